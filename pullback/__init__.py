@@ -1,0 +1,45 @@
+"""pullback: automatic differentiation and a training compiler behind PyTorch's API.
+
+    import pullback as torch
+
+This module is assembly only: it gathers the public names of the layers below.
+"""
+
+from __future__ import annotations
+
+from . import ops as _operators  # noqa: I001 - declares all operators, on which the rest stands
+from .core import device as _devices
+from .core import dtype as _dtypes
+from .core.device import device, layout, memory_format, qscheme
+from .core.dtype import dtype, finfo, iinfo
+from .core.modes import (
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
+)  # fmt: skip
+from .core.promotion import can_cast, promote_types
+from .core.size import Size
+from .core.storage import UntypedStorage
+from .core.tensor import Parameter, Tensor
+from .ops.construct import TYPED as _TYPED
+from .ops.construct import TypedStorage
+from .ops.operator import exports as _exports
+from .ops import packet as _packet
+from . import settings as _settings
+
+globals().update(_exports["torch"])
+globals().update({d.name: d for d in _dtypes.ALL} | {d.alias: d for d in _dtypes.ALL} | _dtypes.opaque)
+globals().update({n: v for n, v in vars(_devices).items() if isinstance(v, (layout, memory_format, qscheme))})
+globals().update(_TYPED)
+globals().update(_settings.public)
+
+from math import e, inf, nan, pi  # noqa: E402
+
+from . import autograd, func, namespaces  # noqa: E402
+from .core import printing as _printing  # noqa: E402
+from .func import vmap  # noqa: E402
+
+ops = _packet.ops
+set_printoptions = _printing.set_printoptions
+Tensor.__repr__ = Tensor.__str__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
+newaxis = None
+__version__ = "2.13.0+pullback"
+namespaces.install(__name__)

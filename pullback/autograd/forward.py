@@ -1,0 +1,254 @@
+"""Forward mode: tangents that travel with tensors.
+
+A tensor may carry one tangent per open level. An operator on such tensors computes its result one level further out,
+and its tangent by the operator's jvp rule there: given (`jvp`), by linearity, element-wise from the vjp, or in general
+as the gradient of `g -> vjp(g)`, which is linear in `g`. Levels nest, so derivatives of derivatives do not mix.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ..core import modes
+from ..core.modes import ambient
+from ..core.node import Autograd, edge_of, own_autograd, requires_grad
+from ..core.tensor import Tensor
+from ..ops import dispatch as dispatching
+from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
+from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
+
+
+_next_level = itertools.count().__next__
+
+
+class DualLevel:
+    """An open level of forward mode. Each opening has a number of its own, so tangents never outlive their level."""
+
+    def __enter__(self) -> int:
+        self.number = _next_level()
+        ambient.forward_levels = (*ambient.forward_levels, self.number)
+        ambient.switch(modes.FORWARD, True)
+        return self.number
+
+    def __exit__(self, *exc) -> None:
+        ambient.forward_levels = tuple(n for n in ambient.forward_levels if n != self.number)
+        ambient.switch(modes.FORWARD, ambient.forward_levels)
+
+
+class below_level:
+    """Compute one level further out."""
+
+    def __enter__(self):
+        self.before = ambient.forward_levels, ambient.mode
+        ambient.forward_levels = ambient.forward_levels[:-1]
+        ambient.switch(modes.FORWARD, ambient.forward_levels)
+
+    def __exit__(self, *exc):
+        ambient.forward_levels, ambient.mode = self.before
+
+
+def tangent_of(t, level: int) -> Tensor | None:
+    """The tangent that a tensor carries at a level."""
+    if not isinstance(t, Tensor):
+        return None
+    a = t.autograd
+    return None if a is None or not a.tangents else a.tangents.get(level)
+
+
+def with_tangent(t: Tensor, tangent: Tensor, level: int) -> None:
+    """Give a tensor a tangent at a level."""
+    a = own_autograd(t)
+    a.tangents = {**(a.tangents or {}), level: tangent}
+
+
+def primal_of(t, level: int):
+    """The tensor without its tangent at a level, with its place in the graph and its other tangents."""
+    if isinstance(t, tuple):
+        return tuple(primal_of(v, level) for v in t)
+    if not isinstance(t, Tensor) or t.autograd is None or not t.autograd.tangents or level not in t.autograd.tangents:
+        return t
+    return _copy(t, {n: v for n, v in t.autograd.tangents.items() if n != level})
+
+
+def _copy(t: Tensor, tangents: dict | None) -> Tensor:
+    """The same values at the same place in the graph, with other tangents."""
+    a = Autograd(requires_grad(t), edge_of(t))
+    a.tangents = tangents or None
+    made = t.shallow(a if a.requires_grad or tangents else None)
+    made.view_info = t.view_info
+    return made
+
+
+def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
+    """Run an operator under the innermost open level.
+
+    The result and its tangent are computed one level further out. If the call is also recorded for backward, that is
+    done again here, on the arguments with their tangents: a backward inside the level then carries tangents too.
+    """
+    level = ambient.forward_levels[-1]
+    tangents = [_argument_tangents(a, level) for a in args]
+    primals = tuple(primal_of(a, level) for a in args)
+    with below_level():
+        out = dispatching.autograd_layer(op, primals)
+        if all(t is None for t in tangents) or not op.differentiable:
+            return out
+        made = jvp(op, primals, tangents, out)
+    many = isinstance(out, (tuple, list))
+    results = [_copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r for r in (out if many else (out,))]
+    for r, t in zip(results, made if isinstance(made, (tuple, list)) else (made,), strict=True):
+        if t is not None and isinstance(r, Tensor):
+            with_tangent(r, t, level)
+    final = type(out)(results) if many else results[0]
+    if wanted and ambient.mode & modes.GRAD:
+        kept = [r.autograd.tangents if isinstance(r, Tensor) and r.autograd else None for r in results]
+        op.record(final, *args)
+        for r, t in zip(results, kept, strict=True):
+            if t and isinstance(r, Tensor):
+                r.autograd.tangents = t
+    return final
+
+
+def _argument_tangents(value, level: int):
+    if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
+        each = [tangent_of(v, level) for v in value]
+        return each if any(t is not None for t in each) else None
+    return tangent_of(value, level)
+
+
+def jvp(op: Operator, args: tuple, tangents: list, out):
+    """The tangent of an operator's result (a list for several), from those of its arguments."""
+    rule = op.jvp
+    if rule is LINEAR:
+        return _linear(op, args, tangents)
+    if isinstance(rule, dict):
+        return _by_rules(op, rule, args, tangents, out)
+    if callable(rule):
+        return rule(args, tangents, out)
+    if (rule is ELEMENTWISE or rule is None and _is_elementwise(op)) and _all_real(op, args, out):
+        return _elementwise(op, args, tangents, out)
+    return transposed(op, args, tangents, out)
+
+
+def _is_elementwise(op: Operator) -> bool:
+    from ..ops.family.pointwise import POINTWISE
+
+    return op.family is POINTWISE and not any(r.joint for r in plan_of(op).rules)
+
+
+def _all_real(op: Operator, args: tuple, out) -> bool:
+    return not any(t.dtype.is_complex for t in op.tensors(args)) and isinstance(out, Tensor)
+
+
+def _linear(op: Operator, args: tuple, tangents: list):
+    """The operator itself on tangents; absent ones are zero."""
+    replaced = tuple(_zero_like(a) if t is None and _is_tensorial(a) else _fill(t, a) for a, t in zip(args, tangents, strict=True))
+    return dispatching.dispatch(op, tuple(r if _is_tensorial(a) else a for a, r in zip(args, replaced, strict=True)))
+
+
+def _is_tensorial(a) -> bool:
+    return isinstance(a, Tensor) or isinstance(a, tuple) and any(isinstance(v, Tensor) for v in a)
+
+
+def _zero_like(a):
+    if isinstance(a, tuple):
+        return tuple(_zero_like(v) for v in a)
+    return a.new_zeros(a.shape) if isinstance(a, Tensor) and a.dtype.category >= 2 else a
+
+
+def _fill(tangent, a):
+    if isinstance(tangent, list):
+        return tuple(_zero_like(v) if t is None else t for t, v in zip(tangent, a, strict=True))
+    return tangent
+
+
+def _values(op: Operator, names, args: tuple, out, **extra) -> list:
+    """What a rule's parameters name."""
+    index, results = op.schema.index, result_names(op)
+    made = []
+    for p in names:
+        if p in extra:
+            made.append(extra[p])
+        elif p in index:
+            made.append(args[index[p]])
+        elif p in results:
+            made.append(out if len(results) == 1 else out[results.index(p)])
+        else:
+            base, suffix = base_argument(p, index)  # type: ignore[misc]
+            made.append({"_shape": shape_of, "_dtype": dtype_of, "_info": info_of}[suffix](args[index[base]]))
+    return made
+
+
+def _by_rules(op: Operator, rules: dict, args: tuple, tangents: list, out):
+    total = None
+    for name, rule in rules.items():
+        t = tangents[op.schema.index[name]]
+        if t is not None:
+            part = rule(*_values(op, parameters_of(rule), args, out, t=t))
+            total = part if total is None else [a + b for a, b in zip(total, part, strict=True)] if isinstance(part, (tuple, list)) else total + part
+    missing = [n for n, t in zip(op.schema.index, tangents, strict=True) if t is not None and n not in rules]
+    if missing:
+        raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it for argument {missing[0]!r}")
+    return total
+
+
+def _elementwise(op: Operator, args: tuple, tangents: list, out: Tensor) -> Tensor:
+    """Each rule applied to the tangent: derivatives of element-wise functions are diagonal."""
+    total = None
+    for rule in plan_of(op).rules:
+        t = tangents[op.schema.index[rule.targets[0]]]
+        if t is not None:
+            t = t.expand(out.shape) if t.shape != out.shape else t
+            part = rule.function(*_values(op, rule.parameters, args, out, g=t))
+            total = part if total is None else total + part
+    if total is None:
+        return None
+    return total.to(out.dtype) if total.dtype is not out.dtype else total
+
+
+def transposed(op: Operator, args: tuple, tangents: list, out):
+    """The derivative of `<vjp(g), tangents>` with respect to `g`: the jvp, by transposing the vjp."""
+    from .engine import grad
+
+    if any(r.function is NOT_IMPLEMENTED for r in plan_of(op).rules):
+        raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet.")
+    results = list(out) if isinstance(out, (tuple, list)) else [out]
+    with modes.masked(0, modes.GRAD):
+        seeds = [r.new_zeros(r.shape).requires_grad_() if isinstance(r, Tensor) and r.dtype.category >= 2 else None for r in results]
+        pairs = _vjp_pairs(op, args, tangents, out, seeds)
+        live = [s for s in seeds if s is not None]
+        pairs = [(v, t) for v, t in pairs if v is not None and v.requires_grad]
+        made = grad([v for v, _ in pairs], live, [t for _, t in pairs], create_graph=True, allow_unused=True) if pairs else [None] * len(live)
+    found = iter(made)
+    each = [None if s is None else _settle(next(found), s) for s in seeds]
+    return each if isinstance(out, (tuple, list)) else each[0]
+
+
+def _settle(t, seed: Tensor) -> Tensor:
+    return seed.new_zeros(seed.shape) if t is None else t
+
+
+def _vjp_pairs(op: Operator, args: tuple, tangents: list, out, seeds: list) -> list:
+    """(gradient, tangent) of each argument that has a tangent, the gradients as functions of `seeds`."""
+    from .engine import reduce_to
+
+    pairs = []
+    index = op.schema.index
+    for rule in plan_of(op).rules:
+        wanted = tuple(tangents[index[t]] is not None for t in rule.targets)
+        if not any(wanted):
+            continue
+        got = rule.function(*_values(op, rule.parameters, args, out, g=seeds[0], gs=tuple(seeds), mask=wanted))
+        for name, value in zip(rule.targets, got if rule.joint else (got,), strict=True):
+            tangent = tangents[index[name]]
+            if tangent is None or value is None:
+                continue
+            for v, t in zip(value if isinstance(tangent, list) else [value], tangent if isinstance(tangent, list) else [tangent], strict=True):
+                if v is None or t is None:
+                    continue
+                v = reduce_to(None, v, tuple(t.shape)) if v.shape != t.shape else v
+                v = v.real if v.dtype.is_complex and not t.dtype.is_complex else v
+                pairs.append((v.to(t.dtype) if v.dtype is not t.dtype else v, t))
+    return pairs
+
+
+dispatching.forward_layer = forward_layer

@@ -1,0 +1,182 @@
+"""What autograd adds to Tensor: `backward`, `grad`, `grad_fn`, hooks, `data`, `detach_`."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from ..core.node import Node, edge_of, own_autograd, requires_grad
+from ..core.tensor import Tensor
+from .engine import backward as run_backward
+
+
+class RemovableHandle:
+    """Removes a hook from the table that holds it."""
+
+    next_id = 0
+
+    def __init__(self, hooks: dict, *, extra_dict=None):
+        import weakref
+
+        self.hooks_dict_ref = weakref.ref(hooks)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        self.extra = tuple(weakref.ref(d) for d in ([extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()))
+
+    def remove(self) -> None:
+        for ref in (self.hooks_dict_ref, *self.extra):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.remove()
+
+
+class Hooks(OrderedDict):
+    """Hooks by handle id; weakly referenced by their handles."""
+
+
+def add_hook(hooks: Hooks, hook) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+    """Compute the gradients of the leaves this tensor depends on."""
+    run_backward([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
+def get_grad(self):
+    a = self.autograd
+    if a is None:
+        return None
+    if a.grad is None and a.edge is not None and not a.retains_grad and a.requires_grad:
+        import warnings
+
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+            "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf "
+            "Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.",
+            stacklevel=2,
+        )
+    return a.grad
+
+
+def set_grad(self, value) -> None:
+    if value is None:
+        if self.autograd is not None and self.autograd.grad is not None:
+            self.autograd.grad = None
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is self:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.dtype is not self.dtype and not value.is_sparse:
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype.alias}' to a tensor with dtype '{self.dtype.alias}'. The gradient must match the tensor's dtype (tensor.grad_dtype controls what dtypes are allowed).")
+    if value.device is not self.device:
+        raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type '{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
+    if value.shape != self.shape:
+        raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size")
+    own_autograd(self).grad = value
+
+
+def del_grad(self) -> None:
+    set_grad(self, None)
+
+
+def grad_fn(self) -> Node | None:
+    if not requires_grad(self) or self.autograd.edge is None:
+        return None
+    return self.autograd.edge[0]
+
+
+def register_hook(self, hook) -> RemovableHandle:
+    """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
+    if not requires_grad(self):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    a = self.autograd
+    if a.edge is None:
+        if a.hooks is None:
+            a.hooks = Hooks()
+        return add_hook(a.hooks, hook)
+    node, number = edge_of(self)
+    if node.tensor_pre_hooks is None:
+        node.tensor_pre_hooks = {}
+    return add_hook(node.tensor_pre_hooks.setdefault(number, Hooks()), hook)
+
+
+def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
+    """Call `hook(tensor)` after its `.grad` was updated."""
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    a = self.autograd
+    if a.post_accumulate_hooks is None:
+        a.post_accumulate_hooks = Hooks()
+    return add_hook(a.post_accumulate_hooks, hook)
+
+
+def retain_grad(self) -> None:
+    """Keep `.grad` of this result during backward."""
+    if not requires_grad(self):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    a = self.autograd
+    if a.edge is None or a.retains_grad:
+        return
+    a.retains_grad = True
+    node, number = edge_of(self)
+    if node.retain_grad_hooks is None:
+        node.retain_grad_hooks = {}
+    import weakref
+
+    kept = weakref.ref(a)
+
+    def keep(g: Tensor) -> None:
+        meta = kept()
+        if meta is not None:
+            meta.grad = g if meta.grad is None else meta.grad + g
+
+    node.retain_grad_hooks[number] = keep
+
+
+def get_data(self) -> Tensor:
+    """The same memory without history and with a version of its own."""
+    t = self.detach()
+    t.version = [self.version[0]]
+    return t
+
+
+def set_data(self, value: Tensor) -> None:
+    """Give this tensor the memory and shape of another, keeping its own place in the graph."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    from ..core.storage import storage_of
+
+    self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset
+    self.memory = storage_of(value)
+
+
+def detach_(self) -> Tensor:
+    """Drop this tensor's history in place."""
+    if self.view_info is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")
+    self.autograd = None
+    return self
+
+
+Tensor.backward = backward
+Tensor.grad = property(get_grad, set_grad, del_grad)
+Tensor.grad_fn = property(grad_fn)
+Tensor.data = property(get_data, set_data)
+Tensor.detach_ = detach_
+Tensor.register_hook = register_hook
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
+Tensor.retain_grad = retain_grad
+Tensor.retains_grad = property(lambda self: self.autograd is not None and self.autograd.retains_grad)
+Tensor.name = property(lambda self: None)
+Tensor.volatile = False

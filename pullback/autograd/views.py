@@ -1,0 +1,115 @@
+"""Views and in-place writes: how history follows memory.
+
+A write to a view is a write to its base: the base's history becomes a `CopySlices` node that sends gradients of the
+written part through the write and the rest straight on, and the view's own history is derived from the base's again.
+A view is out of date when its base was written after its history was made; `refresh` makes it again by replaying the
+calls that made the view.
+"""
+
+from __future__ import annotations
+
+from ..core import modes
+from ..core import node as nodes
+from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
+from ..core.tensor import Tensor, stride_of
+from ..ops import inplace
+from ..ops.dispatch import dispatch
+
+_MULTI_OUTPUT = (
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace. You "
+    "should replace the inplace operation by an out-of-place one."
+)
+_NO_GRAD = (
+    "A view was created in {} and is being modified inplace with grad mode enabled. Given that this use case is ambiguous and error-prone, it is "
+    "forbidden. You can clarify your code by moving both the view and the inplace either both inside the {} block (if you don't want the inplace to "
+    "be tracked) or both outside (if you want the inplace to be tracked)."
+)
+
+
+def replay(view: View, base: Tensor) -> Tensor:
+    """The same view of another base."""
+    source = base if view.parent is None else replay(view.parent, base)
+    args, index = view.args, None
+    if args and isinstance(args[0], int) and len(args) == 2 and isinstance(args[1], tuple):
+        index, args = args
+    made = dispatch(view.op, (source, *args[1:]))
+    return made if index is None else made[index]
+
+
+class CopySlices(Node):
+    """A write to a view, as history of the base."""
+
+    __slots__ = ("view", "write", "base_geometry")
+
+    def __init__(self, base: Tensor, view: View, write: Node):
+        self.view, self.write = view, write
+        self.base_geometry = base.array.shape, stride_of(base)
+        self.edges = (edge_of(base), *write.edges[1:])
+        self.outputs = ((base.array.shape, base.dtype, base.device),)
+        self.saved = []
+        self.sequence = next_sequence()
+
+    def run(self, grads: list) -> tuple:
+        if self.write is None:
+            nodes.raise_freed()
+        g = grads[0]
+        if g is None:
+            return (None,) * len(self.edges)
+        shape, stride = self.base_geometry
+        result = g.new_empty_strided(shape, stride).copy_(g)
+        part = replay(self.view, result)
+        through = self.write.run([part.clone()])
+        if self.edges[0] is not None:
+            part.copy_(through[0]) if through[0] is not None else part.zero_()
+        return (result if self.edges[0] is not None else None, *through[1:])
+
+    def release(self) -> None:
+        if self.write is not None:
+            self.write.release()
+            self.write = None
+
+
+def rebase_history(target: Tensor, edge: tuple) -> None:
+    """Make `edge` the history of a tensor that was just written."""
+    info = target.view_info
+    if info is None:
+        a = own_autograd(target)
+        a.requires_grad = True
+        a.edge = edge
+        return
+    _refuse(target, info)
+    base = info.base
+    node = CopySlices(base, info, edge[0])
+    a = own_autograd(base)
+    a.requires_grad, a.edge = True, (node, 0)
+    refresh(target)
+
+
+def _refuse(target: Tensor, info: View) -> None:
+    if info.creation is None:
+        return
+    if info.creation == "multi_output":
+        a = target.autograd
+        name = f"Output {a.edge[1]} of {a.edge[0].name()} is a view and is being modified inplace. " if a is not None and a.edge else "A view is being modified inplace. "
+        raise RuntimeError(name + _MULTI_OUTPUT)
+    if info.creation in ("no_grad", "inference"):
+        block = "no_grad" if info.creation == "no_grad" else "inference_mode"
+        raise RuntimeError(_NO_GRAD.format("no_grad mode" if block == "no_grad" else "inference mode", block))
+    raise RuntimeError(info.creation)
+
+
+def refresh(target: Tensor) -> None:
+    """Bring a view's history up to date with its base's."""
+    info = target.view_info
+    info.version = target.version[0]
+    if not requires_grad(info.base):
+        return
+    with modes.masked(modes.ANOMALY, modes.GRAD):
+        made = replay(info, info.base)
+    if made.autograd is not None and made.autograd.requires_grad:
+        a = own_autograd(target)
+        a.requires_grad, a.edge = True, made.autograd.edge
+
+
+inplace.rebase_history = rebase_history
+nodes.refresh_view = refresh

@@ -1,0 +1,57 @@
+"""The command `pullback`: run a script, see a demonstration, look at the machine.
+
+In: the words of a command line. Out: an exit status. Each subcommand is a module here that is imported only when it is
+asked for, so that `pullback run` costs a script no more than its own imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def _run(args: argparse.Namespace) -> int:
+    from .run import run
+
+    return run(args.target, args.arguments, as_module=args.module, compile=args.compile)
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from .demo import demo
+
+    return demo(steps=args.steps, plain=args.plain)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from .doctor import doctor
+
+    return doctor()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="pullback", description="An autograd engine and training compiler in Python.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a script in which `import torch` means pullback")
+    run.add_argument("--compile", action="store_true", help="run the script's functions under capture")
+    run.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
+    run.add_argument("target", metavar="SCRIPT")
+    run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    run.set_defaults(action=_run)
+
+    demo = commands.add_parser("demo", help="fit a curve and watch it")
+    demo.add_argument("--steps", type=int, default=400, help="steps of gradient descent (default %(default)s)")
+    demo.add_argument("--plain", action="store_true", help="no progress bar, no colour")
+    demo.set_defaults(action=_demo)
+
+    doctor = commands.add_parser("doctor", help="what this machine offers: versions, BLAS, compiler, GPU")
+    doctor.set_defaults(action=_doctor)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; the exit status is its own."""
+    args = _parser().parse_args(argv)
+    return args.action(args)

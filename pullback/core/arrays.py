@@ -1,0 +1,90 @@
+"""The array library behind a device, and work on large arrays split over threads.
+
+`library(device)` is the seam at which another array library (CuPy) enters: kernels name `xp`, never NumPy. `split`
+runs an element-wise function over chunks of large arrays on a small pool of threads (NumPy releases the GIL).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from .device import device
+from .modes import process
+
+LARGE = 1 << 17  # elements; below this a thread costs more than it saves
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def library(where: device):
+    """The array library for a device."""
+    if where.type in ("cpu", "meta"):
+        return np
+    if where.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    raise RuntimeError(f"no kernels for device type {where.type}")
+
+
+def thread_count() -> int:
+    """How many threads large element-wise work uses."""
+    if process.threads is None:
+        process.threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    return process.threads
+
+
+def set_thread_count(n: int) -> None:
+    if n < 1:
+        raise RuntimeError("set_num_threads expects a positive integer")
+    process.threads = n
+
+
+def _workers(n: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    if _pool is None or _pool_size != n:
+        _pool, _pool_size = ThreadPoolExecutor(n, "pullback", initializer=_quiet), n
+    return _pool
+
+
+def _quiet() -> None:
+    np.seterr(all="ignore")
+
+
+def _forget_pool() -> None:
+    global _pool
+    _pool = None
+
+
+os.register_at_fork(after_in_child=_forget_pool)
+
+
+def run_chunks(tasks: list) -> list:
+    """Run thunks, all but the last on the pool."""
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    pool = _workers(thread_count())
+    futures = [pool.submit(t) for t in tasks[:-1]]
+    last = tasks[-1]()
+    return [f.result() for f in futures] + [last]
+
+
+def split_elementwise(function, arrays: list, out) -> None:
+    """`function(*arrays, out=out)` over chunks of the flattened arrays: all of one shape, row-major, or 0-d."""
+    n = thread_count()
+    flats = [a.reshape(-1) if a.ndim else a for a in arrays]
+    flat_out = out.reshape(-1)
+    step = -(-flat_out.size // n)
+    step += -step % 64
+
+    def chunk(start: int):
+        part = slice(start, start + step)
+        return lambda: function(*[f[part] if f.ndim else f for f in flats], out=flat_out[part])
+
+    run_chunks([chunk(s) for s in range(0, flat_out.size, step)])
+
+
+def can_split(arrays: list, shape: tuple) -> bool:
+    """Whether arrays are large, row-major and of one shape, and there is more than one thread."""
+    return thread_count() > 1 and all(not a.ndim or a.shape == shape and a.flags.c_contiguous for a in arrays)

@@ -1,0 +1,260 @@
+"""Shapes and strides as plain arithmetic: no data.
+
+Every function here works on tuples of ints (or symbolic ints) and is the single source of what shapes, strides and
+offsets come out of views, broadcasts and element-wise calls. `Geometry` stands in the place of an array for tensors
+that have no data (device `meta`, fake tensors): it answers `shape`, `strides`, `ndim`, `size`, `dtype` as an array does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+class Geometry:
+    """The array of a tensor without data. `strides` are in bytes, as NumPy's are; `stride` in elements."""
+
+    __slots__ = ("shape", "stride", "dtype")
+
+    def __init__(self, shape: tuple, stride: tuple, numpy_dtype):
+        self.shape = tuple(shape)
+        self.stride = tuple(stride)
+        self.dtype = numpy_dtype
+
+    @property
+    def strides(self) -> tuple:
+        return tuple(s * self.dtype.itemsize for s in self.stride)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+
+def contiguous_strides(shape: Sequence) -> tuple:
+    """Row-major strides, in elements; sizes of zero count as one, as in PyTorch."""
+    out, step = [], 1
+    for s in reversed(shape):
+        out.append(step)
+        step = step * (s if not isinstance(s, int) or s > 1 else 1)
+    return tuple(reversed(out))
+
+
+def channels_last_strides(shape: Sequence) -> tuple:
+    """Strides of (N, H, W, C) memory for an (N, C, H, W) shape; likewise for five dimensions."""
+    order = (0, *range(2, len(shape)), 1)
+    return strides_for_order(shape, order)
+
+
+def strides_for_order(shape: Sequence, order: Sequence[int]) -> tuple:
+    """Dense strides with dimensions laid out in `order`, outermost first."""
+    out, step = [0] * len(shape), 1
+    for d in reversed(order):
+        out[d] = step
+        step = step * max(shape[d], 1)
+    return tuple(out)
+
+
+def is_contiguous(shape: Sequence, stride: Sequence) -> bool:
+    """Whether elements stand in row-major order without gaps; dimensions of size 1 do not matter."""
+    step = 1
+    for s, st in zip(reversed(shape), reversed(stride), strict=True):
+        if s == 0:
+            return True
+        if s != 1:
+            if st != step:
+                return False
+            step *= s
+    return True
+
+
+def is_channels_last(shape: Sequence, stride: Sequence) -> bool:
+    """Whether memory is channels-last for 4 or 5 dimensions (PyTorch's rule for ambiguous shapes)."""
+    if len(shape) not in (4, 5):
+        return False
+    step = 0
+    if stride[1] == 0:
+        return False
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or stride[d] < step:
+            return False
+        if d == 0 and step == stride[1]:
+            return False
+        step = stride[d]
+        if shape[d] > 1:
+            step *= shape[d]
+    return True
+
+
+def is_dense(shape: Sequence, stride: Sequence) -> bool:
+    """Whether the elements fill a block of memory, in some order of dimensions, each once."""
+    step = 1
+    for d in sorted((d for d in range(len(shape)) if shape[d] != 1), key=lambda d: stride[d]):
+        if shape[d] == 0:
+            return True
+        if stride[d] != step:
+            return False
+        step *= shape[d]
+    return True
+
+
+def may_overlap(shape: Sequence, stride: Sequence) -> bool:
+    """Whether two indices can name one element (as after `expand`)."""
+    if any(s == 0 for s in shape):
+        return False
+    reach = 0
+    for s, st in sorted(((s, st) for s, st in zip(shape, stride, strict=True) if s > 1), key=lambda p: p[1]):
+        if st <= reach:
+            return True
+        reach += (s - 1) * st
+    return False
+
+
+def broadcast_shapes(*shapes: Sequence) -> tuple:
+    """The common shape, or PyTorch's error naming the two sizes that do not meet."""
+    out: list = []
+    for shape in shapes:
+        shape = list(shape)
+        if len(shape) > len(out):
+            out = [1] * (len(shape) - len(out)) + out
+        shift = len(out) - len(shape)
+        for i, s in enumerate(shape):
+            have = out[i + shift]
+            if have == 1:
+                out[i + shift] = s
+            elif s != 1 and s != have:
+                raise RuntimeError(
+                    f"The size of tensor a ({have}) must match the size of tensor b ({s}) at non-singleton dimension {i + shift}"
+                )
+    return tuple(out)
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front; negative ones count from the back."""
+    bound = ndim or 1
+    if not -bound <= dim < bound:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+    return dim % bound
+
+
+def wrap_dims(dims, ndim: int) -> tuple[int, ...]:
+    """Several dimensions, each once; None or an empty list means all of them."""
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        return (wrap_dim(dims, ndim),) if ndim or wrap_dim(dims, ndim) == 0 else ()
+    wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
+    if len(set(wrapped)) != len(wrapped):
+        repeated = next(d for d in wrapped if wrapped.count(d) > 1)
+        raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")
+    return wrapped if ndim else ()
+
+
+def infer_size(shape: Sequence, numel) -> tuple:
+    """Resolve one -1 in a view's shape."""
+    known, hole = 1, None
+    for i, s in enumerate(shape):
+        if isinstance(s, int) and s == -1:
+            if hole is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            hole = i
+        elif s < 0:
+            raise RuntimeError(f"invalid shape dimension {s} at index {i} of shape {list(shape)}")
+        else:
+            known = known * s
+    if hole is None:
+        if known != numel:
+            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+        return tuple(shape)
+    if known == 0:
+        if numel == 0:
+            raise RuntimeError(
+                f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+                "can be any value and is ambiguous"
+            )
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    if numel % known:
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
+    return (*shape[:hole], numel // known, *shape[hole + 1 :])
+
+
+def view_strides(shape: Sequence, stride: Sequence, new_shape: Sequence) -> tuple | None:
+    """Strides under which `new_shape` reads the same memory, or None where that takes a copy."""
+    if math.prod(shape) == 0:
+        return tuple(stride) if tuple(shape) == tuple(new_shape) else contiguous_strides(new_shape)
+    out = [0] * len(new_shape)
+    at = len(new_shape) - 1
+    chunk_size, chunk_base = 1, stride[-1] if len(stride) else 1
+    view_size = 1
+    for d in range(len(shape) - 1, -1, -1):
+        chunk_size *= shape[d]
+        if d == 0 or (shape[d - 1] != 1 and stride[d - 1] != chunk_size * chunk_base):
+            while at >= 0 and (view_size < chunk_size or new_shape[at] == 1):
+                out[at] = view_size * chunk_base
+                view_size *= new_shape[at]
+                at -= 1
+            if view_size != chunk_size:
+                return None
+            if d > 0:
+                chunk_base, chunk_size, view_size = stride[d - 1], 1, 1
+    if not len(shape):
+        return contiguous_strides(new_shape)
+    return tuple(out) if at == -1 else None
+
+
+def elementwise_strides(shape: tuple, operands: Sequence[tuple[tuple, tuple]]) -> tuple:
+    """Strides of an element-wise result: the operands' order of dimensions is kept, as PyTorch's iterator keeps it.
+
+    `operands` are (shape, stride) pairs that broadcast to `shape`.
+    """
+    full = [o for o in operands if tuple(o[0]) == tuple(shape)]
+    if full and all(is_contiguous(*o) for o in full) and len(full) == len(operands):
+        return contiguous_strides(shape)
+    if full and len({tuple(o[1]) for o in full}) == 1 and len(full) == len(operands) and is_dense(*full[0]):
+        return tuple(full[0][1])
+    rows = [_broadcast_strides(o, shape) for o in operands]
+    return strides_for_order(shape, _iteration_order(shape, rows))
+
+
+def _broadcast_strides(operand: tuple[tuple, tuple], shape: tuple) -> list:
+    size, stride = operand
+    shift = len(shape) - len(size)
+    return [0] * shift + [0 if size[d] == 1 and shape[d + shift] != 1 else stride[d] for d in range(len(size))]
+
+
+def _iteration_order(shape: tuple, rows: list[list]) -> list[int]:
+    """Dimensions, outermost first, sorted by stride with PyTorch's insertion sort (ambiguous pairs stay put)."""
+    perm = list(range(len(shape) - 1, -1, -1))  # innermost first
+
+    def swap(inner: int, outer: int) -> int:
+        for row in rows:
+            a, b = row[inner], row[outer]
+            if a == 0 or b == 0:
+                continue
+            if a != b:
+                return -1 if a < b else 1
+            if shape[inner] > shape[outer]:
+                return 1
+        return 0
+
+    for i in range(1, len(perm)):
+        at = i
+        for j in range(i - 1, -1, -1):
+            verdict = swap(perm[j], perm[at])
+            if verdict > 0:
+                perm[j], perm[at] = perm[at], perm[j]
+                at = j
+            elif verdict < 0:
+                break
+    return perm[::-1]

@@ -1,0 +1,245 @@
+"""Ambient state: the one home of everything that changes what a call means without being an argument.
+
+`ambient` is per thread. `ambient.mode` is one int that every call reads first: bit `GRAD` alone (0 or 1) is the plain
+case, in which generated wrappers run straight to the kernel; any higher bit means that something listens (a mode, a
+transform, a trace, autocast, ...) and the call takes the general path. The stacks behind the bits live here too.
+Every change goes through a context manager here or in a layer above, which restores the state on error.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+
+from . import device as devices
+from . import dtype as dtypes
+
+GRAD = 1
+FUNCTION = 2  # a TorchFunctionMode is active
+DISPATCH = 4  # a TorchDispatchMode is active
+TRANSFORM = 8  # a function transform (vmap, grad, jvp, functionalize) is active
+FORWARD = 16  # a forward-mode level is open
+AUTOCAST = 32
+INFERENCE = 64
+ANOMALY = 128
+PROFILE = 256
+SAVED_HOOKS = 512  # default saved-tensor hooks are set, or forbidden
+BELOW_AUTOGRAD = 1024  # inside a kernel's own calls: nothing is recorded
+DEFAULT_DEVICE = 2048  # a default device other than the CPU: factories look
+
+
+class _Process:
+    """What is shared by all threads."""
+
+    default_dtype = dtypes.float32
+    deterministic = False
+    deterministic_warn_only = False
+    threads: int | None = None
+    warn_always = False
+    matmul_precision = "highest"
+
+
+process = _Process()
+
+
+class Ambient(threading.local):
+    """Per-thread state. Reading `mode` is the only cost that a plain call pays."""
+
+    def __init__(self) -> None:
+        self.mode = GRAD
+        self.function_modes: list = []
+        self.dispatch_modes: list = []
+        self.transforms: list = []
+        self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
+        self.forward_levels: tuple = ()
+        self.autocast: dict = {}
+        self.saved_hooks: list = []
+        self.saved_hooks_disabled: str | None = None
+        self.anomaly_check_nan = True
+        self.recorders: list = []
+        self.multithreading = True
+        self._default_device = devices.cpu
+        # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.
+        np.seterr(all="ignore")
+
+    @property
+    def default_dtype(self) -> dtypes.dtype:
+        return process.default_dtype
+
+    @default_dtype.setter
+    def default_dtype(self, value: dtypes.dtype) -> None:
+        process.default_dtype = value
+
+    @property
+    def default_device(self) -> devices.device:
+        return self._default_device
+
+    @default_device.setter
+    def default_device(self, value) -> None:
+        self._default_device = value = devices.device(value) if value is not None else devices.cpu
+        self.switch(DEFAULT_DEVICE, value is not devices.cpu)
+
+    def switch(self, bit: int, on) -> None:
+        """Turn one bit of `mode` on or off."""
+        self.mode = self.mode | bit if on else self.mode & ~bit
+
+
+ambient = Ambient()
+
+
+@contextmanager
+def masked(clear: int, set: int = 0):
+    """Run a block with some bits of the mode cleared and others set; the old mode comes back on any exit."""
+    before = ambient.mode
+    ambient.mode = before & ~clear | set
+    try:
+        yield
+    finally:
+        ambient.mode = before
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded for backward."""
+    return bool(ambient.mode & GRAD)
+
+
+class _GradMode:
+    """Shared by `no_grad`, `enable_grad` and `set_grad_enabled`: a context manager and a decorator."""
+
+    value = True
+
+    def __new__(cls, function=None):
+        self = object.__new__(cls)
+        self.entered = []
+        return self(function) if function is not None else self
+
+    def __enter__(self) -> None:
+        self.entered.append(ambient.mode & GRAD)
+        ambient.switch(GRAD, self.value)
+
+    def __exit__(self, *exc) -> None:
+        ambient.switch(GRAD, self.entered.pop())
+
+    def clone(self):
+        return type(self)()
+
+    def __call__(self, function):
+        return decorate(self.clone, function)
+
+
+class no_grad(_GradMode):
+    """Disable recording in a block or a function."""
+
+    value = False
+
+
+class enable_grad(_GradMode):
+    """Enable recording in a block or a function."""
+
+
+class set_grad_enabled(_GradMode):
+    """Set recording at once; as a context manager, until the block ends."""
+
+    def __new__(cls, mode: bool):
+        self = object.__new__(cls)
+        self.value = bool(mode)
+        self.entered = [ambient.mode & GRAD]
+        ambient.switch(GRAD, self.value)
+        return self
+
+    def __enter__(self) -> None:
+        ambient.switch(GRAD, self.value)
+
+    def __exit__(self, *exc) -> None:
+        ambient.switch(GRAD, self.entered[-1])
+
+    def clone(self):
+        return set_grad_enabled.later(self.value)
+
+    @classmethod
+    def later(cls, value: bool):
+        self = object.__new__(cls)
+        self.value = value
+        self.entered = []
+        self.__class__ = _SetLater
+        return self
+
+    def __call__(self, function):
+        ambient.switch(GRAD, self.entered[-1])  # as a decorator it changes nothing until the call
+        return decorate(self.clone, function)
+
+    def __repr__(self) -> str:
+        return f"set_grad_enabled(mode={self.value})"
+
+
+class _SetLater(set_grad_enabled):
+    __enter__ = _GradMode.__enter__
+    __exit__ = _GradMode.__exit__
+
+
+class inference_mode(_GradMode):
+    """No recording, no version counting; tensors made inside can never be recorded."""
+
+    def __new__(cls, mode=True):
+        self = object.__new__(cls)
+        self.entered = []
+        self.value = True if callable(mode) else bool(mode)
+        return self(mode) if callable(mode) else self
+
+    def __enter__(self) -> None:
+        self.entered.append(ambient.mode)
+        ambient.switch(INFERENCE, self.value)
+        ambient.switch(GRAD, not self.value)
+
+    def __exit__(self, *exc) -> None:
+        before = self.entered.pop()
+        ambient.mode = ambient.mode & ~(INFERENCE | GRAD) | before & (INFERENCE | GRAD)
+
+    def clone(self):
+        return type(self)(self.value)
+
+
+def is_inference_mode_enabled() -> bool:
+    return bool(ambient.mode & INFERENCE)
+
+
+def decorate(make_context, function):
+    """Wrap a function, a generator function or a class so that it runs inside a fresh context each time."""
+    import functools
+    import inspect
+
+    if inspect.isclass(function):
+        function.__init__ = decorate(make_context, function.__init__)
+        return function
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generator(*args, **kwargs):
+            run = function(*args, **kwargs)
+            action, payload = run.send, None
+            try:
+                while True:
+                    with make_context():
+                        response = action(payload)
+                    try:
+                        payload = yield response
+                        action = run.send
+                    except GeneratorExit:
+                        with make_context():
+                            run.close()
+                        raise
+                    except BaseException as e:  # noqa: BLE001 - handed on to the generator, whatever it is
+                        action, payload = run.throw, e
+            except StopIteration as e:
+                return e.value
+
+        return generator
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        with make_context():
+            return function(*args, **kwargs)
+
+    return wrapped

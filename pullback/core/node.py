@@ -1,0 +1,312 @@
+"""What recording writes: the vertices of the backward graph, and what a tensor knows of it.
+
+A `Node` stands for one recorded call. It holds edges to the nodes of its inputs, the values its rule needs (`saved`),
+and the metadata of its outputs. `Node.run(grads)` maps gradients of the outputs to gradients of the inputs and is a
+function of `saved` and `grads` alone. Nodes never hold their own outputs (a saved output is kept without its history),
+so a graph is freed by reference counting. The engine that walks the graph lives above, in `autograd`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+
+from .modes import ambient
+
+next_sequence = itertools.count(1).__next__
+_new = object.__new__
+
+
+class Autograd:
+    """What a tensor knows of its gradient. `edge` is (node, output number) for a recorded result, None for a leaf."""
+
+    __slots__ = ("requires_grad", "edge", "grad", "__dict__", "__weakref__")
+
+    # Rare facts live in __dict__; these are their values until set.
+    accumulator: weakref.ref | None = None  # a leaf's AccumulateGrad, kept alive by the graphs that use it
+    hooks: dict | None = None  # tensor hooks of a leaf, or of a result until its node takes them
+    post_accumulate_hooks: dict | None = None
+    retains_grad = False
+    tangents: dict | None = None  # forward-mode level -> tangent
+    name: str | None = None
+    grad_dtype = None
+
+    def __init__(self, requires_grad: bool = False, edge=None):
+        self.requires_grad = requires_grad
+        self.edge = edge
+        self.grad = None
+
+
+class _UntrackedView(Autograd):
+    """What a view knows before anything is recorded on it: nothing, but calls must look (its base may have changed)."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name, value):
+        raise AttributeError("shared by all untracked views: use own_autograd(tensor)")
+
+
+UNTRACKED_VIEW = object.__new__(_UntrackedView)
+for _slot, _value in (("requires_grad", False), ("edge", None), ("grad", None)):
+    object.__setattr__(UNTRACKED_VIEW, _slot, _value)
+
+
+def own_autograd(tensor) -> Autograd:
+    """The tensor's own Autograd, made at first need: the only way to one that may be written."""
+    a = tensor.autograd
+    if a is None or a is UNTRACKED_VIEW:
+        a = tensor.autograd = Autograd()
+    return a
+
+
+class View:
+    """That a tensor is a differentiable view: of which base, and by which calls (`parent` is the view it was made from)."""
+
+    __slots__ = ("base", "parent", "op", "args", "version", "creation")
+
+    def __init__(self, base, parent, op, args, version: int, creation: str | None = None):
+        self.base = base
+        self.parent = parent
+        self.op = op
+        self.args = args
+        self.version = version  # of the base, when the view's edge was last right
+        self.creation = creation  # why an in-place write may be refused: "no_grad", "multi_output", "function", ...
+
+
+class NodeMeta(type):
+    """Makes node classes readable: each has its operator's backward name."""
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__name__}'>"
+
+
+class Node(metaclass=NodeMeta):
+    """One recorded call. Subclasses are made per operator and named after it (`MulBackward0`)."""
+
+    __slots__ = ("edges", "outputs", "saved", "sequence", "__dict__", "__weakref__")
+
+    edges: tuple  # one per differentiable input: (node, output number), or None
+    outputs: tuple  # one per output: (shape, dtype, device)
+    saved: list | None  # what the rule needs; None once freed
+
+    # Hooks are rare: they live in __dict__, and these are their values until set.
+    pre_hooks: dict | None = None  # on the gradients that arrive
+    tensor_pre_hooks: dict | None = None  # output number -> hooks of that output tensor
+    retain_grad_hooks: dict | None = None
+    post_hooks: dict | None = None
+    hooks: tuple = ()
+    creation_stack = None  # set in anomaly mode
+    user_metadata: dict | None = None
+
+    def run(self, grads: list) -> tuple | list:
+        """Gradients of the inputs from gradients of the outputs (None stands for zero)."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward rule")
+
+    def edges_live(self) -> bool:
+        """Whether any input wants a gradient."""
+        return any(e is not None for e in self.edges)
+
+    def release(self) -> None:
+        """Drop saved values after a backward that does not keep the graph."""
+        self.saved = None
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple:
+        return tuple((None, 0) if e is None else e for e in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        if self.user_metadata is None:
+            self.user_metadata = {}
+        return self.user_metadata
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class AccumulateGrad(Node):
+    """The sink of a leaf: adds what arrives to `variable.grad`. It keeps the leaf alive; the leaf knows it weakly."""
+
+    __slots__ = ("variable",)
+
+    edges = ()  # type: ignore[misc]
+    saved: list = []  # type: ignore[misc]
+    sequence = 1 << 62  # type: ignore[misc]  # runs as soon as it can: its gradient may be asked for by hooks
+
+    @property
+    def outputs(self) -> tuple:
+        v = self.variable
+        return ((v.array.shape, v.dtype, v.device),)
+
+    def run(self, grads: list) -> tuple:
+        accumulate(self.variable, grads[0])
+        return ()
+
+    def release(self) -> None:
+        """Nothing is saved here."""
+
+
+def accumulate(variable, g) -> None:
+    """Replaced by the engine: `variable.grad += g`, stealing `g` where that is safe."""
+    raise RuntimeError("the autograd engine is not loaded")
+
+
+def edge_of(tensor):
+    """Where gradients of a tensor go: (node, output number), or None where none is wanted."""
+    try:
+        a = tensor.autograd
+    except AttributeError:  # a Python number
+        return None
+    if a is None:
+        return None
+    if tensor.view_info is not None and tensor.view_info.version != tensor.version[0]:
+        refresh_view(tensor)
+        a = tensor.autograd
+    if not a.requires_grad:
+        return None
+    edge = a.edge
+    return edge if edge is not None else (accumulator_of(tensor), 0)
+
+
+def refresh_view(tensor) -> None:
+    """Replaced by the layer above: bring the history of a view up to date after its base was changed in place."""
+
+
+def accumulator_of(tensor) -> AccumulateGrad:
+    """The one AccumulateGrad of a leaf, made at first need."""
+    a = tensor.autograd
+    ref = a.accumulator
+    if ref is not None:
+        node = ref()
+        if node is not None:
+            return node
+    node = _new(AccumulateGrad)
+    node.variable = tensor
+    a.accumulator = weakref.ref(node)
+    return node
+
+
+def requires_grad(tensor) -> bool:
+    """Whether gradients of a tensor are wanted."""
+    a = tensor.autograd
+    if a is None:
+        return False
+    if tensor.view_info is not None and tensor.view_info.version != tensor.version[0]:
+        refresh_view(tensor)
+        a = tensor.autograd
+    return a.requires_grad
+
+
+class SavedTensor:
+    """A tensor kept for backward together with what must still hold when it is used: its version and its history."""
+
+    __slots__ = ("tensor", "version", "edge", "is_output", "hooks", "packed", "unpack_hook", "__weakref__")
+
+    def __init__(self, tensor, is_output: bool = False):
+        self.tensor = tensor
+        self.version = tensor.version[0]
+        self.is_output = is_output
+        a = tensor.autograd
+        self.edge = a.edge if a is not None else None
+        self.packed = None
+        self.unpack_hook = None
+
+
+def save(tensor):
+    """An entry of `Node.saved` for an input tensor: a tuple when nothing listens, else whatever the hooks made of it."""
+    if tensor is None or not hasattr(tensor, "version"):
+        return tensor
+    if ambient.saved_hooks:
+        return pack_with_hooks(tensor, False)
+    a = tensor.autograd
+    return (SAVED, tensor, tensor.version[0], a.edge if a is not None else None)
+
+
+def save_output(tensor):
+    """An entry for a tensor that the node itself made: kept without its history, which would be a cycle."""
+    if ambient.saved_hooks:
+        return pack_with_hooks(tensor, True)
+    a = tensor.autograd
+    kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None)
+    return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a is not None and a.edge is not None else 0)
+
+
+def with_tangents(a: Autograd | None, tangents: dict) -> Autograd:
+    a = a or Autograd()
+    a.tangents = tangents
+    return a
+
+
+class _Mark:
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+SAVED, SAVED_OUTPUT = _Mark("SAVED"), _Mark("SAVED_OUTPUT")
+
+
+def pack_with_hooks(tensor, is_output: bool):
+    """Replaced by the layer above, which owns saved-tensor hooks."""
+    raise RuntimeError("saved tensor hooks are not loaded")
+
+
+def unpack(entry, node: Node):
+    """The value of a saved entry: checks the version, gives the history back."""
+    kind = entry.__class__
+    if kind is tuple and entry and entry[0].__class__ is _Mark:
+        mark, tensor, version, edge = entry
+        if tensor.version[0] != version:
+            raise_modified(tensor, version, node)
+        if mark is SAVED:
+            a = tensor.autograd
+            if a is None or a.edge is edge:
+                return tensor
+            return tensor.shallow(_history(edge, a))
+        return tensor.shallow(_history((node, edge), tensor.autograd))
+    if kind is SavedTensor:
+        return unpack_packed(entry, node)
+    if kind is list:
+        return [unpack(e, node) for e in entry]
+    return entry
+
+
+def _history(edge, kept: Autograd | None) -> Autograd | None:
+    made = Autograd(True, edge) if edge is not None else None
+    return with_tangents(made, kept.tangents) if kept is not None and kept.tangents else made
+
+
+def unpack_packed(entry: SavedTensor, node: Node):
+    """Replaced by the layer above, which owns saved-tensor hooks."""
+    raise RuntimeError("saved tensor hooks are not loaded")
+
+
+def raise_modified(tensor, version: int, node: Node) -> None:
+    """PyTorch's error for a saved tensor that was changed in place."""
+    a = tensor.autograd
+    made_by = ""
+    if a is not None and a.edge is not None:
+        made_by = f", which is output {a.edge[1]} of {a.edge[0].name()},"
+    raise RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{tensor.type().replace('pullback', 'torch')} {list(tensor.array.shape)}]{made_by} is at version {tensor.version[0]}; "
+        f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+        "gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+def raise_freed() -> None:
+    raise RuntimeError(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+        "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+        "after calling backward."
+    )

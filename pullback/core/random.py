@@ -1,0 +1,220 @@
+"""The random generator: a Mersenne twister whose CPU streams are PyTorch's.
+
+In comes a seed or a saved state; out come 32-bit words, 64-bit words, and floats and doubles in [0, 1), in the order in
+which PyTorch's CPU generator hands them out. `random_streams` turns them into distributions.
+
+What always holds: same seed, same words. `state_bytes` has PyTorch's 5056-byte layout, so states travel between the
+two. A generator's lock is held while numbers are drawn, so that two threads never see the same word or tear the state.
+The engine is made at the first draw: importing this module does not load NumPy's random module.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import device as devices
+
+DEFAULT_SEED = 67280421310721
+STATE_WORDS = 624
+SMALL_DRAW = 2048  # below this many words the engine's own call is cheaper than RandomState's
+
+# PyTorch's `CPUGeneratorImplState`: the state of its first generator, then what was added later.
+STATE_LAYOUT = np.dtype(
+    {
+        "names": ["seed", "left", "seeded", "next", "state", "normal", "normal_valid", "float_normal", "float_valid"],
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", STATE_WORDS), "<f8", "<i4", "<f4", "u1"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040, 5048, 5052],
+        "itemsize": 5056,
+    }
+)
+
+
+class Generator:
+    """A source of random numbers with its own seed and state.
+
+    `next_normal` is the second value of the last Box-Muller pair, kept for the next normal number; whoever reads or
+    sets it, or draws more than once for one result, holds `lock`.
+    """
+
+    __slots__ = (
+        "device", "lock", "next_normal", "_next_float_normal", "_seed", "_fresh", "_engine", "_bulk", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, device: devices.device | str | None = "cpu"):
+        device = devices.cpu if device is None else devices.device(device)
+        if device.type != "cpu":
+            raise RuntimeError(f"Cannot make a generator for device type '{device.type}': only cpu has one")
+        self.device = devices.cpu
+        self.lock = threading.RLock()
+        self._engine = self._bulk = None
+        self._reseed(DEFAULT_SEED)
+
+    # ---- seeds
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of `seed`, which is any integer of 64 bits; a negative one stands for `seed + 2**64`."""
+        if type(seed) is not int:
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise ValueError("Overflow when unpacking long long")
+        with self.lock:
+            self._reseed(seed % (1 << 64))
+        return self
+
+    def seed(self) -> int:
+        """Start the stream of a seed that the system chooses, and return that seed."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        with self.lock:
+            self._reseed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed that started the current stream."""
+        return self._seed
+
+    def _reseed(self, seed: int) -> None:
+        self._seed = seed
+        self._fresh = True
+        self.next_normal: float | None = None
+        self._next_float_normal: float | None = None
+        if self._bulk is not None:
+            self._bulk.seed(seed & 0xFFFFFFFF)
+
+    # ---- state
+    def state_bytes(self) -> np.ndarray:
+        """The whole state as 5056 bytes, in PyTorch's layout."""
+        out = np.zeros((), STATE_LAYOUT)
+        with self.lock:
+            state = self._loaded().state["state"]
+            used = state["pos"]
+            out["seed"], out["seeded"] = self._seed, 1
+            out["left"] = STATE_WORDS + 1 - used
+            # Nothing drawn since seeding: PyTorch says "one left, next is the first", not "next is past the last".
+            out["next"] = 0 if self._fresh else used
+            out["state"] = state["key"]
+            if self.next_normal is not None:
+                out["normal"], out["normal_valid"] = self.next_normal, 1
+            if self._next_float_normal is not None:
+                out["float_normal"], out["float_valid"] = self._next_float_normal, 1
+        return out.reshape(1).view(np.uint8)
+
+    def set_state_bytes(self, state: np.ndarray) -> None:
+        """Take over a state that `state_bytes`, or PyTorch, has given."""
+        if not isinstance(state, np.ndarray) or state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        size = STATE_LAYOUT.itemsize
+        if state.size != size:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {state.size}"
+            )
+        given = np.ascontiguousarray(state).reshape(-1).view(STATE_LAYOUT)[0]
+        left, following = int(given["left"]), int(given["next"])
+        # `next` follows from `left`, except right after seeding, where it is 0 with one left.
+        fresh = left == 1 and following == 0
+        if not given["seeded"] or not 0 < left <= STATE_WORDS or not (fresh or following == STATE_WORDS + 1 - left):
+            raise RuntimeError("Invalid mt19937 state")
+        with self.lock:
+            key = given["state"].astype(np.uint32)
+            self._loaded().state = {"bit_generator": "MT19937", "state": {"key": key, "pos": STATE_WORDS + 1 - left}}
+            self._seed = int(given["seed"])
+            self._fresh = fresh
+            self.next_normal = float(given["normal"]) if given["normal_valid"] else None
+            self._next_float_normal = float(given["float_normal"]) if given["float_valid"] else None
+
+    def clone_state(self) -> Generator:
+        """A generator of its own that goes on from the same state."""
+        return _restore(self.state_bytes())
+
+    def __reduce__(self):
+        return (_restore, (self.state_bytes(),))
+
+    def get_offset(self) -> int:
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        raise RuntimeError("CPU Generator does not use offset")
+
+    # ---- draws
+    def _loaded(self) -> Any:
+        """The engine, made and seeded at first need."""
+        if self._engine is None:
+            from numpy.random import MT19937, RandomState
+
+            self._engine = MT19937(0)
+            # Its streams are frozen for good, and it fills large arrays faster than `random_raw` does.
+            self._bulk = RandomState(self._engine)
+            self._bulk.seed(self._seed & 0xFFFFFFFF)
+        return self._engine
+
+    def words(self, count: int) -> np.ndarray:
+        """The next `count` words of 32 bits, as uint32."""
+        with self.lock:
+            engine = self._loaded()
+            if count:
+                self._fresh = False
+            if count < SMALL_DRAW:
+                return engine.random_raw(count).astype(np.uint32)
+            return self._bulk.randint(0, 1 << 32, count, np.uint32)
+
+    def words64(self, count: int) -> np.ndarray:
+        """The next `count` words of 64 bits, as uint64: of two 32-bit words the first is the upper half."""
+        pairs = self.words(2 * count).reshape(count, 2)
+        out = np.empty((count, 2), "<u4")
+        out[:, 1], out[:, 0] = pairs[:, 0], pairs[:, 1]
+        return out.view("<u8").reshape(count)
+
+    def floats(self, count: int) -> np.ndarray:
+        """The next `count` float32 numbers in [0, 1): the low 24 bits of one word each."""
+        words = self.words(count)
+        words &= np.uint32((1 << 24) - 1)
+        out = words.view(np.int32).astype(np.float32)
+        out *= np.float32(2.0**-24)
+        return out
+
+    def doubles(self, count: int) -> np.ndarray:
+        """The next `count` float64 numbers in [0, 1): the low 53 bits of two words each."""
+        words = self.words64(count)
+        words &= np.uint64((1 << 53) - 1)
+        out = words.view(np.int64).astype(np.float64)
+        out *= 2.0**-53
+        return out
+
+    def mark(self) -> tuple[dict, bool]:
+        """Where the stream of words stands now, for `rewind`. The caller holds the lock until then."""
+        return self._loaded().state, self._fresh
+
+    def rewind(self, mark: tuple[dict, bool], words: int) -> None:
+        """Go back to a mark and from there `words` words ahead: what was drawn beyond them counts as not drawn."""
+        engine = self._loaded()
+        engine.state, fresh = mark
+        self._fresh = fresh and not words
+        if words:
+            engine.random_raw(words, output=False)
+
+
+def _restore(state: np.ndarray) -> Generator:
+    generator = Generator()
+    generator.set_state_bytes(state)
+    return generator
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator; as in PyTorch, whatever `int` takes is a seed."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seed the default generator with a number that the system chooses, and return that number."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()

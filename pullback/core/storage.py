@@ -1,0 +1,218 @@
+"""Storages: the untyped memory that tensors view.
+
+A tensor that nobody has viewed needs no storage object; `storage_of(tensor)` makes it at first need and views share it.
+A storage holds a flat byte array. Changing its memory (`resize_`, `set_`) rebuilds the arrays of every tensor on it,
+so that all of them see the new memory, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+
+from . import device as devices
+from .geometry import Geometry, contiguous_strides
+
+
+class Storage:
+    """A block of bytes on a device. `buffer` is a flat uint8 array, or None where there is no data (meta)."""
+
+    __slots__ = ("buffer", "length", "device", "resizable", "shared", "__weakref__", "__dict__")
+
+    def __init__(self, buffer, length: int, device: devices.device, resizable: bool = True):
+        self.buffer = buffer
+        self.length = length
+        self.device = device
+        self.resizable = resizable
+        self.shared = False
+
+    def tensors(self) -> list:
+        """The tensors that live on this storage now."""
+        from .tensor import Tensor
+
+        return [t for t in gc.get_referrers(self) if isinstance(t, Tensor) and t.memory is self]
+
+    def replace_buffer(self, buffer, length: int) -> None:
+        """Give every tensor on this storage the new memory."""
+        rebuilt = [(t, tuple(s // t.dtype.itemsize for s in t.array.strides)) for t in self.tensors()]
+        self.buffer, self.length = buffer, length
+        for t, stride in rebuilt:
+            t.array = window(self, t.dtype, t.array.shape, stride, t.offset)
+
+
+def storage_of(tensor) -> Storage:
+    """The storage under a tensor, made at first need."""
+    storage = tensor.memory
+    if storage is None:
+        array = tensor.array
+        if isinstance(array, Geometry):
+            storage = Storage(None, span_bytes(array.shape, array.stride, 0, array.itemsize), tensor.device)
+        else:
+            storage = Storage(*flat_bytes(array), tensor.device, array.base is None or tensor.offset == 0)
+        tensor.memory = storage
+    return storage
+
+
+def flat_bytes(array) -> tuple:
+    """The memory under a fresh array as flat bytes, and its length."""
+    stride = array.strides
+    length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1 if array.size else 0
+    if array.size == 0:
+        return np.empty(0, np.uint8), 0
+    if array.flags.c_contiguous:
+        return array.reshape(-1).view(np.uint8), length
+    order = sorted(range(array.ndim), key=lambda d: -stride[d])
+    dense = array.transpose(order)
+    if dense.flags.c_contiguous:
+        return dense.reshape(-1).view(np.uint8), length
+    flat = np.lib.stride_tricks.as_strided(array, (1,) * max(array.ndim, 1), (array.itemsize,) * max(array.ndim, 1))
+    byte = flat.reshape(-1)[:1].view(np.uint8)
+    return np.lib.stride_tricks.as_strided(byte, (length,), (1,)), length
+
+
+def span_bytes(shape, stride, offset: int, itemsize: int) -> int:
+    """How many bytes a strided view needs, from the start of its storage."""
+    if any(s == 0 for s in shape):
+        return 0
+    return (offset + 1 + sum((s - 1) * st for s, st in zip(shape, stride, strict=True))) * itemsize
+
+
+def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
+    """The array that reads `storage` as `shape` with `stride` (in elements) from `offset`."""
+    if storage.buffer is None:
+        return Geometry(shape, stride, dtype.numpy)
+    size = dtype.itemsize
+    if any(s == 0 for s in shape) or storage.length == 0:
+        return _hollow(shape, stride, dtype)
+    return np.ndarray(shape, dtype.numpy, storage.buffer, offset * size, tuple([s * size for s in stride]))
+
+
+def _hollow(shape: tuple, stride: tuple, dtype):
+    """An array without elements, or over memory that was resized away."""
+    empty = np.empty(1, dtype.numpy)
+    return np.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride)) if 0 in shape else np.broadcast_to(empty[0], shape)
+
+
+def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) -> None:
+    """Raise PyTorch's error where a view would read outside its storage."""
+    if any(st < 0 for st in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    need = span_bytes(shape, stride, offset, itemsize)
+    if need > storage.length:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize {itemsize} "
+            f"requiring a storage size of {need} are out of bounds for storage of size {storage.length}"
+        )
+
+
+class UntypedStorage:
+    """The public face of a storage: bytes, as `torch.UntypedStorage`. Two faces of one storage compare equal."""
+
+    def __init__(self, *args, storage: Storage | None = None, device=None):
+        if storage is None:
+            nbytes = args[0] if args and isinstance(args[0], int) else 0
+            data = None if not args or isinstance(args[0], int) else np.array(list(args[0]), np.uint8)
+            buffer = np.empty(nbytes, np.uint8) if data is None else data
+            storage = Storage(buffer, buffer.size, devices.device(device or "cpu"))
+        self._storage = storage
+
+    @property
+    def device(self) -> devices.device:
+        return self._storage.device
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._storage)
+
+    def data_ptr(self) -> int:
+        buffer = self._storage.buffer
+        return 0 if buffer is None or not self._storage.length else buffer.__array_interface__["data"][0]
+
+    def nbytes(self) -> int:
+        return self._storage.length
+
+    size = __len__ = nbytes
+
+    def element_size(self) -> int:
+        return 1
+
+    def resizable(self) -> bool:
+        return self._storage.resizable
+
+    def resize_(self, nbytes: int) -> UntypedStorage:
+        """Grow or shrink the memory; contents that fit are kept."""
+        storage = self._storage
+        if not storage.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if storage.buffer is None:
+            storage.length = nbytes
+            return self
+        fresh = np.zeros(nbytes, np.uint8)
+        keep = min(nbytes, storage.length)
+        fresh[:keep] = storage.buffer[:keep]
+        storage.replace_buffer(fresh, nbytes)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        self._storage.buffer[...] = source._storage.buffer
+        return self
+
+    def clone(self) -> UntypedStorage:
+        s = self._storage
+        return UntypedStorage(storage=Storage(s.buffer.copy(), s.length, s.device))
+
+    def fill_(self, value: int) -> UntypedStorage:
+        self._storage.buffer.fill(value)
+        return self
+
+    def tolist(self) -> list[int]:
+        return self._storage.buffer.tolist()
+
+    def cpu(self) -> UntypedStorage:
+        return self
+
+    def untyped(self) -> UntypedStorage:
+        return self
+
+    def is_shared(self) -> bool:
+        return self._storage.shared
+
+    def share_memory_(self) -> UntypedStorage:
+        self._storage.shared = True
+        return self
+
+    def __getitem__(self, index):
+        got = self._storage.buffer[index]
+        return int(got) if np.ndim(got) == 0 else UntypedStorage(storage=Storage(got, got.size, self.device))
+
+    def __setitem__(self, index, value) -> None:
+        self._storage.buffer[index] = value
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+    def __deepcopy__(self, memo) -> UntypedStorage:
+        return memo.setdefault(id(self._storage), self.clone())
+
+    def __repr__(self) -> str:
+        body = "" if self._storage.buffer is None else "".join(f" {b}\n" for b in self._storage.buffer[:20].tolist())
+        return f"{body}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+    def _weak_ref(self) -> weakref.ref:
+        return weakref.ref(self._storage)
+
+
+def new_array(shape: tuple, dtype, stride: tuple | None = None):
+    """An uninitialised array, with given strides (in elements) where they are not row-major."""
+    if stride is None or stride == contiguous_strides(shape):
+        return np.empty(shape, dtype.numpy)
+    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
+    dense = np.empty([shape[d] for d in order], dtype.numpy)
+    return dense.transpose(np.argsort(order))

@@ -1,0 +1,426 @@
+"""What a tensor is: an array with a dtype, a device, a place in a storage, and a place in a graph.
+
+`Tensor` here has only what needs no operator: identity, metadata, memory, conversion to Python and NumPy. Operators add
+themselves as methods (`ops`), and so do backward and hooks (`autograd`). `keys` is 0 for a plain dense CPU tensor of
+this very class (or a `Parameter`); any bit means that a call must take the general path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import device as devices
+from . import dtype as dtypes
+from .geometry import Geometry, contiguous_strides, is_channels_last, is_contiguous
+from .node import Autograd, own_autograd, requires_grad
+from .printing import tensor_repr
+from .size import Size, make_size
+from .storage import Storage, UntypedStorage, storage_of
+
+CONJ = 1
+NEG = 2
+META = 4
+SPARSE = 8
+NESTED = 16
+CUDA = 32
+SUBCLASS = 64  # a class with its own __torch_function__
+DISPATCH_SUBCLASS = 128  # a class with __torch_dispatch__
+TRANSFORMED = 256  # a level of a function transform wraps this tensor
+INFERENCE_TENSOR = 512
+
+new_object = object.__new__
+
+if TYPE_CHECKING:  # what operators hang on the class, for editors and type checkers
+    from .methods import TensorMethods
+else:
+    TensorMethods = object
+
+
+class Tensor(TensorMethods):
+    """A multi-dimensional array that can record what is done with it."""
+
+    __slots__ = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info", "__dict__", "__weakref__")  # fmt: skip
+
+    class_keys = 0  # bits that every instance of a subclass has
+    __array_priority__ = 1000
+    _is_param = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.class_keys = class_bits(cls)
+
+    def __new__(cls, *args, **kwargs):
+        return construct(cls, *args, **kwargs)
+
+    # ---- metadata
+    @property
+    def shape(self) -> Size:
+        return make_size(self.array.shape)
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.size * self.dtype.itemsize
+
+    @property
+    def layout(self) -> devices.layout:
+        return devices.strided if not self.keys & (SPARSE | NESTED) else self.array.layout
+
+    @property
+    def _version(self) -> int:
+        if self.keys & INFERENCE_TENSOR:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self.version[0]
+
+    @property
+    def requires_grad(self) -> bool:
+        return requires_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        set_requires_grad(self, value)
+
+    @property
+    def is_leaf(self) -> bool:
+        a = self.autograd
+        return a is None or a.edge is None
+
+    @property
+    def output_nr(self) -> int:
+        a = self.autograd
+        return 0 if a is None or a.edge is None else a.edge[1]
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        return self.device.type == "meta"
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.layout is devices.sparse_coo
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return self.layout is devices.sparse_csr
+
+    @property
+    def is_nested(self) -> bool:
+        return bool(self.keys & NESTED)
+
+    is_quantized = is_mkldnn = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = False
+
+    def dim(self) -> int:
+        return self.array.ndim
+
+    def ndimension(self) -> int:
+        return self.array.ndim
+
+    def size(self, dim: int | None = None):
+        if dim is None:
+            return make_size(self.array.shape)
+        from .geometry import wrap_dim
+
+        if not self.array.ndim:
+            wrap_dim_of_scalar(dim)
+        return self.array.shape[wrap_dim(dim, self.array.ndim)]
+
+    def numel(self) -> int:
+        return self.array.size
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None):
+        strides = stride_of(self)
+        if dim is None:
+            return strides
+        from .geometry import wrap_dim
+
+        return strides[wrap_dim(dim, self.array.ndim)]
+
+    def storage_offset(self) -> int:
+        return self.offset
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def is_contiguous(self, memory_format=devices.contiguous_format) -> bool:
+        if memory_format is devices.contiguous_format:
+            array = self.array
+            if array.__class__ is np.ndarray:
+                return array.flags.c_contiguous
+            return is_contiguous(array.shape, array.stride)
+        wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
+        return self.array.ndim == wanted and is_channels_last(self.array.shape, stride_of(self))
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        return bool(self.keys & CONJ)
+
+    def is_neg(self) -> bool:
+        return bool(self.keys & NEG)
+
+    def is_inference(self) -> bool:
+        return bool(self.keys & INFERENCE_TENSOR)
+
+    def is_shared(self) -> bool:
+        return self.memory is not None and self.memory.shared
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def get_device(self) -> int:
+        return -1 if self.device.index is None else self.device.index
+
+    def _is_view(self) -> bool:
+        return self.view_info is not None
+
+    @property
+    def _base(self):
+        return None if self.view_info is None else self.view_info.base
+
+    # ---- memory
+    def untyped_storage(self) -> UntypedStorage:
+        return UntypedStorage(storage=storage_of(self))
+
+    def data_ptr(self) -> int:
+        if isinstance(self.array, Geometry):
+            return 0
+        return self.array.__array_interface__["data"][0] if self.array.size else 0
+
+    const_data_ptr = data_ptr
+
+    def shallow(self, autograd: Autograd | None = None):
+        """Another tensor on the same memory and version, with the history given."""
+        t = new_object(type(self))
+        t.array = self.array
+        t.dtype = self.dtype
+        t.device = self.device
+        t.keys = self.keys
+        t.autograd = autograd
+        t.version = self.version
+        t.memory = storage_of(self) if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED) else None
+        t.offset = self.offset
+        t.view_info = None
+        if self.__dict__ and self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS):
+            t.__dict__.update(self.__dict__)
+        return t
+
+    # ---- as Python values
+    def __len__(self) -> int:
+        if not self.array.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.array.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __dir__(self):
+        return sorted({*dir(type(self)), *self.__dict__})
+
+    def __repr__(self) -> str:
+        return tensor_repr(self)
+
+
+def class_bits(cls: type) -> int:
+    """Which keys all instances of a subclass carry."""
+    bits = 0
+    if cls.__torch_function__ is not disabled_torch_function:
+        bits |= SUBCLASS
+    if "__torch_dispatch__" in dir(cls) and cls.__torch_dispatch__ is not disabled_torch_dispatch:
+        bits |= DISPATCH_SUBCLASS
+    return bits
+
+
+def disabled_torch_function(func, types, args=(), kwargs=None):
+    """A class that takes this as `__torch_function__` is treated as a plain tensor."""
+    return func(*args, **(kwargs or {}))
+
+
+def disabled_torch_dispatch(func, types, args=(), kwargs=None):
+    """A class that takes this as `__torch_dispatch__` is treated as a plain tensor."""
+    return func(*args, **(kwargs or {}))
+
+
+def stride_of(t: Tensor) -> tuple[int, ...]:
+    """Strides in elements."""
+    array = t.array
+    if array.__class__ is not np.ndarray:
+        return getattr(array, "stride", None) or contiguous_strides(array.shape)
+    if not array.size:
+        return contiguous_strides(array.shape)
+    size = array.itemsize
+    return tuple([s // size for s in array.strides])
+
+
+def wrap_dim_of_scalar(dim: int) -> None:
+    raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+
+
+def wrap(array, dtype: dtypes.dtype | None = None, device: devices.device = devices.cpu, keys: int = 0) -> Tensor:
+    """A new plain tensor around an array that nobody else holds."""
+    t = new_object(Tensor)
+    t.array = array
+    t.dtype = dtype if dtype is not None else dtypes.by_numpy[array.dtype]
+    t.device = device
+    t.keys = keys
+    t.autograd = None
+    t.version = [0]
+    t.memory = None
+    t.offset = 0
+    t.view_info = None
+    return t
+
+
+def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) -> Tensor:
+    """A tensor on device `meta`: shape, strides and dtype, no data."""
+    stride = contiguous_strides(shape) if stride is None else stride
+    return wrap(Geometry(tuple(shape), stride, dtype.numpy), dtype, devices.meta, META)
+
+
+def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
+    """A plain tensor on the memory of another: shares storage and version."""
+    t = new_object(Tensor)
+    t.array = array
+    t.dtype = dtype
+    t.device = base.device
+    t.keys = base.keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
+    t.autograd = None
+    t.version = base.version
+    t.memory = base.memory if base.memory is not None else storage_of(base)
+    t.offset = offset
+    t.view_info = None
+    return t
+
+
+def set_requires_grad(t: Tensor, value: bool) -> None:
+    """`t.requires_grad = value`, with PyTorch's refusals."""
+    value = bool(value)
+    a = t.autograd
+    if a is not None and a.edge is not None:
+        if not value:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        return
+    if value and not (t.dtype.is_floating_point or t.dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    if value and t.keys & INFERENCE_TENSOR:
+        from .modes import is_inference_mode_enabled
+
+        if not is_inference_mode_enabled():
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    if value or a is not None:
+        own_autograd(t).requires_grad = value
+
+
+def construct(cls, *args, **kwargs):
+    """Replaced by the factory operators: `Tensor(2, 3)`, `Tensor([1, 2])`."""
+    raise RuntimeError("operators are not loaded")
+
+
+class Parameter(Tensor):
+    """A leaf tensor that modules collect."""
+
+    _is_param = True
+
+    def __new__(cls, data=None, requires_grad: bool = True):
+        if data is None:
+            data = wrap(np.empty(0, dtypes.float32.numpy))
+        if type(data) in (Tensor, Parameter):
+            p = subclass_of(cls, data)
+        else:
+            p = data.detach()
+            if type(p) is not type(data):
+                raise RuntimeError(
+                    f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+                    f"instance of the same type, but return type {type(p).__name__} was found instead."
+                )
+            p._is_param = True
+        set_requires_grad(p, requires_grad)
+        return p
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + Tensor.__repr__(self)
+
+    __torch_function__ = disabled_torch_function
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        return (_rebuild_parameter, (self.data, self.requires_grad, dict(self.__dict__)))
+
+
+def _rebuild_parameter(data, requires_grad: bool, attributes: dict):
+    p = Parameter(data, requires_grad)
+    p.__dict__.update(attributes)
+    return p
+
+
+def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
+    """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""
+    t = new_object(cls)
+    t.array, t.dtype, t.device = data.array, data.dtype, data.device
+    t.keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
+    t.autograd, t.version, t.view_info = None, data.version, None
+    t.memory, t.offset = storage_of(data), data.offset
+    if requires_grad:
+        set_requires_grad(t, True)
+    return t
+
+
+def make_subclass(cls, data: Tensor, require_grad: bool = False, **ignored):
+    return subclass_of(cls, data, require_grad)
+
+
+def make_wrapper_subclass(
+    cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=devices.strided,
+    device=None, pin_memory=False, requires_grad=False, **extra,
+):  # fmt: skip
+    """A `cls` with metadata and no data, for classes whose `__torch_dispatch__` does the work."""
+    t = new_object(cls)
+    size = tuple(size)
+    t.dtype = dtype or dtypes.float32
+    stride = tuple(strides) if strides is not None else contiguous_strides(size)
+    t.array = Geometry(size, stride, t.dtype.numpy)
+    t.device = devices.device(device) if device is not None else devices.cpu
+    t.keys = cls.class_keys | (META if t.device is devices.meta else 0)
+    t.autograd, t.version, t.view_info, t.memory = None, [0], None, None
+    t.offset = storage_offset or 0
+    if requires_grad:
+        set_requires_grad(t, True)
+    return t
+
+
+Tensor.__torch_function__ = None  # set by the override layer; subclasses compare against it
+Tensor._make_subclass = classmethod(make_subclass)
+Tensor._make_wrapper_subclass = classmethod(make_wrapper_subclass)
+PLAIN = frozenset((Tensor, Parameter))
+__all__ = ["Tensor", "Parameter", "wrap", "Storage"]

@@ -1,0 +1,23 @@
+"""Nested Python containers as flat lists and back (optree, with None as a leaf)."""
+
+from __future__ import annotations
+
+import optree
+
+
+def tree_flatten(tree):
+    """(leaves, structure); tuples, lists, dicts, named tuples and ordered dicts are inner nodes."""
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
+    return list(leaves), spec
+
+
+def tree_unflatten(leaves, spec):
+    return optree.tree_unflatten(spec, leaves)
+
+
+def tree_map(function, tree, *rest):
+    return optree.tree_map(function, tree, *rest, none_is_leaf=True)
+
+
+def tree_leaves(tree) -> list:
+    return optree.tree_leaves(tree, none_is_leaf=True)

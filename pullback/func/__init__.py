@@ -1,0 +1,10 @@
+"""Function transforms: vmap, grad, vjp, jvp, jacrev, jacfwd, hessian, functional_call."""
+
+from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from .stateless import functional_call, stack_module_state
+from .vmap import chunk_vmap, vmap
+
+__all__ = [
+    "chunk_vmap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap",
+]  # fmt: skip

@@ -1,0 +1,167 @@
+"""Batched tensors: what a function sees inside `vmap`.
+
+A batched tensor has the shape of one example; it stands for all of them. It wraps a `value` that has one more dimension,
+`dim`, at the `level` of its vmap. It shares the value's place in the autograd graph, so gradients flow through it.
+`BatchLevel.process` runs an operator on batched arguments by the operator's vmap rule, its family's, or else by a loop.
+"""
+
+from __future__ import annotations
+
+from ..core import modes
+from ..core.geometry import Geometry
+from ..core.modes import ambient
+from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
+from ..ops.dispatch import dispatch
+from ..ops.operator import Operator
+from ..ops.return_types import ResultTuple
+
+
+class Wrapped:
+    """How a batched tensor is made: value, batch dimension, level."""
+
+    __slots__ = ("value", "dim", "level")
+
+    def __init__(self, value: Tensor, dim: int, level: BatchLevel):
+        self.value = value
+        self.dim = dim
+        self.level = level
+
+
+def make_batched(value: Tensor, dim: int, level: BatchLevel) -> Tensor:
+    """A batched tensor around `value`, whose dimension `dim` is the batch."""
+    dim %= value.ndim
+    t = new_object(Tensor)
+    shape, stride = tuple(value.shape), stride_of(value)
+    t.array = Geometry(shape[:dim] + shape[dim + 1 :], stride[:dim] + stride[dim + 1 :], value.dtype.numpy)
+    t.dtype, t.device, t.keys = value.dtype, value.device, TRANSFORMED
+    t.autograd, t.version, t.memory, t.offset, t.view_info = value.autograd, value.version, None, value.offset, None
+    t.wrapped = Wrapped(value, dim, level)
+    return t
+
+
+def unwrap(t, level: BatchLevel):
+    """(value, batch dimension) of an argument at a level; (itself, None) where it is not batched there."""
+    if isinstance(t, Tensor) and t.keys & TRANSFORMED:
+        w = t.__dict__.get("wrapped")
+        if w is not None and w.level is level:
+            return w.value, w.dim
+    return t, None
+
+
+def unwrap_argument(value, level: BatchLevel):
+    if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
+        pairs = [unwrap(v, level) for v in value]
+        dims = tuple(d for _, d in pairs)
+        return tuple(v for v, _ in pairs), dims if any(d is not None for d in dims) else None
+    return unwrap(value, level)
+
+
+class outside:
+    """Run a block as if a level (and all levels inside it) were not there."""
+
+    def __init__(self, level):
+        self.level = level
+
+    def __enter__(self):
+        self.before = ambient.transforms, ambient.mode
+        at = ambient.transforms.index(self.level)
+        ambient.transforms = ambient.transforms[:at]
+        ambient.switch(modes.TRANSFORM, ambient.transforms)
+
+    def __exit__(self, *exc):
+        ambient.transforms, ambient.mode = self.before
+
+
+class BatchLevel:
+    """One active vmap."""
+
+    def __init__(self, size: int, randomness: str = "error"):
+        self.size = size
+        self.randomness = randomness
+
+    def __enter__(self) -> BatchLevel:
+        ambient.transforms = [*ambient.transforms, self]
+        ambient.switch(modes.TRANSFORM, True)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        ambient.transforms = [t for t in ambient.transforms if t is not self]
+        ambient.switch(modes.TRANSFORM, ambient.transforms)
+
+    def process(self, op: Operator, args: tuple):
+        """Run an operator under this level."""
+        pairs = [unwrap_argument(a, self) for a in args]
+        values, dims = tuple(v for v, _ in pairs), tuple(d for _, d in pairs)
+        with outside(self):
+            if "nondeterministic_seeded" in op.tags:
+                return self.wrap_result(*self.random(op, values, dims))
+            if all(d is None for d in dims):
+                return dispatch(op, values)
+            if op.inplace_of is not None:
+                self.write(op, values, dims)
+                return args[0]
+            out, out_dims = batch_rule(op, values, dims, self.size)
+            return self.wrap_result(out, out_dims)
+
+    def wrap_result(self, out, dims):
+        if isinstance(out, Tensor):
+            return out if dims is None else make_batched(out, dims, self)
+        if isinstance(out, (tuple, list)):
+            each = dims if isinstance(dims, (tuple, list)) else [dims] * len(out)
+            made = [self.wrap_result(o, d) for o, d in zip(out, each, strict=True)]
+            return type(out)(made) if isinstance(out, (list, ResultTuple)) else tuple(made)
+        return out
+
+    def write(self, op: Operator, values: tuple, dims: tuple) -> None:
+        """An in-place operator: the functional rule, then a copy into the value."""
+        if dims[0] is None:
+            raise RuntimeError(
+                f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+                "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
+                f"out-of-place operators instead of {op.name}. If said operator is being called inside the PyTorch framework, please file a bug "
+                "report instead."
+            )
+        out, out_dim = batch_rule(op.inplace_of, values, dims, self.size)
+        target = values[0]
+        if out_dim is None:
+            out = out.unsqueeze(dims[0])
+        else:
+            out = out.movedim(out_dim, dims[0])
+        if out.shape != target.shape:
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(out.shape)}")
+        target.copy_(out)
+
+    def random(self, op: Operator, values: tuple, dims: tuple):
+        if self.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
+                "or perform the randomness operation out of vmap"
+            )
+        if self.randomness == "same" and all(d is None for d in dims):
+            return dispatch(op, values), None
+        return loop_rule(op, values, dims, self.size)
+
+
+def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):
+    """(result, batch dimension) by the operator's own rule, its family's, or a loop over examples."""
+    made = op.vmap(values, dims, size) if op.vmap is not None else op.family.vmap(op, values, dims, size)
+    return made if made is not None else loop_rule(op, values, dims, size)
+
+
+def loop_rule(op: Operator, values: tuple, dims: tuple, size: int):
+    """The rule that always works: each example on its own, results stacked."""
+    from ..ops.joining import stack
+
+    results = [dispatch(op, tuple(_example(v, d, i) for v, d in zip(values, dims, strict=True))) for i in range(size)]
+    if isinstance(results[0], Tensor):
+        return stack(results), 0
+    columns = [stack(list(c)) for c in zip(*results, strict=True)]
+    return type(results[0])(columns), [0] * len(columns)
+
+
+def _example(value, dim, i: int):
+    if dim is None:
+        return value
+    if isinstance(dim, tuple):
+        return tuple(_example(v, d, i) for v, d in zip(value, dim, strict=True))
+    return value.select(dim, i)

@@ -1,0 +1,145 @@
+"""`vmap`: a function of one example becomes a function of a batch."""
+
+from __future__ import annotations
+
+import functools
+
+from ..core.tree import tree_flatten, tree_unflatten
+from ..core.tensor import Tensor
+from .batched import BatchLevel, make_batched, outside, unwrap
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
+    """Vectorise `func` over dimension `in_dims` of its arguments; results get the batch at `out_dims`."""
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def batched(*args, **kwargs):
+        flat, spec, dims, size = _inputs(func, in_dims, args)
+        if chunk_size is not None and chunk_size < size:
+            return _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
+        return _call(func, flat, spec, dims, size, out_dims, randomness, kwargs)
+
+    return batched
+
+
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness: str = "error", chunks: int = 2):
+    """vmap in a given number of chunks."""
+
+    @functools.wraps(func)
+    def batched(*args, **kwargs):
+        size = _inputs(func, in_dims, args)[3]
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=-(-size // chunks))(*args, **kwargs)
+
+    return batched
+
+
+def _name(func) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def _inputs(func, in_dims, args: tuple):
+    """Flat arguments, their structure, their batch dimensions and the batch size; checked as PyTorch does."""
+    name = _name(func)
+    if not isinstance(in_dims, (int, tuple, list, dict)):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
+            f"inputs, got: {type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. The latter is unsupported.")
+    flat, spec = tree_flatten(args)
+    dims = _broadcast_dims(in_dims, args)
+    if dims is None or len(dims) != len(flat):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    for i, (x, d) in enumerate(zip(flat, dims, strict=True)):
+        dims[i] = _check_input(name, in_dims, x, d)
+    sizes = [x.shape[d] for x, d in zip(flat, dims, strict=True) if d is not None]
+    if not sizes:
+        raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped over: expected an in_dim that is not None")
+    if any(s != sizes[0] for s in sizes):
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return flat, spec, dims, sizes[0]
+
+
+def _check_input(name: str, in_dims, x, d):
+    if d is None:
+        return None
+    lead = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+    if not isinstance(d, int):
+        raise ValueError(f"{lead}Got in_dim={d} for an input but in_dim must be either an integer dimension or None.")
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"{lead}Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor arguments, please use None as the "
+            "respective in_dim"
+        )
+    if x.ndim == 0 or not -x.ndim <= d < x.ndim:
+        raise ValueError(
+            f"{lead}Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.ndim} so expected in_dim to satisfy "
+            f"-{x.ndim} <= in_dim < {x.ndim}."
+        )
+    return d % x.ndim
+
+
+def _broadcast_dims(dims, tree) -> list | None:
+    """`dims` spread over the leaves of `tree`: a single number serves a whole subtree."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(tree_flatten(tree)[0])
+    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
+        parts = [_broadcast_dims(dims[k], tree[k]) for k in tree]
+    elif isinstance(tree, (tuple, list)) and isinstance(dims, (tuple, list)) and len(tree) == len(dims):
+        parts = [_broadcast_dims(d, t) for d, t in zip(dims, tree, strict=True)]
+    elif not isinstance(tree, (tuple, list, dict)):
+        return [dims]
+    else:
+        return None
+    return None if any(p is None for p in parts) else [d for p in parts for d in p]  # type: ignore[union-attr]
+
+
+def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: dict):
+    with BatchLevel(size, randomness) as level:
+        wrapped = [make_batched(x, d, level) if d is not None else x for x, d in zip(flat, dims, strict=True)]
+        out = func(*tree_unflatten(wrapped, spec), **kwargs)
+        flat_out, out_spec = tree_flatten(out)
+        each = _broadcast_dims(out_dims, out)
+        if each is None or len(each) != len(flat_out):
+            raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of outputs. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}.")
+        made = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
+    return tree_unflatten(made, out_spec)
+
+
+def _unwrap_output(func, out, dim, level: BatchLevel, out_dims):
+    if not isinstance(out, Tensor):
+        raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?")
+    value, at = unwrap(out, level)
+    with outside(level):
+        if dim is None:
+            if at is not None:
+                raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
+            return value
+        if at is None:
+            shape = (*value.shape[: dim % (value.ndim + 1)], level.size, *value.shape[dim % (value.ndim + 1) :])
+            return value.unsqueeze(dim).expand(shape)
+        return value.movedim(at, dim) if at != dim % value.ndim else value
+
+
+def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs):
+    parts = []
+    for start in range(0, size, chunk_size):
+        length = min(chunk_size, size - start)
+        piece = [x.narrow(d, start, length) if d is not None else x for x, d in zip(flat, dims, strict=True)]
+        parts.append(_call(func, piece, spec, dims, length, out_dims, randomness, kwargs))
+    from ..ops.joining import cat
+
+    leaves = [tree_flatten(p)[0] for p in parts]
+    each = _broadcast_dims(out_dims, parts[0])
+    joined = [cat(list(column), d) for column, d in zip(zip(*leaves, strict=True), each, strict=True)]
+    return tree_unflatten(joined, tree_flatten(parts[0])[1])
+
+

@@ -1,0 +1,44 @@
+"""What can be done with a tensor: every operator, defined once, in families.
+
+Importing this package declares all operators and hangs their methods on `Tensor`. `public(namespace, name)` finds a
+public function, e.g. `public("torch", "sin")`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+
+from ..core.tensor import Tensor
+from . import dunders
+from .operator import exports
+
+MODULES = (
+    "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "pointwise_losses",
+    "reductions", "scans", "sorting", "statistics", "normalization", "class_losses",
+    "views", "shapes", "indexing", "gather_scatter", "joining", "rearranging",
+    "factories", "construct", "conversion", "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
+    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "foreach",
+)  # fmt: skip
+
+for _module in MODULES:
+    try:
+        importlib.import_module(f"{__name__}.{_module}")
+    except ModuleNotFoundError as e:
+        if not (e.name or "").startswith(__name__):
+            raise
+    except Exception:
+        print(f"pullback.ops.{_module} is broken:", file=sys.stderr)
+        traceback.print_exc(limit=-3)
+
+for _name, _function in exports["Tensor"].items():
+    if _name not in Tensor.__dict__:
+        setattr(Tensor, _name, _function)
+
+dunders.install()
+
+
+def public(namespace: str, name: str):
+    """A public function by its namespace ("torch", "linalg", "nn.functional") and name."""
+    return exports[namespace][name]

@@ -1,0 +1,125 @@
+"""Operators along one dimension: scans, sorts, softmax, and reductions that also say where (max with indices).
+
+    cumsum = along("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", result=INT_TO_LONG,
+        kernel=lambda xp, a, axis: xp.cumsum(a, axis=axis), ...)
+
+`kernel(xp, a, axis, *rest)` gets an array of at least one dimension (a 0-d tensor counts as one element), the wrapped
+axis, and the remaining arguments except `dtype` and `keepdim`; float16 and bfloat16 arrive as float32 and are rounded
+once. It returns a new array, or a tuple of them, never its input. Options:
+- `result(dtype)`: dtype of the (first) result; further results are int64. `cast=True`: the kernel works in that dtype.
+- `length(n, *rest)`: size of `dim` in the results; without it, unchanged. `reduces=True`: it is 1, and goes away without
+  `keepdim`.
+- `split=True`: large inputs may be cut along another dimension and worked on by several threads.
+From the declaration follow meta and the vmap rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.arrays import LARGE, library, run_chunks, thread_count
+from ...core.dtype import dtype
+from ...core.geometry import wrap_dim
+from ...core.tensor import Tensor, wrap
+from ..calls import export_operator
+from ..inplace import cast_array
+from ..operator import Operator, Spec
+from ..return_types import pack_results
+from .base import Family, device_of
+
+
+class Along(Family):
+    """See the module's docstring."""
+
+    def bind(self, op: Operator, args: tuple) -> tuple[Tensor, int, bool, dtype, tuple]:
+        """(self, axis, keepdim, dtype of the result, remaining arguments)."""
+        given = dict(zip((a.name for a in op.schema.arguments), args, strict=True))
+        t = given.pop("self")
+        axis = wrap_dim(given.pop("dim"), t.array.ndim)
+        keepdim = given.pop("keepdim", False)
+        result = given.pop("dtype", None) or op.options.get("result", _same)(t.dtype)
+        return t, axis, keepdim, result, tuple(given.values())
+
+    def execute(self, op: Operator, args: tuple):
+        if (check := op.options.get("check")) is not None:
+            check(*args)
+        t, axis, keepdim, result, rest = self.bind(op, args)
+        device = device_of(op, args)
+        xp = library(device)
+        rest = tuple(r.array if isinstance(r, Tensor) else r for r in rest)
+        array = self._working(op, t, result)
+        made = run_along(op, xp, array if array.ndim else array.reshape(1), axis, rest)
+        many = isinstance(made, tuple)
+        finished = [self._finish(op, m, result if i == 0 else None, t.array.ndim, axis, keepdim, device) for i, m in enumerate(made if many else (made,))]
+        return pack_results(op, finished) if many else finished[0]
+
+    def _working(self, op: Operator, t: Tensor, result: dtype):
+        wanted = result if op.options.get("cast") else t.dtype
+        wanted = dtypes.float32 if wanted in dtypes.reduced_precision else wanted
+        return cast_array(t.array, t.dtype, wanted)
+
+    def _finish(self, op: Operator, array, result: dtype | None, ndim: int, axis: int, keepdim: bool, device) -> Tensor:
+        if result is not None and array.dtype != result.numpy:
+            array = array.astype(result.numpy)
+        if not ndim or op.options.get("reduces") and not keepdim:
+            array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
+        if not array.flags.c_contiguous:
+            array = array.copy()
+        return wrap(array, result or dtypes.by_numpy[array.dtype], device)
+
+    def meta(self, op: Operator, args: tuple):
+        if (check := op.options.get("check")) is not None:
+            check(*args)
+        t, axis, keepdim, result, rest = self.bind(op, args)
+        shape = t.array.shape
+        if len(shape):
+            if op.options.get("reduces"):
+                shape = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])
+            elif (length := op.options.get("length")) is not None:
+                shape = (*shape[:axis], length(shape[axis], *rest), *shape[axis + 1 :])
+        n = len(op.schema.returns)
+        return Spec(shape, result) if n == 1 else (Spec(shape, result), *[Spec(shape, dtypes.int64)] * (n - 1))
+
+    def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        """The batch goes first and `dim` moves up by one."""
+        index = op.schema.index
+        if dims[0] is None or any(d is not None for d in dims[1:]):
+            return None
+        t = args[0].movedim(dims[0], 0)
+        rank = t.ndim - 1
+        moved = list(args)
+        moved[0] = t if rank else t.unsqueeze(-1)
+        moved[index["dim"]] = wrap_dim(args[index["dim"]], rank) + 1
+        keeps = rank or op.options.get("reduces") and not args[index["keepdim"]]
+        out = op(*moved)
+        if isinstance(out, Tensor):
+            return out if keeps else out.squeeze(-1), 0
+        return out if keeps else type(out)([o.squeeze(-1) for o in out]), 0
+
+
+def _same(d: dtype) -> dtype:
+    return d
+
+
+def run_along(op: Operator, xp, array, axis: int, rest: tuple):
+    """The kernel, over the whole array or over pieces of another dimension on several threads."""
+    n = thread_count()
+    if op.options.get("split") and xp is np and array.size >= LARGE and n > 1:
+        other = next((d for d in range(array.ndim) if d != axis and array.shape[d] >= n), None)
+        if other is not None:
+            step = -(-array.shape[other] // n)
+            cuts = [(slice(None),) * other + (slice(s, s + step),) for s in range(0, array.shape[other], step)]
+            parts = run_chunks([lambda cut=cut: op.kernel(xp, array[cut], axis, *rest) for cut in cuts])
+            if isinstance(parts[0], tuple):
+                return tuple(np.concatenate(p, axis=other) for p in zip(*parts, strict=True))
+            return np.concatenate(parts, axis=other)
+    return op.kernel(xp, array, axis, *rest)
+
+
+ALONG = Along()
+
+
+def along(schema: str, **rules) -> Operator:
+    """Declare an operator along one dimension."""
+    return export_operator(Operator(schema, ALONG, **rules))

@@ -1,0 +1,135 @@
+"""The family of operators that fit none: each states its own rules. Other families inherit what they do not derive.
+
+A family says, for its operators: how the kernel is run (`execute`), what comes out (`meta`), a fast path for the public
+wrapper (`fast_lines`, `fast_names`), the vmap rule and the jvp rule. `operator(...)` declares an operator of this family;
+`@composite(...)` one whose body is written in other operators, from which every other rule follows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.arrays import library
+from ...core.dtype import by_numpy
+from ...core.tensor import Tensor, wrap, wrap_meta
+from ..calls import default_names, export_operator
+from ..operator import Operator, Spec
+from ..return_types import pack_results
+
+
+class Family:
+    """Rules shared by a kind of operator."""
+
+    is_view = False
+
+    def execute(self, op: Operator, args: tuple):
+        """Run the kernel on the arrays of the arguments and wrap what comes out."""
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        device = device_of(op, args)
+        made = op.kernel(library(device), *[array_of(a) for a in args])
+        return self.wrap_outputs(op, made, device)
+
+    def wrap_outputs(self, op: Operator, made, device):
+        if isinstance(made, (tuple, list)):
+            tensors = [wrap_array(m, device) for m in made]
+            return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
+        return wrap_array(made, device)
+
+    def meta(self, op: Operator, args: tuple):
+        """`Spec`(s) of the results. Without a meta rule, the kernel is asked, on zeros of the right shapes."""
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        if op.meta_rule is not None:
+            return op.meta_rule(*args)
+        return self.meta_from_kernel(op, args)
+
+    def meta_from_kernel(self, op: Operator, args: tuple):
+        made = op.kernel(np, *[hollow(a) for a in args])
+        if isinstance(made, (tuple, list)):
+            return tuple(None if m is None else Spec(m.shape, by_numpy[m.dtype]) for m in made)
+        return Spec(np.shape(made), by_numpy[np.asarray(made).dtype])
+
+    def run_meta(self, op: Operator, args: tuple):
+        """The results as tensors without data."""
+        spec = self.meta(op, args)
+        if isinstance(spec, (tuple, list)):
+            tensors = [None if s is None else wrap_meta(s.shape, s.dtype, s.stride) for s in spec]
+            return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
+        return wrap_meta(spec.shape, spec.dtype, spec.stride)
+
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        """Lines of the public wrapper that handle the plain case; none by default."""
+        return []
+
+    def fast_names(self, op: Operator) -> dict:
+        """What those lines name."""
+        return default_names(op)
+
+    # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
+    def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        return None
+
+
+PLAIN_FAMILY = Family()
+
+
+def operator(schema: str, **rules) -> Operator:
+    """Declare an operator that states its own rules."""
+    return export_operator(Operator(schema, PLAIN_FAMILY, **rules))
+
+
+def composite(schema: str, **options):
+    """Declare an operator by a body written in other operators."""
+
+    def decorate(body) -> Operator:
+        return export_operator(Operator(schema, PLAIN_FAMILY, body=body, **options))
+
+    return decorate
+
+
+def array_of(value):
+    """Arrays for tensors (also inside lists), anything else as it is."""
+    if isinstance(value, Tensor):
+        return value.array
+    if value.__class__ is tuple and value and any(isinstance(v, Tensor) for v in value):
+        return tuple(v.array if isinstance(v, Tensor) else v for v in value)
+    return value
+
+
+def hollow(value):
+    """Zeros in the place of a tensor's data."""
+    if isinstance(value, Tensor):
+        return np.zeros(value.array.shape, value.dtype.numpy)
+    if value.__class__ is tuple:
+        return tuple(hollow(v) for v in value)
+    return value
+
+
+def wrap_array(array, device):
+    """A tensor around a kernel's result: an array of its own, with elements in row-major or permuted dense order."""
+    if array is None:
+        return None
+    if not isinstance(array, np.ndarray):
+        if np.isscalar(array) or np.ndim(array) == 0:
+            array = np.asarray(array)
+    elif array.base is not None or not array.flags.c_contiguous:
+        array = array.copy() if array.base is not None else np.ascontiguousarray(array)
+    return wrap(array, by_numpy[array.dtype], device)
+
+
+def device_of(op: Operator, args: tuple):
+    """The one device of the arguments; raises PyTorch's error where there are two."""
+    from ...core import device as devices
+
+    found = scalar = None
+    for t in op.tensors(args):
+        if not t.array.ndim:
+            scalar = scalar or t.device
+        elif found is None:
+            found = t.device
+        elif t.device is not found:
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!")
+    return found or scalar or devices.cpu

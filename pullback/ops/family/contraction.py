@@ -1,0 +1,134 @@
+"""Contractions: products of matrices, vectors and batches of them.
+
+    mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", meta=_mm_shape, kernel=product, vjp={...})
+
+`meta(*args)` checks the arguments and says what comes out; it runs before every kernel, so errors and shapes have one source.
+`kernel(xp, *args)` sees arrays of the working dtype: float16 and bfloat16 arrive as float32 and are rounded once after.
+`quick="matmul"` (or "addmm") gives the public function a fast path for plain matrices of one floating dtype.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.arrays import library
+from ...core.tensor import wrap
+from ..calls import default_names, export_operator
+from ..operator import Operator
+from .base import Family, array_of, device_of
+
+DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
+_EXACT = 1 << 53  # integers up to here are exact in float64
+_WORTH_BLAS = 1 << 13  # multiplications below which the plain integer loop is quicker
+
+
+class Contraction(Family):
+    """See the module's docstring."""
+
+    def execute(self, op: Operator, args: tuple):
+        spec = op.meta_rule(*args)
+        device = device_of(op, args)
+        xp = library(device)
+        made = xp.asarray(op.kernel(xp, *[working(array_of(a)) for a in args]))
+        if made.dtype != spec.dtype.numpy:
+            made = made.astype(spec.dtype.numpy)
+        elif made.base is not None or not made.flags.c_contiguous:
+            made = made.copy()
+        return wrap(made, spec.dtype, device)
+
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        quick = op.options.get("quick")
+        return [] if quick is None else _QUICK[quick](values)
+
+    def fast_names(self, op: Operator) -> dict:
+        from ..operator import registry
+
+        record = registry[op.options["recorder"]] if "recorder" in op.options else op
+        return default_names(op) | {"DIRECT": DIRECT, "recorder": record, "add": np.add}
+
+
+def working(value):
+    """A half-precision array as float32; anything else as it is."""
+    if isinstance(value, np.ndarray) and value.dtype.itemsize <= 2 and value.dtype.kind in "fV":
+        return value.astype(np.float32)
+    return value
+
+
+def product(xp, a, b):
+    """`a @ b` over the last two dimensions."""
+    if a.dtype.kind in "iu":
+        return _integer_product(xp, a, b)
+    if a.ndim == b.ndim == 2:
+        return a.dot(b)
+    return xp.matmul(_ready(xp, a), _ready(xp, b))
+
+
+def _ready(xp, a):
+    """An array whose matrices BLAS can read in place; others are copied, since the loop without BLAS is far slower."""
+    if a.ndim < 2:
+        return a
+    size, (rows, columns) = a.itemsize, a.strides[-2:]
+    height, width = a.shape[-2:]
+    by_rows = columns == size and (rows >= width * size or height == 1)
+    by_columns = rows == size and (columns >= height * size or width == 1)
+    return a if by_rows or by_columns else xp.ascontiguousarray(a)
+
+
+def _integer_product(xp, a, b):
+    """Integer products wrap around; where no sum can leave float64's exact range, BLAS computes them."""
+    depth = a.shape[-1]
+    if a.size * (b.shape[-1] if b.ndim > 1 else 1) >= _WORTH_BLAS and b.size:
+        bound = _magnitude(a) * _magnitude(b) * depth
+        if bound < _EXACT:
+            return xp.matmul(a.astype(xp.float64), b.astype(xp.float64)).astype(a.dtype)
+    return xp.matmul(a, b)
+
+
+def _magnitude(a) -> int:
+    return max(abs(int(a.max())), abs(int(a.min())))
+
+
+_WRAP = [
+    "t = new(Tensor)", "t.array = r", "t.dtype = d", "t.device = cpu", "t.keys = 0", "t.autograd = None", "t.version = [0]",
+    "t.memory = None", "t.offset = 0", "t.view_info = None",
+]  # fmt: skip
+
+
+def _matmul_lines(values: list[str]) -> list[str]:
+    x, y = values
+    return [
+        f"    if {x}.__class__ in PLAIN and {y}.__class__ in PLAIN and not {x}.keys and not {y}.keys and out is None:",
+        f"        a = {x}.array", f"        b = {y}.array", f"        d = {x}.dtype", "        mode = ambient.mode",
+        f"        if mode < 2 and d is {y}.dtype and d in DIRECT and a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:",
+        "            r = a.dot(b)",
+        *[f"            {line}" for line in _WRAP],
+        f"            if mode and ({x}.autograd is not None or {y}.autograd is not None):",
+        f"                return recorder.record(t, {x}, {y})",
+        "            return t",
+    ]  # fmt: skip
+
+
+def _addmm_lines(values: list[str]) -> list[str]:
+    bias, x, y, beta, alpha = values
+    return [
+        f"    if {x}.__class__ in PLAIN and {y}.__class__ in PLAIN and {bias}.__class__ in PLAIN and out is None and not ({x}.keys or {y}.keys or {bias}.keys):",
+        f"        a = {x}.array", f"        b = {y}.array", f"        c = {bias}.array", f"        d = {x}.dtype", "        mode = ambient.mode",
+        f"        if mode < 2 and d is {y}.dtype and d is {bias}.dtype and d in DIRECT and {beta}.__class__ is int and {alpha}.__class__ is int and {beta} == {alpha} == 1:",
+        "            if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0] and (c.shape == b.shape[1:] or c.shape == (a.shape[0], b.shape[1])):",
+        "                r = a.dot(b)",
+        "                add(r, c, r)",
+        *[f"                {line}" for line in _WRAP],
+        f"                if mode and ({x}.autograd is not None or {y}.autograd is not None or {bias}.autograd is not None):",
+        f"                    return recorder.record(t, {', '.join(values)})",
+        "                return t",
+    ]  # fmt: skip
+
+
+_QUICK = {"matmul": _matmul_lines, "addmm": _addmm_lines}
+CONTRACTION = Contraction()
+
+
+def contraction(schema: str, **rules) -> Operator:
+    """Declare a contraction."""
+    return export_operator(Operator(schema, CONTRACTION, **rules))

@@ -1,0 +1,47 @@
+"""Factories: tensors from sizes and numbers.
+
+`shape(*args)` gives the `Spec` of the result (its dtype already decided); `kernel(xp, spec, *args)` gives the array. The device comes from
+the `device` argument, else from a tensor argument, else from the ambient default.
+"""
+
+from __future__ import annotations
+
+from ...core import device as devices
+from ...core.arrays import library
+from ...core.modes import ambient
+from ...core.tensor import wrap, wrap_meta
+from ..calls import export_operator
+from ..operator import NONDIFFERENTIABLE, Operator, Spec
+from .base import Family
+
+
+class Factory(Family):
+    """See the module's docstring."""
+
+    def device(self, op: Operator, args: tuple) -> devices.device:
+        at = op.schema.index.get("device")
+        if at is not None and args[at] is not None:
+            return args[at]
+        tensors = op.tensors(args)
+        return tensors[0].device if tensors else ambient.default_device
+
+    def meta(self, op: Operator, args: tuple) -> Spec:
+        return op.options["shape"](*args)
+
+    def execute(self, op: Operator, args: tuple):
+        device = self.device(op, args)
+        spec = self.meta(op, args)
+        if device is devices.meta:
+            return wrap_meta(spec.shape, spec.dtype, spec.stride)
+        return wrap(op.kernel(library(device), spec, *args), spec.dtype, device)
+
+    def run_meta(self, op: Operator, args: tuple):
+        return self.execute(op, args)
+
+
+FACTORY = Factory()
+
+
+def factory(schema: str, **rules) -> Operator:
+    """Declare a factory."""
+    return export_operator(Operator(schema, FACTORY, vjp=NONDIFFERENTIABLE, **{"function": False, "method": False, **rules}))

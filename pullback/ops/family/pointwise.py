@@ -1,0 +1,193 @@
+"""Element-wise operators: operands are broadcast and promoted, the kernel sees arrays of one dtype.
+
+    sin = pointwise("sin(Tensor self) -> Tensor", promote=INT_TO_FLOAT, ufunc="sin",
+        vjp=lambda g, self: g * conj(cos(self)), lower=lambda o, x: o.sin(x))
+
+`kernel(xp, *args)` gets the arguments in schema order, tensors as promoted arrays; `ufunc` names an array-library ufunc
+that is the whole kernel (then calls on small plain tensors go straight to it). float16 and bfloat16 are computed in
+float32 and rounded once. Gradients that are wider than an input (broadcasting, complex to real) are reduced by the
+engine. From the declaration follow `sin_`, `out=`, meta, the vmap rule and the jvp rule.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.arrays import LARGE, can_split, library, run_chunks, thread_count
+from ...core.dtype import INT, dtype
+from ...core.geometry import broadcast_shapes, elementwise_strides
+from ...core.promotion import result_type, to_float
+from ...core.tensor import Tensor, stride_of, wrap
+from ..calls import default_names, export_operator
+from ..inplace import cast_array
+from ..operator import NONDIFFERENTIABLE, Operator, Spec
+from ..schema import wrong_type
+from . import pointwise_fast
+from .base import Family, array_of, device_of
+
+PROMOTE = "promote"  # operands meet in their common dtype
+INT_TO_FLOAT = "int_to_float"  # and integers become the default float
+CHUNK = 1 << 16  # elements per piece of large work: temporaries stay in cache
+
+
+class Pointwise(Family):
+    """See the module's docstring."""
+
+    def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:
+        """The operands, the dtype they are computed in, and the dtype of the result."""
+        self._check_numbers(op, args)
+        operands = [a for a, is_operand in zip(args, self._operand_mask(op), strict=True) if is_operand and a is not None]
+        compute = result_type(*operands) if len(operands) > 1 or not isinstance(operands[0], Tensor) else operands[0].dtype
+        promote = op.options["promote"]
+        if (promote(*args) if callable(promote) else promote) == INT_TO_FLOAT:
+            compute = to_float(compute)
+        self._check_supported(op, compute, args)
+        result = op.options.get("result")
+        if result is None:
+            return operands, compute, compute
+        return operands, compute, result(compute) if callable(result) else result
+
+    def _operand_mask(self, op: Operator) -> tuple[bool, ...]:
+        mask = op.__dict__.get("operand_mask")
+        if mask is None:
+            named = op.options.get("operands")
+            mask = tuple(a.name in named if named else a.is_tensor for a in op.schema.arguments)
+            op.operand_mask = mask
+        return mask
+
+    def _check_numbers(self, op: Operator, args: tuple) -> None:
+        """Python numbers only where they are allowed (`numbers`; absent: everywhere)."""
+        allowed = op.options.get("numbers")
+        if allowed is None:
+            return
+        for argument, value in zip(op.schema.arguments, args, strict=True):
+            if argument.is_tensor and not isinstance(value, Tensor) and value is not None and argument.name not in allowed:
+                raise wrong_type(op.display, argument, value)
+
+    def _check_supported(self, op: Operator, compute: dtype, args: tuple) -> None:
+        supported = op.options.get("supports", "all")
+        supported = supported(*args) if callable(supported) else supported
+        if compute.category not in pointwise_fast.CATEGORIES[supported] or compute.numpy is None:
+            name = op.options.get("kernel_name", f"{op.name}_cpu")
+            name = name(*args) if callable(name) else name
+            raise NotImplementedError(f"\"{name}\" not implemented for '{compute.scalar_name}'")
+
+    def execute(self, op: Operator, args: tuple):
+        device = device_of(op, args)
+        xp = library(device)
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        _, compute, result = self.plan(op, args)
+        working = dtypes.float32 if compute in dtypes.reduced_precision and not op.options.get("native") else compute
+        values = [self._operand(xp, a, working) if m else array_of(a) for a, m in zip(args, self._operand_mask(op), strict=True)]
+        try:
+            array = run_kernel(op, xp, values, result.numpy)
+        except ValueError as error:
+            broadcast_shapes(*[a.array.shape for a in op.tensors(args)])
+            raise error
+        if array.dtype != result.numpy:
+            array = array.astype(result.numpy)
+        elif array.base is not None:
+            array = array.copy(order="K")
+        return wrap(array, result, device)
+
+    def _operand(self, xp, value, working: dtype):
+        if isinstance(value, Tensor):
+            array = value.array
+            return array if value.dtype is working else cast_array(array, value.dtype, working)
+        if value is None:
+            return None
+        return number_array(xp, value, working)
+
+    def meta(self, op: Operator, args: tuple) -> Spec:
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        _, _, result = self.plan(op, args)
+        tensors = op.tensors(args)
+        shape = broadcast_shapes(*[t.array.shape for t in tensors])
+        stride = elementwise_strides(shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())])
+        return Spec(shape, result, stride)
+
+    # ---- the plain case
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        return pointwise_fast.lines_of(op, values, has_out)
+
+    def fast_names(self, op: Operator) -> dict:
+        return default_names(op) | pointwise_fast.names_of(op)
+
+    # ---- vmap: batch dimensions to the front, ranks aligned
+    def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        rank = max((a.ndim - (d is not None) for a, d in zip(args, dims, strict=True) if isinstance(a, Tensor)), default=0)
+        moved = tuple(_align(a, d, rank) if isinstance(a, Tensor) and d is not None else a for a, d in zip(args, dims, strict=True))
+        return op(*moved), 0
+
+
+def _align(t: Tensor, dim: int, rank: int) -> Tensor:
+    t = t.movedim(dim, 0)
+    missing = rank - (t.ndim - 1)
+    return t.reshape(t.shape[0], *(1,) * missing, *t.shape[1:]) if missing else t
+
+
+def run_kernel(op: Operator, xp, values: list, result: np.dtype):
+    """The kernel over whole arrays, or over chunks on several threads where they are large and of one shape."""
+    arrays = [v for v in values if isinstance(v, np.ndarray)] if xp is np else []
+    largest = max((a.size for a in arrays), default=0)
+    if largest >= LARGE and not op.options.get("whole"):
+        shape = max(arrays, key=lambda a: a.size).shape
+        if can_split(arrays, shape):
+            out = np.empty(shape, result)
+            _run_in_chunks(op, values, out)
+            return out
+    return np.asarray(call_kernel(op, xp, values)) if xp is np else call_kernel(op, xp, values)
+
+
+def call_kernel(op: Operator, xp, values: list):
+    if op.kernel is not None:
+        return op.kernel(xp, *values)
+    return getattr(xp, op.options["ufunc"])(*[v for v in values if hasattr(v, "dtype")])
+
+
+def _run_in_chunks(op: Operator, values: list, out) -> None:
+    flat_out = out.reshape(-1)
+    flats = [v.reshape(-1) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
+    whole = [isinstance(v, np.ndarray) and v.ndim > 0 for v in values]
+    ufunc = getattr(np, op.options["ufunc"]) if op.kernel is None else None
+    step = CHUNK if ufunc is None else -(-flat_out.size // thread_count())
+
+    def work(first: int, last: int) -> None:
+        for start in range(first, last, step):
+            part = slice(start, min(start + step, last))
+            pieces = [f[part] if w else f for f, w in zip(flats, whole, strict=True)]
+            if ufunc is not None and flat_out.dtype == (pieces[0].dtype if out.dtype != bool else out.dtype):
+                ufunc(*[p for p in pieces if hasattr(p, "dtype")], out=flat_out[part])
+            else:
+                flat_out[part] = call_kernel(op, np, pieces)
+
+    share = -(-flat_out.size // thread_count())
+    run_chunks([lambda s=s: work(s, min(s + share, flat_out.size)) for s in range(0, flat_out.size, share)])
+
+
+def number_array(xp, value, working: dtype):
+    """A Python number as a 0-d array of a dtype; integers out of range wrap, as in PyTorch."""
+    if hasattr(value, "is_symbolic"):
+        value = value.concrete()
+    if working.category == INT and isinstance(value, int) and not isinstance(value, bool):
+        info = np.iinfo(working.numpy)
+        if not info.min <= value <= info.max:
+            value = (value - int(info.min)) % (1 << info.bits) + int(info.min)
+    if not working.is_complex and isinstance(value, complex):
+        value = value.real
+    return xp.asarray(value, dtype=working.numpy)
+
+
+POINTWISE = Pointwise()
+
+
+def pointwise(schema: str, *, promote: str = PROMOTE, inplace: bool | str = True, vjp=None, **rules) -> Operator:
+    """Declare an element-wise operator."""
+    if vjp is None and rules.get("result") is dtypes.bool:
+        vjp = NONDIFFERENTIABLE
+    return export_operator(Operator(schema, POINTWISE, promote=promote, inplace=inplace, vjp=vjp, **rules))

@@ -1,0 +1,182 @@
+"""Reductions: some dimensions go away (or become 1).
+
+    sum = reduction("sum.dim_IntList(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+        kernel=lambda xp, a, axis, keepdims: xp.add.reduce(a, axis=axis, keepdims=keepdims), result=INT_TO_LONG, ...)
+
+`kernel(xp, a, axis, keepdims, *rest)` gets a tuple of wrapped axes (all of them for `dim=None` or `dim=[]`) and the remaining
+arguments except `dtype`; `empty="keep"` makes `dim=[]` mean none of them. `result(dtype)` maps the input's dtype to the result's; the kernel works in the result's dtype
+unless `cast=False` (float16 and bfloat16 in float32).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.arrays import LARGE, library, run_chunks, thread_count
+from ...core.dtype import dtype
+from ...core.geometry import wrap_dims
+from ...core.tensor import Tensor, wrap
+from ..calls import default_names, export_operator
+from ..inplace import cast_array
+from ..operator import Operator, Spec
+from .base import Family, device_of
+
+
+def INT_TO_LONG(d: dtype) -> dtype:
+    """Sums and products of integers and booleans are int64."""
+    return dtypes.int64 if d.category <= 1 else d
+
+
+class Reduction(Family):
+    """See the module's docstring."""
+
+    def bind(self, op: Operator, args: tuple):
+        """(self, axes, keepdim, dtype of the result, remaining arguments)."""
+        given = dict(zip((a.name for a in op.schema.arguments), args, strict=True))
+        self_ = given.pop("self")
+        dim = given.pop("dim", None)
+        axes = () if dim == () and op.options.get("empty") == "keep" else wrap_dims(None if dim == () else dim, self_.array.ndim)
+        keepdim = given.pop("keepdim", False)
+        wanted = given.pop("dtype", None)
+        result = wanted or op.options.get("result", _same)(self_.dtype)
+        return self_, axes, keepdim, result, tuple(given.values())
+
+    def execute(self, op: Operator, args: tuple):
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        t, axes, keepdim, result, rest = self.bind(op, args)
+        device = device_of(op, args)
+        xp = library(device)
+        working = dtypes.float32 if result in dtypes.reduced_precision else result
+        array = t.array
+        if op.options.get("cast", True):
+            array = cast_array(array, t.dtype, working)
+        elif array.dtype.itemsize == 2 and t.dtype.is_floating_point:
+            array = array.astype(np.float32)
+        made = self._reduce(op, xp, array, axes, keepdim, rest)
+        made = made if isinstance(made, np.ndarray) or xp is not np else np.asarray(made)
+        if made.dtype != result.numpy:
+            made = made.astype(result.numpy)
+        elif made.base is not None or made is array:
+            made = made.copy()
+        return wrap(made, result, device)
+
+    def _reduce(self, op: Operator, xp, array, axes: tuple, keepdim: bool, rest: tuple):
+        combine = op.options.get("combine")  # a ufunc name: partial results of pieces may be joined with it
+        n = thread_count()
+        if combine and array.size >= LARGE and n > 1 and axes and xp is np:
+            keep = [d for d in range(array.ndim) if d not in axes]
+            if keep and array.shape[keep[0]] >= n:  # pieces of the result
+                return self._split_kept(op, array, axes, keepdim, rest, keep[0], n)
+            if not keep and array.flags.c_contiguous:
+                flat = array.reshape(-1)
+                step = -(-flat.size // n)
+                parts = run_chunks([lambda s=s: op.kernel(np, flat[s : s + step], (0,), False, *rest) for s in range(0, flat.size, step)])
+                whole = getattr(np, combine).reduce(np.stack([np.asarray(p) for p in parts]), axis=0)
+                return np.reshape(whole, (1,) * array.ndim) if keepdim else whole
+        return op.kernel(xp, array, axes, keepdim, *rest)
+
+    def _split_kept(self, op: Operator, array, axes: tuple, keepdim: bool, rest: tuple, dim: int, n: int):
+        length = array.shape[dim]
+        step = -(-length // n)
+
+        def piece(start: int):
+            index = (slice(None),) * dim + (slice(start, start + step),)
+            return lambda: op.kernel(np, array[index], axes, keepdim, *rest)
+
+        parts = run_chunks([piece(s) for s in range(0, length, step)])
+        at = dim if keepdim else dim - sum(a < dim for a in axes)
+        return np.concatenate(parts, axis=at)
+
+    def meta(self, op: Operator, args: tuple) -> Spec:
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        t, axes, keepdim, result, _ = self.bind(op, args)
+        return Spec(reduced_shape(t.array.shape, axes, keepdim), result)
+
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        """Whole-tensor reductions of small plain tensors by one ufunc."""
+        if "ufunc" not in op.options:
+            return []
+        plain = [f"{v} is default_{v}" for v in values[1:]] + ["out is None"]
+        return [
+            f"    if {' and '.join(['input.__class__ in PLAIN', 'not input.keys', *plain])}:",
+            "        mode = ambient.mode",
+            "        d = input.dtype",
+            "        if mode < 2 and d in DIRECT and input.array.size < LARGE:",
+            "            r = reduce(input.array, axis=None, out=...)",
+            "            t = new(Tensor)", "            t.array = r", "            t.dtype = d", "            t.device = cpu", "            t.keys = 0",
+            "            t.autograd = None", "            t.version = [0]", "            t.memory = None", "            t.offset = 0", "            t.view_info = None",
+            "            if mode and input.autograd is not None:",
+            f"                return op.record(t, {', '.join(values)})",
+            "            return t",
+        ]  # fmt: skip
+
+    def fast_names(self, op: Operator) -> dict:
+        names = default_names(op)
+        if "ufunc" in op.options:
+            direct = frozenset((dtypes.float32, dtypes.float64, dtypes.int64, dtypes.complex64, dtypes.complex128))
+            names |= {"reduce": getattr(np, op.options["ufunc"]).reduce, "DIRECT": direct}
+        return names
+
+    # ---- vmap: the batch goes first and every dim moves up by one
+    def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        return batch_reduction(op, args, dims)
+
+
+def batch_reduction(op: Operator, args: tuple, dims: tuple):
+    """The vmap rule of an operator that takes `dim` (one, several, or None for all) and perhaps `keepdim`."""
+    index = op.schema.index
+    if "dim" not in index or dims[0] is None or any(d is not None for d in dims[1:]):
+        return None
+    at, moved = index["dim"], list(args)
+    moved[0] = t = args[0].movedim(dims[0], 0)
+    rank, many = t.ndim - 1, op.schema.arguments[at].is_list
+    axes = () if args[at] == () and op.options.get("empty") == "keep" else wrap_dims(args[at] if args[at] != () else None, rank)
+    keeps = "keepdim" in index and args[index["keepdim"]]
+    if rank and (many or args[at] is not None):
+        moved[at] = tuple(a + 1 for a in axes) if many else axes[0] + 1
+        return op(*moved), 0
+    moved[0] = t.reshape(size_of(t), -1) if rank else t.unsqueeze(-1)  # one dimension stands for all
+    moved[at] = (1,) if many else 1
+    if keeps:
+        moved[index["keepdim"]] = False
+    out = op(*moved)
+    if not (keeps and rank):
+        return out, 0
+    shape = (size_of(t), *(1,) * rank)
+    return out.reshape(shape) if isinstance(out, Tensor) else type(out)([o.reshape(shape) for o in out]), 0
+
+
+def size_of(t: Tensor) -> int:
+    return t.array.shape[0]
+
+
+def _same(d: dtype) -> dtype:
+    return d
+
+
+def reduced_shape(shape: tuple, axes: tuple, keepdim: bool) -> tuple:
+    """The shape that is left after reducing some axes."""
+    if keepdim:
+        return tuple(1 if d in axes else s for d, s in enumerate(shape))
+    return tuple(s for d, s in enumerate(shape) if d not in axes)
+
+
+REDUCTION = Reduction()
+
+
+def reduction(schema: str, **rules) -> Operator:
+    """Declare a reduction."""
+    return export_operator(Operator(schema, REDUCTION, **rules))
+
+
+def restore_dims(g: Tensor, shape, dim, keepdim: bool) -> Tensor:
+    """A reduced gradient with its lost dimensions put back as ones, ready to broadcast against `shape`."""
+    if keepdim or not len(shape):
+        return g
+    axes = wrap_dims(dim if dim not in ((), None) else None, len(shape))
+    return g.reshape(reduced_shape(tuple(shape), axes, True))

@@ -1,0 +1,160 @@
+"""Views: another shape on the same memory.
+
+    transpose = view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", geometry=swap, vjp=..., jvp=LINEAR)
+
+`geometry(shape, stride, offset, *args)` is pure arithmetic (see `core.geometry`) and gives (shape, stride, offset), or a list of them
+for operators that return several views. It is the kernel and the shape rule at once; it raises for what cannot be viewed. `check(*args)`
+refuses what takes more than the geometry to see. `dims=("dim",)` names the arguments that are dimensions, from which the vmap rule follows.
+Results share storage and version with their source, and carry its conjugate and negative bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.geometry import Geometry
+from ...core.modes import ambient
+from ...core.node import View
+from ...core.size import Size
+from ...core.storage import storage_of, window
+from ...core.tensor import Tensor, new_object, stride_of, view_of
+from ..calls import export_operator
+from ..operator import LINEAR, Operator, Spec
+from .base import Family
+from .batching import batch_view
+
+
+class ViewFamily(Family):
+    """See the module's docstring."""
+
+    is_view = True
+
+    def execute(self, op: Operator, args: tuple):
+        t = args[0]
+        made = self.place(op, args)
+        if isinstance(made, list):
+            return tuple(alias(t, *m) for m in made) if not op.options.get("as_list") else [alias(t, *m) for m in made]
+        return alias(t, *made)
+
+    run_meta = execute
+
+    def place(self, op: Operator, args: tuple):
+        """The geometry of the view(s), or an error."""
+        t = args[0]
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        return op.options["geometry"](t.array.shape, stride_of(t), t.offset, *args[1:])
+
+    def meta(self, op: Operator, args: tuple):
+        t = args[0]
+        made = self.place(op, args)
+        if isinstance(made, list):
+            return tuple(Spec(m[0], t.dtype, m[1]) for m in made)
+        return Spec(made[0], t.dtype, made[1])
+
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        """A view made by one NumPy call on the array: `quick` is (when, expression over `a`, offset), see `view_lines`."""
+        quick = op.options.get("quick")
+        return [] if quick is None else view_lines(*quick, values, values)
+
+    def fast_names(self, op: Operator) -> dict:
+        return super().fast_names(op) | {"SIZES": SIZES, "new_axis": new_axis, "viewed": op.options.get("viewed", op)}
+
+    def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        return batch_view(op, args, dims, size) if "dims" in op.options else None
+
+
+SIZES = frozenset((tuple, Size))
+
+
+def view_lines(when: str, expression: str, offset: str, values: list[str], viewed: list[str]) -> list[str]:
+    """Lines of a public wrapper over `values` that make a view of a plain tensor, if `when` holds and `expression` does not raise.
+
+    The view is recorded as the operator `viewed` called with the arguments `viewed`.
+    """
+    return [
+        "    if input.__class__ in PLAIN and not input.keys:",
+        "        mode = ambient.mode",
+        "        a = input.array",
+        f"        if mode < 2 and {when}:",
+        "            t = new(Tensor)",
+        "            try:",
+        f"                t.array = {expression}",
+        "            except (ValueError, TypeError, IndexError):",
+        f"                return general(function, op, ({', '.join(values)},))",
+        "            memory = input.memory",
+        "            t.dtype = input.dtype", "            t.device = cpu", "            t.keys = 0", "            t.autograd = UNTRACKED_VIEW",
+        "            t.version = version = input.version", "            t.memory = memory if memory is not None else storage_of(input)",
+        f"            t.offset = {offset}",
+        "            info = input.view_info",
+        "            if mode and input.autograd is not None:",
+        f"                viewed.record(t, {', '.join(viewed)})",
+        "            t.view_info = v = new(View)",
+        "            if info is None:",
+        "                v.base = input", "                v.parent = None", "                v.creation = None if mode else 'no_grad'",
+        "            else:",
+        "                v.base = info.base", "                v.parent = info", "                v.creation = info.creation if mode else 'no_grad'",
+        "            v.op = viewed", f"            v.args = ({', '.join(viewed)},)", "            v.version = version[0]",
+        "            return t",
+    ]  # fmt: skip
+
+
+def new_axis(a, dim: int):
+    """An array with one more dimension of size 1, its stride as PyTorch sets it; raises where the array is not one block."""
+    n = a.ndim
+    d = dim if dim >= 0 else dim + n + 1
+    if not 0 <= d <= n:
+        raise IndexError(dim)
+    shape, strides = a.shape, a.strides
+    step = shape[d] * strides[d] if d < n else a.itemsize
+    return np.ndarray((*shape[:d], 1, *shape[d:]), a.dtype, a, 0, (*strides[:d], step, *strides[d:]))
+
+
+def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
+    """A view of a plain tensor, already made as an array: what `view_lines` does, for hand-written functions."""
+    mode = ambient.mode
+    made = new_object(Tensor)
+    made.array = array
+    made.dtype = t.dtype
+    made.device = t.device
+    made.keys = 0
+    made.autograd = None
+    made.version = version = t.version
+    memory = t.memory
+    made.memory = memory if memory is not None else storage_of(t)
+    made.offset = offset
+    if mode and t.autograd is not None:
+        op.record(made, *args)
+    made.view_info = v = new_object(View)
+    info = t.view_info
+    if info is None:
+        v.base = t
+        v.parent = None
+        v.creation = None if mode else "no_grad"
+    else:
+        v.base = info.base
+        v.parent = info
+        v.creation = info.creation if mode else "no_grad"
+    v.op = op
+    v.args = args
+    v.version = version[0]
+    return made
+
+
+def alias(t: Tensor, shape, stride, offset) -> Tensor:
+    """A tensor on the memory of `t` with another geometry."""
+    shape, stride = tuple(shape), tuple(stride)
+    if isinstance(t.array, Geometry):
+        array = Geometry(shape, stride, t.dtype.numpy)
+    else:
+        array = window(storage_of(t), t.dtype, shape, stride, offset)
+    return view_of(t, array, t.dtype, offset)
+
+
+VIEW = ViewFamily()
+
+
+def view(schema: str, *, jvp=LINEAR, **rules) -> Operator:
+    """Declare a view operator."""
+    return export_operator(Operator(schema, VIEW, jvp=jvp, lazy_bits=True, **rules))

@@ -1,0 +1,217 @@
+"""Writing into tensors: in-place twins, `out=`, and what must hold before memory is changed.
+
+`run_inplace(op, args)` runs the functional operator and stores the result in the first argument. It refuses, before
+anything has changed: results of another shape or of a higher category, memory that holds one element at several
+indices, leaves that require grad, and views that may not be written. Then the version goes up and history is rebased.
+"""
+
+from __future__ import annotations
+
+from ..core import modes
+from ..core import node as nodes
+from ..core.geometry import may_overlap
+from ..core.modes import ambient
+from ..core.node import requires_grad
+from ..core.promotion import can_cast
+from ..core.storage import storage_of, window
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, SPARSE, Tensor, stride_of
+from .operator import Operator
+
+
+def run_inplace(op: Operator, args: tuple):
+    """An in-place operator on canonical arguments: `self` is written and returned."""
+    from .dispatch import below, execute
+
+    target = args[0]
+    functional = op.inplace_of
+    mode = ambient.mode
+    keys = 0
+    wanted = False
+    for t in op.tensors(args):
+        keys |= t.keys
+        wanted = wanted or requires_grad(t)
+    recording = mode & modes.GRAD and not mode & modes.BELOW_AUTOGRAD
+    if recording:
+        check_writable(target, wanted)
+    if keys & (DISPATCH_SUBCLASS) or mode & modes.DISPATCH:
+        below(op, args, keys)
+        bump(target)
+        return target
+    if keys & SPARSE:
+        return execute(op, args, keys)
+    original = None
+    if wanted and recording and op.differentiable:
+        original = before_write(functional, target)
+    direct = functional.options.get("write")
+    if direct is not None and not keys & (CONJ | NEG):
+        check_overlap(target)
+        direct(*args)
+        bump(target)
+    else:
+        store(op, target, execute(functional, args, keys))
+    if original is not None:
+        record_write(functional, target, (original, *args[1:]))
+    return target
+
+
+def before_write(op: Operator, target: Tensor) -> Tensor:
+    """The first argument as the rules must see it: its old history, and its old values where a rule reads them."""
+    from .record import plan_of
+
+    name = op.schema.arguments[0].name
+    if name in plan_of(op).saved:
+        kept = target.detach().clone()
+        kept.autograd = _history(target)
+        return kept
+    return target.shallow(_history(target))
+
+
+def _history(target: Tensor):
+    edge = nodes.edge_of(target)
+    return None if edge is None else nodes.Autograd(True, edge)
+
+
+def record_write(op: Operator, target: Tensor, args: tuple) -> None:
+    """Hang a node for the write on `target`."""
+    stand_in = target.shallow()
+    op.record(stand_in, *args)
+    if stand_in.autograd is not None:
+        rebase_history(target, stand_in.autograd.edge)
+    elif target.view_info is not None:
+        target.view_info.version = target.version[0]
+
+
+def rebase_history(target: Tensor, edge: tuple) -> None:
+    """Replaced by autograd's view layer: make `edge` the history of `target`, and of its base if it is a view."""
+    raise RuntimeError("autograd is not loaded")
+
+
+def check_writable(target: Tensor, wanted: bool = True) -> None:
+    """Refuse in-place writes that autograd cannot follow."""
+    if target.view_info is not None:
+        base = target.view_info.base
+        if wanted and requires_grad(base) and base.is_leaf:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    elif requires_grad(target) and target.autograd.edge is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def bump(target: Tensor) -> None:
+    """One more write to this memory."""
+    target.version[0] += 1
+
+
+def store(op: Operator, target: Tensor, result: Tensor) -> None:
+    """Put the numbers of `result` into `target`, or raise and leave it as it was."""
+    shape = target.array.shape
+    if result.array.shape != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+    check_cast(result.dtype, target.dtype)
+    check_overlap(target)
+    write(target, result)
+
+
+def check_cast(source, target) -> None:
+    if not can_cast(source, target):
+        raise RuntimeError(f"result type {source.scalar_name} can't be cast to the desired output type {target.scalar_name}")
+
+
+def check_overlap(target: Tensor) -> None:
+    if target.memory is not None and may_overlap(target.array.shape, stride_of(target)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def write(target: Tensor, result: Tensor) -> None:
+    """Copy numbers, minding conjugate and negative views, and count the write."""
+    if not target.keys & META:
+        array = result.array
+        if target.keys & CONJ:
+            array = array.conjugate()
+        if target.keys & NEG:
+            array = -array
+        target.array[...] = cast_array(array, result.dtype, target.dtype)
+    bump(target)
+
+
+def cast_array(array, source, target):
+    """An array of another dtype, with PyTorch's meaning of each cast."""
+    if source is target:
+        return array
+    if source.is_complex and not target.is_complex:
+        array = array.real if target.name != "bool" else array
+    if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):
+        return _float_to_narrow_int(array, target)
+    return array.astype(target.numpy)
+
+
+def _float_to_narrow_int(array, target):
+    """Floats truncate through int64, so that values outside the narrow range wrap as they do in PyTorch."""
+    if target.name == "uint64":
+        return array.astype(target.numpy)
+    wide = array.astype("f8") if array.dtype.itemsize < 4 else array
+    return wide.astype("i8").astype(target.numpy)
+
+
+def write_out(op: Operator, args: tuple, out):
+    """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
+    from .dispatch import dispatch
+
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    with modes.masked(modes.GRAD):
+        result = dispatch(op, args)
+    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(results) != len(outs):
+        raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
+    for o, r in zip(outs, results, strict=True):
+        check_cast(r.dtype, o.dtype)
+        if o.device is not r.device:
+            raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")
+    for o, r in zip(outs, results, strict=True):
+        if o.array.shape != r.array.shape:
+            resize_output(o, r.array.shape)
+        check_overlap(o)
+        write(o, r)
+    if isinstance(out, (tuple, list)):
+        return type(result)(outs) if isinstance(result, tuple) else list(outs)
+    return out
+
+
+def resize_output(out: Tensor, shape: tuple) -> None:
+    """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
+    import warnings
+
+    if out.array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
+            f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
+            "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+            "elements with t.resize_(0).",
+            stacklevel=4,
+        )
+    resize(out, shape)
+
+
+def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
+    """Change a tensor's shape in place; its storage grows if it must, and keeps its contents."""
+    from ..core.geometry import Geometry, contiguous_strides
+    from ..core.storage import UntypedStorage, span_bytes
+
+    stride = stride or contiguous_strides(shape)
+    if isinstance(t.array, Geometry):
+        t.array = Geometry(shape, stride, t.dtype.numpy)
+        return
+    storage = storage_of(t)
+    need = span_bytes(shape, stride, t.offset, t.dtype.itemsize)
+    if need > storage.length:
+        UntypedStorage(storage=storage).resize_(need)
+    t.array = window(storage, t.dtype, tuple(shape), stride, t.offset)

@@ -1,0 +1,50 @@
+"""What goes wrong in linear algebra, in PyTorch's words.
+
+In: `info` codes as LAPACK returns them, one per matrix, and the name of the function that was called.
+Out: nothing where every code is zero; otherwise an error that names the first matrix that failed and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class LinAlgError(RuntimeError):
+    """A matrix was singular, not positive-definite, or an iteration did not converge."""
+
+
+_SINGULAR = (
+    "The diagonal element {0} is zero, the inversion could not be completed because the input matrix is singular."
+)
+_NOT_DEFINITE = (
+    "The factorization could not be completed because the input is not positive-definite "
+    "(the leading minor of order {0} is not positive-definite)."
+)
+_ZERO_PIVOT = (
+    "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
+    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+# By a word in the function's name, in the order in which they are looked for.
+_REASONS: tuple[tuple[str, str, type[RuntimeError]], ...] = (
+    ("inv", _SINGULAR, LinAlgError),
+    ("solve", "The solver failed because the input matrix is singular.", LinAlgError),
+    ("cholesky", _NOT_DEFINITE, LinAlgError),
+    ("lu_factor", _ZERO_PIVOT, RuntimeError),
+    ("ldl_factor", "D[{0},{0}] is exactly zero, so that the factors cannot be used to solve.", LinAlgError),
+)
+
+
+def raise_for_info(info: Any, name: str, is_matrix: bool) -> None:
+    """Raise for the first non-zero code in `info`, an integer array."""
+    if not info.any():
+        return
+    codes = info.reshape(-1)
+    first = int((codes != 0).argmax())
+    code = int(codes[first])
+    where = "" if is_matrix else f"(Batch element {first}): "
+    if code < 0:
+        raise RuntimeError(f"{name}: {where}Argument {-code} has illegal value.")
+    for word, reason, error in _REASONS:
+        if word in name:
+            raise error(f"{name}: {where}{reason.format(code)}")
+    raise RuntimeError(f"{name}: {where}Unknown error code: {code}.")

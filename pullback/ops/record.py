@@ -1,0 +1,302 @@
+"""Recorders and node classes, generated from an operator's `vjp` rules.
+
+`make_recorder(op)` gives `record(out, *args) -> out`: straight-line code that takes the edges of the differentiable
+arguments, and if any is live makes the node, saves what the live rules name, and hangs the node on the outputs.
+`make_node_class(op)` gives the Node subclass with `run`, likewise generated. What a rule's parameter names mean is said
+in `operator`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from functools import cache
+
+from ..core import node as nodes
+from ..core.node import SAVED, Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
+from ..core.modes import ambient
+from ..core.tensor import Tensor, new_object, stride_of
+from .operator import NOT_IMPLEMENTED, Operator
+
+_SUFFIXES = ("_shape", "_dtype", "_info")
+
+
+@dataclass
+class Rule:
+    """One vjp rule: the arguments it gives gradients of, and the parameters it takes."""
+
+    targets: tuple[str, ...]
+    function: object
+    parameters: tuple[str, ...]
+    joint: bool  # declared under a tuple of names: returns a tuple
+
+
+@dataclass
+class Plan:
+    """What recording an operator takes, read off its rules."""
+
+    rules: list[Rule]
+    targets: list[str] = field(default_factory=list)  # differentiable arguments, in schema order
+    saved: list[str] = field(default_factory=list)  # parameter names to save, in schema order, results last
+    users: dict[str, set[str]] = field(default_factory=dict)  # saved name -> targets whose rules read it
+
+
+def parameters_of(function) -> tuple[str, ...]:
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return tuple(inspect.signature(function).parameters)
+    return code.co_varnames[: code.co_argcount]
+
+
+def plan_of(op: Operator) -> Plan:
+    """Read an operator's rules."""
+    return _plan(op)
+
+
+@cache
+def _plan(op: Operator) -> Plan:
+    vjp = op.vjp if isinstance(op.vjp, dict) else {_sole_tensor(op): op.vjp}
+    rules = []
+    for key, function in vjp.items():
+        targets = key if isinstance(key, tuple) else (key,)
+        parameters = () if function is NOT_IMPLEMENTED else parameters_of(function)
+        rules.append(Rule(targets, function, parameters, isinstance(key, tuple)))
+    order = op.schema.index
+    plan = Plan(rules)
+    plan.targets = sorted((t for r in rules for t in r.targets), key=order.__getitem__)
+    for rule in rules:
+        for p in rule.parameters:
+            if p not in ("g", "gs", "mask"):
+                plan.users.setdefault(p, set()).update(rule.targets)
+    results = result_names(op)
+    for p in plan.users:
+        if p not in order and p not in results and base_argument(p, order) is None:
+            raise ValueError(f"{op}: rule parameter {p!r} is neither an argument nor a result")
+    plan.saved = sorted(plan.users, key=lambda p: (order.get(p, 1000), p))
+    return plan
+
+
+def base_argument(parameter: str, index: dict[str, int]) -> tuple[str, str] | None:
+    """("self", "_shape") for a parameter `self_shape`; None where it is not of that form."""
+    for suffix in _SUFFIXES:
+        if parameter.endswith(suffix) and parameter[: -len(suffix)] in index:
+            return parameter[: -len(suffix)], suffix
+    return None
+
+
+def result_names(op: Operator) -> list[str]:
+    names = [name for _, name in op.schema.returns]
+    return names if len(names) > 1 and all(names) else ["out"] if len(names) == 1 else [f"out{i}" for i in range(len(names))]
+
+
+def _sole_tensor(op: Operator) -> str:
+    names = [a.name for a in op.schema.arguments if a.is_tensor]
+    if len(names) != 1:
+        raise ValueError(f"{op}: a bare vjp rule needs exactly one tensor argument, there are {names}")
+    return names[0]
+
+
+class Info:
+    """Metadata of a saved-by-shape argument: what a rule may need without keeping the tensor."""
+
+    __slots__ = ("shape", "dtype", "device", "stride", "offset", "layout")
+
+    def __init__(self, t: Tensor):
+        self.shape = t.shape
+        self.dtype = t.dtype
+        self.device = t.device
+        self.stride = stride_of(t)
+        self.offset = t.offset
+        self.layout = t.layout
+
+
+def shape_of(x):
+    return x.shape if isinstance(x, Tensor) else [shape_of(v) for v in x] if isinstance(x, (tuple, list)) else ()
+
+
+def dtype_of(x):
+    return x.dtype if isinstance(x, Tensor) else [dtype_of(v) for v in x] if isinstance(x, (tuple, list)) else None
+
+
+def info_of(x):
+    return Info(x) if isinstance(x, Tensor) else [info_of(v) for v in x] if isinstance(x, (tuple, list)) else None
+
+
+def save_list(values) -> list:
+    return [save(v) for v in values]
+
+
+def edges_of(values) -> tuple:
+    return tuple([edge_of(v) for v in values])
+
+
+def keep(value):
+    """`save` when nothing listens: no hooks to ask."""
+    try:
+        a = value.autograd
+    except AttributeError:
+        return value
+    return (SAVED, value, value.version[0], a.edge if a is not None else None)
+
+
+_GLOBALS = {
+    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "ambient": ambient, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
+    "save_output": save_output, "new": new_object, "shape_of": shape_of, "dtype_of": dtype_of, "info_of": info_of, "Tensor": Tensor,
+    "unpack": unpack, "raise_freed": raise_freed, "nodes": nodes,
+}  # fmt: skip
+
+
+def safe(name: str) -> str:
+    """Argument names that are Python keywords or clash with generated names."""
+    return f"{name}_" if name in ("lambda", "from", "in", "node", "result") else name
+
+
+def make_recorder(op: Operator):
+    """`record(out, *args) -> out` for an operator."""
+    plan = plan_of(op)
+    arguments = [safe(a.name) for a in op.schema.arguments]
+    is_list = {a.name: a.is_list for a in op.schema.arguments}
+    lines = [f"def record(result, {', '.join(arguments)}):"]
+    live = {}
+    for i, t in enumerate(plan.targets):
+        lines.append(f"    e{i} = {'edges_of' if is_list[t] else 'edge_of'}({safe(t)})")
+        live[t] = f"any(e{i})" if is_list[t] else f"e{i} is not None"
+    lines.append(f"    if not ({' or '.join(live[t] for t in plan.targets)}):")
+    lines.append("        return result")
+    spread = ", ".join(f"{'*' if is_list[t] else ''}e{i}" for i, t in enumerate(plan.targets))
+    lines += ["    node = new(node_class)", f"    node.edges = ({spread},)", "    node.sequence = next_sequence()"]
+    lines += _attach_lines(op)
+    results = result_names(op)
+    entries = [_saved_entry(op, plan, p, live, results, is_list) for p in plan.saved]
+    if any(e.startswith("save(") for e in entries):
+        lines.append("    save = keep if ambient.mode < 2 else save_listening")
+    lines.append(f"    node.saved = [{', '.join(entries)}]")
+    lengths = [f"len({safe(t)})" if is_list[t] else "1" for t in plan.targets]
+    if any(is_list[t] for t in plan.targets):
+        lines.append(f"    node.lengths = ({', '.join(lengths)},)")
+    lines.append("    return result")
+    namespace = {**_GLOBALS, "node_class": op.node_class}
+    exec(compile("\n".join(lines), f"<record {op}>", "exec"), namespace)
+    return namespace["record"]
+
+
+def _attach_lines(op: Operator) -> list[str]:
+    single = len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]")
+    if single:
+        return [
+            "    node.outputs = ((result.array.shape, result.dtype, result.device),)",
+            "    if result.dtype.category >= 2:",
+            "        a = result.autograd = new(Autograd)", "        a.requires_grad = True", "        a.edge = (node, 0)", "        a.grad = None",
+        ]
+    skip = tuple(op.options.get("nondifferentiable", ()))
+    return [
+        "    node.outputs = tuple([(r.array.shape, r.dtype, r.device) if r is not None else None for r in result])",
+        "    for i, r in enumerate(result):",
+        f"        if r is not None and r.dtype.category >= 2 and i not in {skip!r}:",
+        "            r.autograd = Autograd(True, (node, i))",
+    ]
+
+
+def _saved_entry(op, plan: Plan, name: str, live: dict, results: list[str], is_list: dict) -> str:
+    wanted = " or ".join(live[t] for t in sorted(plan.users[name]))
+    index = op.schema.index
+    if name in results and name not in index:
+        source = "result" if len(results) == 1 else f"result[{results.index(name)}]"
+        return f"save_output({source})"
+    if name in index:
+        argument = op.schema.arguments[index[name]]
+        if not argument.is_tensor:
+            return safe(name)
+        saver = "save_list" if is_list[name] else "save"
+        return f"{saver}({safe(name)}) if {wanted} else None"
+    base, suffix = base_argument(name, index)
+    return f"{suffix[1:]}_of({safe(base)})"
+
+
+def make_node_class(op: Operator) -> type:
+    """The Node subclass of an operator, named as PyTorch names it."""
+    plan = plan_of(op)
+    body = {"__slots__": (), "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
+    return type(Node)(backward_name(op), (Node,), body)
+
+
+def backward_name(op: Operator) -> str:
+    """`MulBackward0` from `mul.Tensor`; the number tells overloads apart where the declaration says so."""
+    if "node" in op.options:
+        return op.options["node"]
+    name = op.name
+    camel = "".join(part.title() for part in name.split("_"))  # a letter after a digit too: MaxPool2DWithIndicesBackward0
+    return f"{camel}Backward{op.options.get('number', 0)}"
+
+
+def _make_run(op: Operator, plan: Plan):
+    is_list = {a.name: a.is_list for a in op.schema.arguments}
+    single = len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]")
+    index = op.schema.index
+    lines = ["def run(node, gs):", "    saved = node.saved", "    if saved is None:", "        raise_freed()"]
+    lines += ["    g = gs[0]"]
+    if single:
+        lines += ["    if g is None:", "        return (None,) * len(node.edges)"]
+    lines += _liveness_lines(plan, is_list)
+    for i, name in enumerate(plan.saved):
+        plain = name in index and not op.schema.arguments[index[name]].is_tensor or base_argument(name, index) and name not in index
+        lines.append(f"    s_{name} = " + (f"saved[{i}]" if plain else f"unpack(saved[{i}], node)"))
+    namespace = dict(_GLOBALS)
+    results: dict[str, str] = {}
+    for k, rule in enumerate(plan.rules):
+        namespace[f"rule{k}"] = rule.function if rule.function is not NOT_IMPLEMENTED else _not_implemented(op)
+        call = f"rule{k}({', '.join(_rule_argument(p, rule, plan) for p in rule.parameters)})"
+        if rule.joint:
+            alive = " or ".join(f"live{plan.targets.index(t)}" for t in rule.targets)
+            lines.append(f"    r{k} = {call} if {alive} else (None,) * {len(rule.targets)}")
+            results.update({t: f"r{k}[{j}]" for j, t in enumerate(rule.targets)})
+        else:
+            i = plan.targets.index(rule.targets[0])
+            lines.append(f"    r{k} = {call} if live{i} else {'(None,) * node.lengths[%d]' % i if is_list[rule.targets[0]] else 'None'}")
+            results[rule.targets[0]] = f"r{k}"
+    lines.append(f"    return ({', '.join(('*' if is_list[t] else '') + results[t] for t in plan.targets)},)")
+    exec(compile("\n".join(lines), f"<run {op}>", "exec"), namespace)
+    return namespace["run"]
+
+
+def _liveness_lines(plan: Plan, is_list: dict) -> list[str]:
+    lines = ["    edges = node.edges"]
+    if any(is_list[t] for t in plan.targets):
+        lines.append("    at = 0")
+        for i, t in enumerate(plan.targets):
+            lines.append(f"    live{i} = " + ("any(edges[at : at + node.lengths[%d]])" % i if is_list[t] else "edges[at] is not None"))
+            lines.append(f"    at += node.lengths[{i}]")
+        return lines
+    return lines + [f"    live{i} = edges[{i}] is not None" for i in range(len(plan.targets))]
+
+
+def _rule_argument(p: str, rule: Rule, plan: Plan) -> str:
+    if p in ("g", "gs"):
+        return p
+    if p == "mask":
+        return "(" + "".join(f"live{plan.targets.index(t)}, " for t in rule.targets) + ")"
+    return f"s_{p}"
+
+
+def _not_implemented(op: Operator):
+    def rule():
+        raise RuntimeError(f"derivative for {op.namespace}::{op.name} is not implemented")
+
+    return rule
+
+
+def saved_attribute(node: Node, attribute: str):
+    """`node._saved_self`, `node._raw_saved_self`: what the node keeps, by PyTorch's names."""
+    raw = attribute.startswith("_raw_saved_")
+    if not raw and not attribute.startswith("_saved_"):
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    name = attribute.removeprefix("_raw").removeprefix("_saved_")
+    plan = type(node).plan
+    aliases = {"result": "out", **{f"{b}_sym_sizes": f"{b}_shape" for b in type(node).op.schema.index}}
+    name = aliases.get(name, name)
+    if name not in plan.saved:
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    if node.saved is None:
+        raise_freed()
+    entry = node.saved[plan.saved.index(name)]
+    return nodes.raw_saved(node, plan.saved.index(name)) if raw else unpack(entry, node)

@@ -1,0 +1,94 @@
+"""Sparse linear maps along one axis: what resampling, adaptive averaging and index padding have in common.
+
+Comes in: an array and, for one of its axes, a map written as taps; a tap says, for each output it serves, which input
+to read and with which weight. Goes out: the mapped array, or the array mapped by the transpose. Always holds: entries
+that a map does not read never touch the answer, so that an infinity stays where it is; and `transpose` of a map is a
+map again, so that a backward runs by the same code as its forward.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from .geometry import Array
+
+BLOCK_ENTRIES = 1 << 18  # entries of one block: what a tap reads and what it adds to stay in the cache
+
+
+@dataclass(frozen=True)
+class Tap:
+    """One read per output: out[select] += weight * in[index]. No `select`: every output. No `weight`: one."""
+
+    index: Array
+    weight: Array | None = None
+    select: Array | slice | None = None
+
+
+@dataclass(frozen=True)
+class AxisMap:
+    """A map from an axis of `inputs` entries to one of `outputs` entries."""
+
+    inputs: int
+    outputs: int
+    taps: tuple[Tap, ...]
+
+    def apply(self, xp: Any, x: Array, axis: int) -> Array:
+        """x with `axis` mapped, a block of leading entries at a time."""
+        lead, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+        source, covered = x.reshape(lead, self.inputs, rest), bool(self.taps) and self.taps[0].select is None
+        result = (xp.empty if covered else xp.zeros)(x.shape[:axis] + (self.outputs,) + x.shape[axis + 1 :], x.dtype)
+        out = result.reshape(lead, self.outputs, rest)
+        weights = [None if tap.weight is None else tap.weight.astype(x.dtype)[:, None] for tap in self.taps]
+        step = max(1, BLOCK_ENTRIES // max(1, self.outputs * rest))
+        for i in range(0, lead, step):
+            for k, (tap, weight) in enumerate(zip(self.taps, weights)):
+                part = xp.take(source[i : i + step], tap.index, axis=1)
+                if weight is not None:
+                    part *= weight
+                if covered and k == 0:
+                    out[i : i + step] = part
+                else:
+                    out[i : i + step, slice(None) if tap.select is None else tap.select] += part
+        return result
+
+    def transpose(self, xp: Any) -> AxisMap:
+        """The map from outputs back to inputs, with every weight kept."""
+        every = xp.arange(self.outputs)
+        rows = [every if tap.select is None else every[tap.select] for tap in self.taps]
+        if not rows:
+            return AxisMap(self.outputs, self.inputs, ())
+        weighted = any(tap.weight is not None for tap in self.taps)
+        row, column = xp.concatenate(rows), xp.concatenate([tap.index for tap in self.taps])
+        weight = xp.concatenate([tap.weight for tap in self.taps]) if weighted else None
+        order = xp.argsort(column, kind="stable")
+        row, column = row[order], column[order]
+        starts = xp.searchsorted(column, xp.arange(self.inputs))
+        rank = xp.arange(column.size) - starts[column]
+        taps = []
+        for r in range(int(rank.max()) + 1 if rank.size else 0):
+            at = xp.flatnonzero(rank == r)
+            taps.append(Tap(row[at], None if weight is None else weight[order[at]], selection(column[at], self.inputs)))
+        return AxisMap(self.outputs, self.inputs, tuple(taps))
+
+
+def selection(chosen: Array, count: int) -> Array | slice | None:
+    """Ascending indices out of `count` as `Tap.select` wants them: nothing for all, a slice for a run."""
+    if chosen.size == count:
+        return None
+    first, last = (int(chosen[0]), int(chosen[-1])) if chosen.size else (0, -1)
+    return slice(first, last + 1) if last - first + 1 == chosen.size else chosen
+
+
+def apply_all(xp: Any, x: Array, maps: list[AxisMap | None]) -> Array:
+    """x with its trailing axes mapped, one map (or nothing) for each; axes that shrink go first."""
+    lead = x.ndim - len(maps)
+    todo = [(m.outputs / max(1, m.inputs), lead + a, m) for a, m in enumerate(maps) if m is not None]
+    for _, axis, m in sorted(todo, key=lambda entry: entry[:2]):
+        x = m.apply(xp, x, axis)
+    return x
+
+
+def transposed(xp: Any, maps: list[AxisMap | None]) -> list[AxisMap | None]:
+    """The transpose of each map."""
+    return [None if m is None else m.transpose(xp) for m in maps]

@@ -1,0 +1,167 @@
+"""Shape rules of pooling, with the checks that PyTorch makes, in its words.
+
+Comes in: an input's shape and the attributes as given. Goes out: attributes with one entry per spatial axis and the
+spatial size of the result, or an exception. Always holds: only arithmetic on sizes, so that symbolic sizes work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .kernels.geometry import pool_size
+from .words import entries, labelled, listed
+
+AXES = ("T", "H", "W")
+
+
+class Windows(NamedTuple):
+    """Regular windows over an input: one entry per spatial axis each, and the number of windows."""
+
+    kernel: tuple
+    stride: tuple
+    padding: tuple
+    dilation: tuple
+    out: tuple
+
+
+def regular(
+    function: str, shape: tuple, spatial: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, ceil: bool
+) -> Windows:
+    """The windows of `max_pool2d` and its kin (`function` names the one that was called)."""
+    kernel = entries(function, "kernel_size", kernel, spatial)
+    stride = entries(function, "stride", stride, spatial, optional=True) if len(stride) else kernel
+    padding = entries(function, "padding", padding, spatial)
+    dilation = entries(function, "dilation", dilation, spatial)
+    _check_rank(function, shape, spatial)
+    for k, s, p, d in zip(kernel, stride, padding, dilation):
+        _check_axis(k, s, p, d)
+    _check_signs(kernel, stride, dilation)
+    _check_filled(function, shape, spatial)
+    size = shape[-spatial:]
+    out = tuple(pool_size(*axis, ceil) for axis in zip(size, kernel, stride, padding, dilation))
+    if function == "avg_pool3d" and any(n < k for n, k in zip(size, kernel)):
+        raise RuntimeError(
+            f"input image ({labelled('', AXES, size)}) smaller than kernel size ({labelled('k', AXES, kernel)})"
+        )
+    if any(o < 1 for o in out):
+        channels = shape[-spatial - 1]
+        raise RuntimeError(
+            f"Given input size: ({_by(channels, size)}). Calculated output size: ({_by(channels, out)}). "
+            "Output size is too small"
+        )
+    return Windows(kernel, stride, padding, dilation, out)
+
+
+def _by(channels: int, size: Sequence) -> str:
+    return "x".join(str(n) for n in (channels, *size))
+
+
+def _check_rank(function: str, shape: tuple, spatial: int) -> None:
+    if len(shape) in (spatial + 1, spatial + 2):
+        return
+    if function == "avg_pool2d" and len(shape) < 3:
+        rank = len(shape)
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got -3)")
+    raise RuntimeError(f"non-empty {spatial + 1}D or {spatial + 2}D (batch mode) tensor expected for input")
+
+
+def _check_axis(kernel: int, stride: int, padding: int, dilation: int) -> None:
+    if stride == 0:
+        raise RuntimeError("stride should not be zero")
+    if padding < 0:
+        raise RuntimeError(f"pad must be non-negative, but got pad: {padding}")
+    if kernel > 0 and dilation > 0 and padding > ((kernel - 1) * dilation + 1) // 2:
+        raise RuntimeError(
+            f"pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and "
+            f"dilation={dilation}"
+        )
+
+
+def _check_signs(kernel: tuple, stride: tuple, dilation: tuple) -> None:
+    axes = AXES[-len(kernel) :]
+    rows = (("kernel size", "k", kernel), ("stride", "d", stride), ("dilation", "dilation", dilation))
+    for what, prefix, values in rows:
+        if any(v <= 0 for v in values):
+            raise RuntimeError(f"{what} should be greater than zero, but got {labelled(prefix, axes, values)}")
+
+
+def _check_filled(function: str, shape: tuple, spatial: int) -> None:
+    """Every axis but the batch must have entries."""
+    for i, n in enumerate(shape[-spatial - 1 :]):
+        if n == 0 and spatial == 3:
+            name = f"{function}_with_indices_out_cpu_template()" if function == "max_pool3d" else f"{function}()"
+            raise RuntimeError(
+                f"{name}: Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                f"{listed(shape)} and non-batch dimension {i} has length zero!"
+            )
+        if n == 0:
+            raise RuntimeError(
+                "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but "
+                f"got:{listed(shape)}"
+            )
+
+
+def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
+    """The spatial size of an adaptive pool's result."""
+    if len(size) != spatial:
+        words = {
+            "adaptive_avg_pool3d": "adaptive_avg_pool3d: output_size must be 3",
+            "adaptive_avg_pool2d": "adaptive_avg_pool2d: output_size must be 2",
+        }
+        raise RuntimeError(words.get(function, f"{function}(): internal error: output_size.size() must be {spatial}"))
+    if len(shape) not in (spatial + 1, spatial + 2):
+        colon = ":" if "max" in function else ""
+        raise RuntimeError(
+            f"{function}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{colon} {listed(shape)}"
+        )
+    if any(s < 0 for s in size):
+        if "avg" in function:
+            shown = ", ".join(str(s) for s in size)
+            raise RuntimeError(
+                f"{function}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
+            )
+        made = (*shape[:-spatial], *size)
+        negative = next(s for s in size if s < 0)
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {listed(made)}")
+    for i in range(len(shape) - spatial - (function != "adaptive_avg_pool2d" and "max" not in function), len(shape)):
+        if i > 0 and shape[i] == 0:
+            raise RuntimeError(
+                f"{function}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
+                f"{listed(shape)} with dimension {i} being empty"
+            )
+    return tuple(size)
+
+
+def fractional(function: str, shape: tuple, spatial: int, kernel: tuple, out: tuple) -> tuple:
+    """The spatial size of a fractional pool's result."""
+    if len(shape) not in (spatial + 1, spatial + 2):
+        raise RuntimeError(f"{function}: Expected {spatial + 1}D or {spatial + 2}D tensor, but got: {listed(shape)}")
+    names = ("time", "height", "width")[-spatial:]
+    for name, n, k, o in zip(names, shape[-spatial:], kernel, out):
+        if o + k - 1 > n - (spatial == 3):
+            raise RuntimeError(f"{function}: pool {name} {k} too large relative to input {name} {n}")
+    return tuple(out)
+
+
+def unpooled(spatial: int, shape: tuple, indices: tuple, index_dtype: str, size: tuple) -> tuple:
+    """The shape of an unpooled result."""
+    if index_dtype != "Long":
+        raise RuntimeError(f"elements in indices should be type int64 but got: {index_dtype}")
+    if len(size) != spatial:
+        raise RuntimeError(
+            f"There should be exactly {('two', 'three')[spatial - 2]} elements "
+            f"({'height, width' if spatial == 2 else 'depth, height, width'}) in output_size, but got {len(size)} "
+            "elements."
+        )
+    if len(shape) not in (spatial + 1, spatial + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{spatial}d should be a {spatial + 1}d or {spatial + 2}d Tensor, but got a tensor "
+            f"with {len(shape)} dimensions."
+        )
+    if tuple(shape) != tuple(indices):
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({listed(shape)}) but got indices "
+            f"tensor with shape: {listed(indices)}"
+        )
+    return (*shape[:-spatial], *size)

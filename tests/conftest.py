@@ -1,0 +1,37 @@
+"""What every test may rely on: the same seed at its start, and the ambient state as every program finds it."""
+
+import contextlib
+import os
+
+import pytest
+from hypothesis import settings
+
+from pullback.core.modes import ambient, process
+
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def _ambient_state() -> dict:
+    """What a test must leave as it found it: all that changes the meaning of a later call."""
+    return {"mode": ambient.mode, "default dtype": process.default_dtype, "deterministic": process.deterministic}
+
+
+@pytest.fixture(autouse=True)
+def _same_seed():
+    with contextlib.suppress(ImportError):
+        from pullback.core.random import manual_seed
+
+        manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _ambient_state_is_left_alone():
+    before = _ambient_state()
+    yield
+    after = _ambient_state()
+    ambient.mode, process.default_dtype, process.deterministic = before.values()
+    left = {name: (before[name], after[name]) for name in before if before[name] != after[name]}
+    if left:
+        pytest.fail(f"the test left ambient state changed (before, after): {left}")
