@@ -10,64 +10,99 @@ from heapq import heappop, heappush
 
 from ..core import modes, node as nodes
 from ..core.modes import ambient
-from ..core.node import Node, edge_of
+from ..core.node import AccumulateGrad, Node, edge_of
 from ..core.tensor import SPARSE, Tensor
 
 
-def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, inputs: list | None = None) -> dict | None:
+def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, inputs: list | None = None) -> dict:
     """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
     gradients that arrive at them are returned, keyed by edge."""
     needed = _needed(roots, inputs) if inputs is not None else None
-    pending = _dependencies(roots, needed)
-    buffers: dict[Node, list] = {}
     captured: dict = {}
-    wanted = {(e[0], e[1]) for e in inputs} if inputs is not None else ()
-    heap: list = []
-    for (root, number), g in zip(roots, grads, strict=True):
-        _add(buffers, root, number, g)
-    for root in {e[0] for e in roots}:
-        if not pending.get(root):
-            heappush(heap, (-root.sequence, id(root), root))
+    wanted = set(inputs) if inputs is not None else ()
     before = ambient.mode
     ambient.mode = before & ~modes.GRAD | (modes.GRAD if create_graph else 0)
     try:
-        while heap:
-            node = heappop(heap)[2]
-            gs = buffers.pop(node, None) or [None] * len(node.outputs)
-            if node.tensor_pre_hooks is not None or node.pre_hooks is not None or node.retain_grad_hooks is not None:
-                gs = run_pre_hooks(node, gs)
-            if wanted:
-                for i, g in enumerate(gs):
-                    if (node, i) in wanted:
-                        captured[node, i] = g
-                if needed is not None and not needed.get(node):
-                    continue
-            results = node.run(gs)
-            if node.post_hooks is not None:
-                results = run_post_hooks(node, results, gs)
-            if not keep_graph:
-                node.release()
-            _deliver(node, results, buffers, pending, heap, needed)
+        _walk(_Task(roots, grads, needed, wanted, captured, keep_graph))
     finally:
         ambient.mode = before
     return captured
 
 
-def _deliver(node: Node, results, buffers: dict, pending: dict, heap: list, needed: dict | None) -> None:
-    edges = node.edges
-    if len(results) != len(edges):
-        raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
-    for edge, g in zip(edges, results, strict=True):
-        if edge is None:
+class _Task:
+    """One backward: what is pending where, which gradients have arrived, which nodes are ready."""
+
+    __slots__ = ("pending", "buffers", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph")
+
+    def __init__(self, roots: list, grads: list, needed: dict | None, wanted, captured: dict, keep_graph: bool):
+        self.pending = _dependencies(roots, needed)
+        self.buffers: dict[Node, list] = {}
+        self.heap: list[int] = []  # negated sequence numbers of ready nodes
+        self.ready: dict[int, Node] = {}
+        self.sinks: list[AccumulateGrad] = []  # ready leaves: they run before anything else
+        self.needed, self.wanted, self.captured, self.keep_graph = needed, wanted, captured, keep_graph
+        for (root, number), g in zip(roots, grads, strict=True):
+            _add(self.buffers, root, number, g)
+        for root in dict.fromkeys(e[0] for e in roots):
+            if not self.pending.get(root):
+                _enqueue(self, root)
+
+
+def _enqueue(task: _Task, node: Node) -> None:
+    if node.__class__ is AccumulateGrad:
+        task.sinks.append(node)
+    else:
+        task.ready[-node.sequence] = node
+        heappush(task.heap, -node.sequence)
+
+
+def _walk(task: _Task) -> None:
+    """Run ready nodes until none is left."""
+    heap, ready, sinks, buffers, pending, needed = task.heap, task.ready, task.sinks, task.buffers, task.pending, task.needed
+    while heap or sinks:
+        node = sinks.pop() if sinks else ready.pop(heappop(heap))
+        gs = buffers.pop(node, None)
+        if gs is None:
+            gs = [None] * len(node.outputs)
+        if node.has_pre_hooks:
+            gs = run_pre_hooks(node, gs)
+        if task.wanted and not _capture(task, node, gs):
             continue
-        target, number = edge
-        if needed is not None and target not in needed:
-            continue
-        if g is not None:
-            _add(buffers, target, number, validate(node, target, number, g))
-        pending[target] -= 1
-        if not pending[target]:
-            heappush(heap, (-target.sequence, id(target), target))
+        results = node.run(gs)
+        if node.post_hooks is not None:
+            results = run_post_hooks(node, results, gs)
+        edges = node.edges
+        if not task.keep_graph:
+            node.release()
+        if len(results) != len(edges):
+            raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
+        for edge, g in zip(edges, results):  # noqa: B905 - lengths are checked above
+            if edge is None:
+                continue
+            target, number = edge
+            if needed is not None and target not in needed:
+                continue
+            if g is not None:
+                shape, dtype, _ = target.outputs[number]
+                if g.dtype is not dtype or g.array.shape != shape:
+                    g = validate(node, target, number, g)
+                slot = buffers.get(target)
+                if slot is None:
+                    _add(buffers, target, number, g)
+                else:
+                    have = slot[number]
+                    slot[number] = g if have is None else have + g
+            left = pending[target] = pending[target] - 1
+            if not left:
+                _enqueue(task, target)
+
+
+def _capture(task: _Task, node: Node, gs: list) -> bool:
+    """Keep gradients that were asked for; whether the node must run as well."""
+    for i, g in enumerate(gs):
+        if (node, i) in task.wanted:
+            task.captured[node, i] = g
+    return bool(task.needed is None or task.needed.get(node))
 
 
 def run_pre_hooks(node: Node, gs: list) -> list:

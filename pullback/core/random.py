@@ -137,6 +137,12 @@ class Generator:
     def set_offset(self, offset: int) -> None:
         raise RuntimeError("CPU Generator does not use offset")
 
+    def graphsafe_get_state(self) -> Generator:
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
+
     # ---- draws
     def _loaded(self) -> Any:
         """The engine, made and seeded at first need."""
@@ -152,7 +158,7 @@ class Generator:
     def words(self, count: int) -> np.ndarray:
         """The next `count` words of 32 bits, as uint32."""
         with self.lock:
-            engine = self._loaded()
+            engine = self._engine or self._loaded()
             if count:
                 self._fresh = False
             if count < SMALL_DRAW:

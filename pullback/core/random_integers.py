@@ -61,6 +61,8 @@ def _default_top(dtype: np.dtype) -> int:
 
 def fill_random_range(gen: Generator, out: np.ndarray, low: int, high: int | None) -> np.ndarray:
     """Integers in [low, high); without `high` up to the dtype's largest, or all of int64 where low is its least."""
+    if not INT64_MIN <= low <= INT64_MAX or high is not None and not INT64_MIN <= high <= INT64_MAX:
+        raise ValueError("Overflow when unpacking long long")
     if high is None and low == INT64_MIN:
         return _fill_random_all(gen, out)
     low, last = _integer_bounds(out.dtype, low, high)

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from . import dtype as dtypes
+from .geometry import broadcast_shapes
 from .random import Generator
 
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
@@ -252,14 +253,12 @@ def normal(gen: Generator, mean: np.ndarray | float, std: np.ndarray | float) ->
         if std.size and not std.min() >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
     like = mean if isinstance(mean, np.ndarray) else std
-    out = np.empty(np.broadcast_shapes(np.shape(mean), np.shape(std)), like.dtype)
-    if not isinstance(std, np.ndarray):
-        fill_normal(gen, out, 0.0, std)
+    out = np.empty(broadcast_shapes(np.shape(mean), np.shape(std)), like.dtype)
+    if isinstance(std, np.ndarray):
+        out = (fill_normal(gen, out) * std).astype(out.dtype)  # rounded here and again below, as PyTorch's two steps
     else:
-        fill_normal(gen, out, 0.0, 1.0)
-        out *= std
-    out += mean if isinstance(mean, np.ndarray) else out.dtype.type(mean)
-    return out
+        fill_normal(gen, out, 0.0, std)
+    return (out + (mean if isinstance(mean, np.ndarray) else out.dtype.type(mean))).astype(out.dtype)
 
 
 # ---- from one uniform or normal number each
@@ -347,11 +346,23 @@ def _fill_bernoulli_each(gen: Generator, out: np.ndarray, p: np.ndarray) -> np.n
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
             "(Could this error message be improved?  If so, please report an enhancement request to PyTorch.)"
         )
+    check_expandable(p.shape, out.shape)
     place = out.transpose(order)
     each = np.broadcast_to(p, out.shape).transpose(order)
     draw, wide = (gen.doubles, F64) if p.dtype == F64 else (gen.floats, F32)
     place[...] = draw(out.size).reshape(place.shape) < each.astype(wide)
     return out
+
+
+def check_expandable(shape: tuple, target: tuple) -> None:
+    """Raise PyTorch's error unless an array of `shape` can be expanded to `target`."""
+    for back in range(1, len(shape) + 1):
+        size, wanted = shape[-back], target[-back] if back <= len(target) else 1
+        if size not in (1, wanted) or back > len(target):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton "
+                f"dimension {len(target) - back}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}"
+            )
 
 
 def fill_dropout(gen: Generator, out: np.ndarray, p: float) -> np.ndarray:

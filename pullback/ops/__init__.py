@@ -15,20 +15,19 @@ from . import dunders
 from .operator import exports
 
 MODULES = (
-    "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "pointwise_losses",
-    "reductions", "scans", "sorting", "statistics", "normalization", "class_losses",
+    "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
+    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "normalization", "class_losses",
     "views", "shapes", "indexing", "gather_scatter", "joining", "rearranging",
     "factories", "construct", "conversion", "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
-    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "foreach",
+    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach",
 )  # fmt: skip
 
 for _module in MODULES:
     try:
         importlib.import_module(f"{__name__}.{_module}")
-    except ModuleNotFoundError as e:
-        if not (e.name or "").startswith(__name__):
-            raise
-    except Exception:
+    except Exception as e:
+        if isinstance(e, ModuleNotFoundError) and e.name == f"{__name__}.{_module}":
+            continue
         print(f"pullback.ops.{_module} is broken:", file=sys.stderr)
         traceback.print_exc(limit=-3)
 

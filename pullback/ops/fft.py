@@ -201,9 +201,16 @@ def shape_and_dims(x: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None
 
 
 # ---- one dimension
+def only_dim(x: Tensor, dim: int) -> int:
+    """The wrapped dim of a one-dimensional transform."""
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, x.ndim)
+
+
 def one_dim(x: Tensor, n: int | None, dim: int) -> tuple[Tensor, int]:
     """The input at the length asked for, and the wrapped dim."""
-    dim = wrap_dim(dim, x.ndim, False)
+    dim = only_dim(x, dim)
     length = check_points(x.shape[dim] if n is None else n)
     return resize(x, (dim,), (length,)), dim
 
@@ -233,7 +240,7 @@ def to_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, forwa
 def from_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
     """irfft or hfft."""
     x = promoted(x, to_complex=True)
-    dim = wrap_dim(dim, x.ndim, False)
+    dim = only_dim(x, dim)
     n = check_points(2 * (x.shape[dim] - 1) if n is None else n)
     x = resize(x, (dim,), (n // 2 + 1,))
     return c2r(conj(x) if forward else x, (dim,), normalization_of(norm, forward), n)

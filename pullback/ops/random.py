@@ -108,15 +108,13 @@ random_all = filling(f"random(Tensor self, *, {GENERATOR}) -> Tensor", fill_rand
 @front("Tensor.random_")
 def random_(self, *bounds, generator=None, **named) -> Tensor:
     """`random_()`, `random_(to)`, `random_(from, to)`."""
-    if set(named) - {"from", "to"} or len(bounds) + len(named) > 2:
-        raise TypeError(f"random_() received an invalid combination of arguments - got {(*bounds, *named)}")
-    if len(bounds) + len(named) == 2 or "from" in named:
-        low = named.get("from", bounds[0] if bounds else None)
-        high = named.get("to", bounds[-1] if len(bounds) == 2 or "from" in named and bounds else None)
-        return random_from.inplace(self, low, high, generator=generator)
-    if bounds or named:
-        return random_to.inplace(self, bounds[0] if bounds else named["to"], generator=generator)
-    return random_all.inplace(self, generator=generator)
+    names = ("from", "to")[: len(bounds) + len(named)] if "from" in named or len(bounds) + len(named) == 2 else ("to",)
+    values = dict(zip(names, bounds, strict=False)) | named
+    if len(values) != len(bounds) + len(named) or not set(values) <= {"from", "to"} or set(values) == {"from"}:
+        got = ", ".join([type(b).__name__ for b in bounds] + [f"{k}={type(v).__name__}" for k, v in named.items()])
+        raise TypeError(f"random_() received an invalid combination of arguments - got ({got})")
+    op = (random_all, random_to, random_from)[len(values)]
+    return op.inplace(self, *(values[n] for n in names if n in values), generator=generator)
 
 
 def drawn_into(name: str, out: Tensor, shape, draw: Callable) -> Tensor:

@@ -37,10 +37,10 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
     count = arguments.count(",") + 1
 
     def kernel(xp, spec: Spec, *args):
-        return fill(default_generator, new_array(spec.shape, spec.dtype, spec.stride), *args[:count])
+        return fill(default_generator, _blank(spec), *args[:count])
 
     def kernel_given(xp, spec: Spec, *args):
-        return fill(args[count] or default_generator, new_array(spec.shape, spec.dtype, spec.stride), *args[:count])
+        return fill(args[count] or default_generator, _blank(spec), *args[:count])
 
     def shape_given(*args) -> Spec:
         return shape(*args[:count], *args[count + 1 :])
@@ -50,6 +50,12 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
         factory(f"{head}({arguments}, *, {tail}) -> Tensor", shape=shape, kernel=kernel, tags=SEEDED),
         factory(given, shape=shape_given, kernel=kernel_given, tags=SEEDED),
     )
+
+
+def _blank(spec: Spec):
+    if spec.dtype.numpy is None:
+        raise NotImplementedError(f"random numbers are not implemented for '{spec.dtype.scalar_name}'")
+    return new_array(spec.shape, spec.dtype, spec.stride)
 
 
 def _integers(*args) -> Spec:
@@ -70,8 +76,16 @@ def _from_zero(gen: Generator, out, high: int, size=None):
     return fill_random_range(gen, out, 0, high)
 
 
-rand_ops = drawing("rand(SymInt[] size)", "generator", _sized, lambda gen, out, size: fill_uniform(gen, out))
-randn_ops = drawing("randn(SymInt[] size)", "generator", _sized, lambda gen, out, size: fill_normal(gen, out))
+def _uniform(gen: Generator, out, size_or_like):
+    return fill_uniform(gen, out)
+
+
+def _standard(gen: Generator, out, size_or_like):
+    return fill_normal(gen, out)
+
+
+rand_ops = drawing("rand(SymInt[] size)", "generator", _sized, _uniform)
+randn_ops = drawing("randn(SymInt[] size)", "generator", _sized, _standard)
 randperm_ops = drawing("randperm(SymInt n)", "generator", _permutation, _fill_permutation)
 randint_ops = drawing("randint(SymInt high, SymInt[] size)", "generator", _integers, _from_zero)
 randint_low_ops = drawing(
@@ -80,8 +94,8 @@ randint_low_ops = drawing(
     _integers,
     lambda gen, out, low, high, size: fill_random_range(gen, out, low, high),
 )
-rand_like_ops = drawing("rand_like(Tensor self)", "generator", _like_spec, lambda gen, out, like: fill_uniform(gen, out))
-randn_like_ops = drawing("randn_like(Tensor self)", "generator", _like_spec, lambda gen, out, like: fill_normal(gen, out))
+rand_like_ops = drawing("rand_like(Tensor self)", "generator", _like_spec, _uniform)
+randn_like_ops = drawing("randn_like(Tensor self)", "generator", _like_spec, _standard)
 randint_like_ops = drawing(
     "randint_like(Tensor self, SymInt high)",
     "generator",
@@ -98,22 +112,26 @@ normal_sized = factory(
     f"normal.float_float(float mean, float std, SymInt[] size, *, {GENERATOR}, {_OPTIONS}) -> Tensor",
     shape=lambda mean, std, size, generator, *rest: _sized(size, *rest),
     kernel=lambda xp, spec, mean, std, size, generator, *_: fill_normal(
-        generator or default_generator, new_array(spec.shape, spec.dtype), mean, std
+        generator or default_generator, _blank(spec), mean, std
     ),
     tags=SEEDED,
 )
 
 
 # ---- public forms
+OPTIONS = frozenset(("dtype", "layout", "device", "pin_memory", "requires_grad"))
+
+
 def make(name: str, ops: tuple, leading: tuple, generator, options: dict, out: Tensor | None = None) -> Tensor:
     """Call the one of the two factories that fits, on arguments as the user gave them."""
     op = ops[generator is not None]
-    allowed = {a.name for a in op.schema.arguments if a.kwarg_only} | {"requires_grad"}
-    if unknown := set(options) - allowed:
+    last = (options.pop("memory_format", None),) if isinstance(leading[0], Tensor) else ()
+    given = () if generator is None else (generator,)
+    if not options and out is None:
+        return dispatch(op, op.convert((*leading, *given, None, None, None, None, *last)))
+    if unknown := options.keys() - OPTIONS:
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
     dtype, layout, device = _options(name, op, options.get("dtype"), options.get("layout"), options.get("device"), out)
-    given = () if generator is None else (generator,)
-    last = (options.get("memory_format"),) if "memory_format" in allowed else ()
     args = op.convert((*leading, *given, dtype, layout, device, options.get("pin_memory"), *last))
     return finish(dispatch(op, args), options.get("requires_grad", False), out)
 
@@ -177,8 +195,10 @@ def randint(*given, low=None, high=None, size=None, generator=None, out=None, **
     bounds = _bounds("randint", tuple(given), low, high)
     if out is not None:
         low, high = bounds if len(bounds) == 2 else (0, *bounds)
-        draw = lambda o: random_from.inplace(o, low, high, generator=generator)  # noqa: E731
-        return make_into("randint", out, sizes_from("randint", (size,)), options, draw)
+        shape = sizes_from("randint", (size,))
+        return make_into(
+            "randint", out, shape, options, lambda o: random_from.inplace(o, low, high, generator=generator)
+        )
     ops = randint_ops if len(bounds) == 1 else randint_low_ops
     return make("randint", ops, (*bounds, size), generator, options)
 

@@ -15,7 +15,7 @@ from functools import cache
 from ..core import node as nodes
 from ..core.node import SAVED, Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
 from ..core.modes import ambient
-from ..core.tensor import Tensor, new_object, stride_of
+from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .operator import NOT_IMPLEMENTED, Operator
 
 _SUFFIXES = ("_shape", "_dtype", "_info")
@@ -66,7 +66,7 @@ def _plan(op: Operator) -> Plan:
     plan.targets = sorted((t for r in rules for t in r.targets), key=order.__getitem__)
     for rule in rules:
         for p in rule.parameters:
-            if p not in ("g", "gs", "mask"):
+            if p not in ("g", "gs") and not (p == "mask" and rule.joint):
                 plan.users.setdefault(p, set()).update(rule.targets)
     results = result_names(op)
     for p in plan.users:
@@ -140,7 +140,7 @@ def keep(value):
 
 
 _GLOBALS = {
-    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "ambient": ambient, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
+    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
     "save_output": save_output, "new": new_object, "shape_of": shape_of, "dtype_of": dtype_of, "info_of": info_of, "Tensor": Tensor,
     "unpack": unpack, "raise_freed": raise_freed, "nodes": nodes,
 }  # fmt: skip
@@ -159,7 +159,7 @@ def make_recorder(op: Operator):
     lines = [f"def record(result, {', '.join(arguments)}):"]
     live = {}
     for i, t in enumerate(plan.targets):
-        lines.append(f"    e{i} = {'edges_of' if is_list[t] else 'edge_of'}({safe(t)})")
+        lines += [f"    e{i} = edges_of({safe(t)})"] if is_list[t] else _edge_lines(i, safe(t))
         live[t] = f"any(e{i})" if is_list[t] else f"e{i} is not None"
     lines.append(f"    if not ({' or '.join(live[t] for t in plan.targets)}):")
     lines.append("        return result")
@@ -178,6 +178,17 @@ def make_recorder(op: Operator):
     namespace = {**_GLOBALS, "node_class": op.node_class}
     exec(compile("\n".join(lines), f"<record {op}>", "exec"), namespace)
     return namespace["record"]
+
+
+def _edge_lines(i: int, x: str) -> list[str]:
+    """`edge_of`, written out for the common case: a plain recorded result that is no view."""
+    return [
+        f"    if {x}.__class__ in PLAIN:",
+        f"        a = {x}.autograd",
+        f"        e{i} = None if a is None else a.edge if a.edge is not None and {x}.view_info is None else edge_of({x})",
+        "    else:",
+        f"        e{i} = edge_of({x})",
+    ]
 
 
 def _attach_lines(op: Operator) -> list[str]:
@@ -273,7 +284,7 @@ def _liveness_lines(plan: Plan, is_list: dict) -> list[str]:
 def _rule_argument(p: str, rule: Rule, plan: Plan) -> str:
     if p in ("g", "gs"):
         return p
-    if p == "mask":
+    if p == "mask" and rule.joint:
         return "(" + "".join(f"live{plan.targets.index(t)}, " for t in rule.targets) + ")"
     return f"s_{p}"
 

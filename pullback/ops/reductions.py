@@ -189,7 +189,7 @@ def _share_among_equals(g, self, out, dim, keepdim):
     return g / mask.sum(axes, True) if axes else g
 
 
-def _share_among_all_equals(g, self, out):
+def share_among_all_equals(g, self, out):
     mask = (self == out).logical_or(self.isnan().logical_and(out.isnan()))
     return mask * (g / mask.sum())
 
@@ -225,7 +225,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     )  # fmt: skip
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",
-        kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=_share_among_all_equals, number=1,
+        kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
         vmap=whole(lambda t: by_dims(t, (1,))), **HIDDEN,
     )  # fmt: skip
     one = along(

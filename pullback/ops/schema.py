@@ -316,4 +316,6 @@ def _converter(argument: Argument) -> Callable:
     convert = (convert_tensors if is_tensor else convert_list) if argument.is_list else one
     if argument.optional or argument.has_default and argument.default is None:
         return lambda value: None if value is None else convert(value)
+    if argument.is_list and argument.default == ():  # stride=None is stride=[]
+        return lambda value: () if value is None else convert(value)
     return convert

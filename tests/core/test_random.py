@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pullback.core import dtype as dtypes
 from pullback.core import random as randoms
 from pullback.core.random import Generator
+from pullback.core.random_gradients import dirichlet_grad, standard_gamma_grad
 from pullback.core.random_integers import fill_random, fill_random_range, multinomial, randperm, shuffle
 from pullback.core.random_rejection import binomial, dirichlet, poisson, standard_gamma
 from pullback.core.random_streams import (
@@ -368,3 +369,25 @@ def test_fused_rounds_once(a, b, c):
 def test_errors_have_pytorchs_words(call, error, words):
     with pytest.raises(error, match=words):
         call(Generator())
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.7, 3.0, 40.0, 1e4])
+def test_gamma_gradient_against_the_quantile_function(alpha):
+    from scipy.special import gammainc, gammaincinv
+
+    x = gammaincinv(alpha, np.linspace(0.02, 0.98, 25))
+    step = alpha * 1e-5
+    slope = (gammaincinv(alpha + step, gammainc(alpha, x)) - gammaincinv(alpha - step, gammainc(alpha, x))) / (2 * step)
+    np.testing.assert_allclose(standard_gamma_grad(np.full(25, alpha), x), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("alpha, beta", [(0.5, 2.0), (3.0, 3.0), (30.0, 1.0), (200.0, 300.0)])
+def test_dirichlet_gradient_against_the_quantile_function(alpha, beta):
+    from scipy.special import betainc, betaincinv
+
+    x = betaincinv(alpha, beta, np.linspace(0.02, 0.98, 25))
+    step = alpha * 1e-5
+    p = betainc(alpha, beta, x)
+    slope = (betaincinv(alpha + step, beta, p) - betaincinv(alpha - step, beta, p)) / (2 * step)
+    many = np.full(25, alpha)
+    np.testing.assert_allclose(dirichlet_grad(x, many, many + beta) * (1 - x), slope, rtol=1e-6)

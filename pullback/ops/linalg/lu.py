@@ -1,7 +1,7 @@
 """LU: the factorization with partial pivoting, taking it apart, and solving with it.
 
-In: stacks of matrices of any shape, or their packed factors (L below the diagonal, U on and above) and int32 pivots that
-count from one. Out: packed factors, or P, L, U with A = P L U, or solutions.
+In: stacks of matrices of any shape, or their packed factors (L below the diagonal, U on and above) and int32 pivots,
+which count from one. Out: packed factors, or P, L, U with A = P L U, or solutions.
 Always: pivots and permutations carry no gradient.
 """
 
@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ..calls import front
 from ..family.base import composite, operator
 from ..operator import Spec
-from ..return_types import pack_results, result_type_named
+from ..return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, cat, mH, spec, stack_shape, stacked
@@ -264,4 +264,4 @@ def lu_with_options(input: Tensor, pivot: bool = True, get_infos: bool = False, 
         for home, value in zip(out, made):
             home.resize_as_(value).copy_(value)
         return out
-    return made if get_infos else result_type_named("lu", ("LU", "pivots"))(made[:2])
+    return tuple(made) if get_infos else tuple(made[:2])

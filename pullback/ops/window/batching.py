@@ -19,11 +19,11 @@ VmapRule = Callable[[tuple, tuple, int], tuple]
 
 
 def as_images(array: Array, spatial: int) -> Array:
-    """The array as (N, C, spatial...): axes are added in front, or the leading ones merged."""
+    """The array as (N, C, spatial...): leading axes that are not two become one image's channels."""
     lead = array.shape[: array.ndim - spatial]
     if len(lead) == 2:
         return array
-    return array.reshape((1, *lead) if len(lead) == 1 else (1, prod(lead), *array.shape[len(lead) :]))
+    return array.reshape((1, prod(lead), *array.shape[len(lead) :]))
 
 
 def like_lead(out: Array, array: Array, spatial: int) -> Array:

@@ -18,6 +18,7 @@ from ..operator import Spec
 from .batching import in_front
 from .conv_shape import check_dtypes, conv_shape, expanded, settings
 from .kernels import conv as kernels
+from .kernels.geometry import narrow_to, widen
 from .words import listed
 
 Array = Any
@@ -40,10 +41,10 @@ def _convolution(xp: Any, x: Array, w: Array, bias: Array | None, *attributes) -
     stride, padding, dilation, _ = settings(w.ndim, stride, padding, dilation, extra)
     if not transposed:
         return kernels.convolution(xp, x, w, bias, stride, padding, dilation, groups)
-    y = kernels.convolution_input(xp, x, w, shape[2:], stride, padding, dilation, groups)
+    y = kernels.convolution_input(xp, widen(x), w, shape[2:], stride, padding, dilation, groups)
     if bias is not None:
-        y += bias.reshape((-1,) + (1,) * len(stride))
-    return y
+        y += widen(bias).reshape((-1,) + (1,) * len(stride))
+    return narrow_to(y, x.dtype)
 
 
 def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *rest) -> tuple:
@@ -54,6 +55,7 @@ def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *re
     gx = gw = gb = None
     if want_x and transposed:
         gx = kernels.convolution(xp, g, _conj(xp, w), None, *shared)
+        gx = gx[(..., *(slice(n) for n in x.shape[2:]))]  # output padding can make room for more positions
     elif want_x:
         gx = kernels.convolution_input(xp, g, _conj(xp, w), x.shape[2:], *shared)
     if want_w:
@@ -61,7 +63,7 @@ def _convolution_backward(xp: Any, g: Array, x: Array, w: Array, bias_sizes, *re
         gw = kernels.convolution_weight(xp, near, far, w.shape[2:], *shared)
     if want_b:
         axes = (0, *range(2, g.ndim))
-        gb = g.astype("float32").sum(axes).astype(g.dtype) if g.dtype.itemsize == 2 else g.sum(axes)
+        gb = narrow_to(widen(g).sum(axes), g.dtype)
     return gx, gw, gb
 
 
@@ -104,6 +106,17 @@ def _backward_vjp(
     return on_output, on_input, on_weight
 
 
+def _convolution_jvp(args: tuple, tangents: list, out: Tensor) -> Tensor | None:
+    """Linear in input, in weight and in bias: a convolution for each tangent."""
+    (input, weight, _, *attributes), (on_input, on_weight, on_bias) = args, tangents[:3]
+    total = None if on_bias is None else on_bias.reshape(-1, *(1,) * (out.ndim - 2)).expand(out.shape)
+    for x, w in ((on_input, weight), (input, on_weight)):
+        if x is not None and w is not None:
+            part = dispatch(convolution, (x, w, None, *attributes))
+            total = part if total is None else total + part
+    return total
+
+
 # ---- vmap: a mapped batch becomes more images where the weight is shared, and more groups where it is not
 def _convolution_vmap(args: tuple, dims: tuple, size: int) -> tuple:
     input, weight, bias, *attributes = args
@@ -142,6 +155,7 @@ convolution = operator(
     kernel=_convolution,
     meta=_convolution_spec,
     vjp={("input", "weight", "bias"): _convolution_vjp},
+    jvp=_convolution_jvp,
     vmap=_convolution_vmap,
     method=False,
     out=False,
@@ -265,21 +279,45 @@ for _spatial in (1, 2, 3):
     _declare_conv_transpose(_spatial)
 
 
-@composite("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", function=False, method=False)
-def conv_tbc_op(self, weight, bias, pad):
-    """A convolution over time of (time, batch, channels), with a weight (kernel, channels, outputs)."""
-    if self.ndim != 3:
+# ---- (time, batch, channels)
+def _check_tbc(x: tuple, w: tuple, bias: tuple) -> None:
+    if len(x) != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
-    if weight.ndim != 3:
+    if len(w) != 3:
         raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
-    if bias.ndim != 1:
+    if len(bias) != 1:
         raise RuntimeError("Bias must be 1-D")
-    if self.shape[2] != weight.shape[1]:
+    if x[2] != w[1]:
         raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
-    if weight.shape[2] != bias.shape[0]:
+    if w[2] != bias[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
-    args = (self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1,), (pad,), (1,), False, (0,), 1)
-    return dispatch(convolution, args).permute(2, 0, 1)
+
+
+def _conv_tbc(xp: Any, x: Array, w: Array, bias: Array, pad: int) -> Array:
+    _check_tbc(x.shape, w.shape, bias.shape)
+    y = kernels.convolution(xp, x.transpose(1, 2, 0), w.transpose(2, 1, 0), bias, (1,), (pad,), (1,), 1)
+    return xp.ascontiguousarray(y.transpose(2, 0, 1))
+
+
+def _conv_tbc_spec(self, weight, bias, pad) -> Spec:
+    _check_tbc(self.shape, weight.shape, bias.shape)
+    return Spec((self.shape[0] + 2 * pad - weight.shape[0] + 1, self.shape[1], weight.shape[2]), self.dtype)
+
+
+def _conv_tbc_vjp(g, self, weight, bias_shape, pad, mask):
+    args = (g.permute(1, 2, 0), self.permute(1, 2, 0), weight.permute(2, 1, 0), tuple(bias_shape), (1,), (pad,), (1,))
+    gx, gw, gb = dispatch(convolution_backward, (*args, False, (0,), 1, tuple(mask)))
+    return None if gx is None else gx.permute(2, 0, 1), None if gw is None else gw.permute(2, 1, 0), gb
+
+
+conv_tbc_op = operator(
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    kernel=_conv_tbc,
+    meta=_conv_tbc_spec,
+    vjp={("self", "weight", "bias"): _conv_tbc_vjp},
+    function=False,
+    method=False,
+)
 
 
 @front("torch.conv_tbc", "nn.functional.conv_tbc")

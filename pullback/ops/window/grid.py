@@ -11,13 +11,14 @@ import warnings
 from typing import Any
 
 from ...core.dtype import FLOAT, by_numpy
-from ...core.tensor import Tensor, wrap
+from ...core.tensor import Tensor
 from ..calls import front
 from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import NOT_IMPLEMENTED, Operator, Spec
+from ..operator import LINEAR, NOT_IMPLEMENTED, Operator, Spec
 from .batching import in_front
 from .kernels import grid as kernels
+from .kernels.geometry import narrow_to, widen
 from .words import listed, require
 
 _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -164,20 +165,55 @@ def _aligned(align_corners: bool | None) -> bool:
 
 
 # ---- affine grids
-@composite("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", method=False, out=False)
-def affine_grid_generator(theta, size, align_corners):
-    """Where each entry of an image of the given size comes from under `theta`: a product with its coordinates."""
-    from ...core.arrays import library
+def _affine_base(xp, theta, size: tuple, align_corners: bool):
+    """Coordinates (positions, axes + 1) of an image's entries, in the precision that `theta` is computed in."""
+    return kernels.affine_base(xp, size[2:], align_corners, widen(theta).dtype)
 
+
+def _affine(xp, theta, size, align_corners):
+    base = _affine_base(xp, theta, size, align_corners)
+    made = xp.matmul(base, widen(theta).swapaxes(1, 2))
+    return narrow_to(made, theta.dtype).reshape(_affine_shape(theta.shape, size))
+
+
+def _affine_shape(theta: tuple, size: tuple) -> tuple:
     if len(size) not in (4, 5):
         raise RuntimeError(
-            "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) size, but got a size of length "
-            f"{len(size)}"
+            f"AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs, but got a size of {len(size)} entries"
         )
-    working = "float64" if theta.dtype.name == "float64" else "float32"
-    base = kernels.affine_base(library(theta.device), size[2:], align_corners, working).astype(theta.dtype.numpy)
-    base = wrap(base, theta.dtype, theta.device).expand(size[0], *base.shape)
-    return base.bmm(theta.transpose(1, 2)).view(size[0], *size[2:], len(size) - 2)
+    if theta[0] != size[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {len(size) - 1}] but got: "
+            f"[{theta[0]}, {len(size) - 1}]."
+        )
+    return (size[0], *size[2:], len(size) - 2)
+
+
+def _affine_backward(xp, g, size, align_corners):
+    base = _affine_base(xp, g, size, align_corners)
+    points = widen(g).reshape(size[0], base.shape[0], len(size) - 2)
+    return narrow_to(xp.matmul(points.swapaxes(1, 2), base), g.dtype)
+
+
+affine_grid_generator = operator(
+    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+    kernel=_affine,
+    meta=lambda theta, size, align_corners: Spec(_affine_shape(theta.shape, size), theta.dtype),
+    vjp={"theta": lambda g, size, align_corners: dispatch(affine_grid_generator_backward, (g, size, align_corners))},
+    jvp=LINEAR,
+    method=False,
+    out=False,
+)
+
+affine_grid_generator_backward = operator(
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor",
+    kernel=_affine_backward,
+    meta=lambda grad, size, align_corners: Spec((size[0], len(size) - 2, len(size) - 1), grad.dtype),
+    vjp={"grad": lambda g, size, align_corners: dispatch(affine_grid_generator, (g, size, align_corners))},
+    jvp=LINEAR,
+    function=False,
+    method=False,
+)
 
 
 @front("nn.functional.affine_grid")

@@ -25,8 +25,7 @@ Array = Any
 
 def gather_at(t: Tensor, indices: Tensor, spatial: int) -> Tensor:
     """The entries of `t` at flat spatial indices."""
-    lead = indices.shape[: indices.ndim - spatial]
-    return t.reshape(*lead, -1).gather(-1, indices.reshape(*lead, -1)).reshape(indices.shape)
+    return t.flatten(-spatial).gather(-1, indices.flatten(-spatial)).reshape(indices.shape)
 
 
 def _pooled(shape: tuple, spatial: int, out: tuple, dtype) -> tuple[Spec, Spec]:
@@ -69,6 +68,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
         kernel=kernel,
         meta=meta,
         vjp={"self": vjp},
+        jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
         vmap=fold_batch(lambda: forward, spatial),
         function=False,
         method=False,
@@ -190,6 +190,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         kernel=kernel,
         meta=meta,
         vjp={"self": lambda g, self, out1: dispatch(backward, (g, self, out1))},
+        jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
         vmap=fold_batch(lambda: forward, spatial),
         function=False,
         method=False,
@@ -246,6 +247,7 @@ def _declare_fractional(spatial: int) -> Operator:
         kernel=kernel,
         meta=meta,
         vjp={"self": vjp},
+        jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
         function=False,
         method=False,
     )

@@ -92,7 +92,7 @@ def _counts(
 def _adaptive_map(xp: Any, size: int, out: int) -> AxisMap:
     start, stop = adaptive_bounds(xp, size, out)
     taps = []
-    for i in range(int((stop - start).max(initial=0))):
+    for i in range(int((stop - start).max()) if out else 0):
         at = xp.flatnonzero(start + i < stop)
         taps.append(Tap(start[at] + i, None, selection(at, out)))
     return AxisMap(size, out, tuple(taps))

@@ -32,11 +32,12 @@ class Neighbour:
 
 def grid_sample(xp: Any, x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
     """Samples (N, C, out...)."""
-    flat, axes = widen(x).reshape(x.shape[0] * x.shape[1], -1), _axes(xp, x, widen(grid), mode, padding, align_corners)
-    total = 0
+    flat, axes = widen(x).reshape(-1), _axes(xp, x.shape, widen(grid), mode, padding, align_corners)
+    samples = xp.zeros(x.shape[:2] + grid.shape[1:-1], flat.dtype)
+    total = samples.reshape(*x.shape[:2], prod(grid.shape[1:-1]))
     for index, exists, weights, _ in _taps(xp, axes, x.shape[2:]):
-        total = total + _read(xp, flat, x.shape, index, exists) * (prod(weights) * exists)[:, None]
-    return narrow_to(total.reshape(x.shape[:2] + grid.shape[1:-1]), x.dtype)
+        total += _read(xp, flat, x.shape, index, exists) * (prod(weights) * exists)[:, None]
+    return narrow_to(samples, x.dtype)
 
 
 def grid_sample_input(
@@ -45,10 +46,10 @@ def grid_sample_input(
     """What meets x, of the given shape."""
     n, c = shape[:2]
     length = prod(shape[2:])
-    wide = widen(g).reshape(n, c, -1)
+    wide = widen(g).reshape(n, c, prod(g.shape[2:]))
     planes = (xp.arange(n * c) * length).reshape(n, c, 1)
     total = xp.zeros(shape, wide.dtype)
-    axes = _axes(xp, _Shaped(shape), widen(grid), mode, padding, align_corners)
+    axes = _axes(xp, shape, widen(grid), mode, padding, align_corners)
     for index, exists, weights, _ in _taps(xp, axes, shape[2:]):
         shares = wide * (prod(weights) * exists)[:, None]
         xp.add.at(total.reshape(-1), (planes + index[:, None]).reshape(-1), shares.reshape(-1))
@@ -61,8 +62,8 @@ def grid_sample_grid(
     """What meets the grid."""
     if mode == NEAREST:
         return xp.zeros_like(grid)
-    flat, axes = widen(x).reshape(x.shape[0] * x.shape[1], -1), _axes(xp, x, widen(grid), mode, padding, align_corners)
-    wide = widen(g).reshape(*x.shape[:2], -1)
+    flat, axes = widen(x).reshape(-1), _axes(xp, x.shape, widen(grid), mode, padding, align_corners)
+    wide = widen(g).reshape(*x.shape[:2], prod(g.shape[2:]))
     totals = [0] * len(axes)
     for index, exists, weights, slopes in _taps(xp, axes, x.shape[2:]):
         met = (wide * _read(xp, flat, x.shape, index, exists)).sum(axis=1) * exists
@@ -81,18 +82,11 @@ def affine_base(xp: Any, size: Ints, align_corners: bool, dtype: Any) -> Array:
     return xp.stack([*mesh[::-1], xp.ones(tuple(size), dtype)], axis=-1).reshape(prod(size), len(size) + 1)
 
 
-@dataclass(frozen=True)
-class _Shaped:
-    """Something that only has a shape."""
-
-    shape: Ints
-
-
 def _read(xp: Any, flat: Array, shape: Ints, index: Array, exists: Array) -> Array:
     """Values (N, C, samples) at flat spatial indices (N, samples); nothing outside the image is read."""
     n, c = shape[:2]
     planes = (xp.arange(n * c) * prod(shape[2:])).reshape(n, c, 1)
-    values = xp.take(flat.reshape(-1), planes + index[:, None])
+    values = xp.take(flat, planes + index[:, None]) if flat.size else xp.zeros((n, c, index.shape[1]), flat.dtype)
     return values if bool(exists.all()) else xp.where(exists[:, None], values, 0)
 
 
@@ -105,11 +99,11 @@ def _taps(xp: Any, axes: list[list[Neighbour]], size: Ints) -> Iterator[tuple[Ar
         yield index, exists, [n.weight for n in chosen], [n.slope for n in chosen]
 
 
-def _axes(xp: Any, x: Any, grid: Array, mode: int, padding: int, align_corners: bool) -> list[list[Neighbour]]:
+def _axes(xp: Any, shape: Ints, grid: Array, mode: int, padding: int, align_corners: bool) -> list[list[Neighbour]]:
     """The neighbours along each spatial axis of x, in x's order of axes."""
-    nd = len(x.shape) - 2
-    points = grid.reshape(grid.shape[0], -1, nd)
-    return [_neighbours(xp, points[..., nd - 1 - a], x.shape[2 + a], mode, padding, align_corners) for a in range(nd)]
+    nd = len(shape) - 2
+    points = grid.reshape(grid.shape[0], prod(grid.shape[1:-1]), nd)
+    return [_neighbours(xp, points[..., nd - 1 - a], shape[2 + a], mode, padding, align_corners) for a in range(nd)]
 
 
 def _neighbours(xp: Any, point: Array, n: int, mode: int, padding: int, align: bool) -> list[Neighbour]:

@@ -33,6 +33,8 @@ def max_pool(
 
 def adaptive_max_pool(xp: Any, x: Array, out: Ints) -> tuple[Array, Array]:
     """Values and places of `out` windows per axis that together cover the axis."""
+    if not prod(out):
+        return xp.empty((*x.shape[:2], *out), x.dtype), xp.empty((*x.shape[:2], *out), "int64")
     bounds = [adaptive_bounds(xp, n, o) for n, o in zip(x.shape[2:], out)]
     return _irregular(xp, x, [a for a, _ in bounds], [b - a for a, b in bounds])
 
@@ -56,7 +58,7 @@ def fractional_max_pool(xp: Any, x: Array, kernel: Ints, out: Ints, samples: Arr
 def scatter_places(xp: Any, g: Array, places: Array, size: Ints, disjoint: bool = False) -> Array:
     """(N, C, size...) where each value of g is added at its place; `disjoint` promises that places do not repeat."""
     planes, length = prod(g.shape[: -len(size)]), prod(size)
-    flat = (places.reshape(planes, -1) + xp.arange(planes)[:, None] * length).reshape(-1)
+    flat = (places.reshape(planes, prod(g.shape[-len(size) :])) + xp.arange(planes)[:, None] * length).reshape(-1)
     wide = widen(g)
     out = xp.zeros((*g.shape[: -len(size)], *size), wide.dtype)
     if disjoint:
@@ -64,13 +66,6 @@ def scatter_places(xp: Any, g: Array, places: Array, size: Ints, disjoint: bool 
     else:
         xp.add.at(out.reshape(-1), flat, wide.reshape(-1))
     return narrow_to(out, g.dtype)
-
-
-def gather_places(xp: Any, x: Array, places: Array, spatial: int) -> Array:
-    """The values of x (N, C, spatial axes) at the given places: what `scatter_places` is the transpose of."""
-    planes = prod(places.shape[: places.ndim - spatial])
-    flat = xp.take_along_axis(x.reshape(planes, -1), places.reshape(planes, -1), axis=1)
-    return flat.reshape(places.shape)
 
 
 def adaptive_bounds(xp: Any, size: int, out: int) -> tuple[Array, Array]:
@@ -93,7 +88,8 @@ def _winners(xp: Any, wide: Array, kernel: Ints, stride: Ints, dilation: Ints, o
         which = xp.zeros(best.shape, number)
         for k, (plane, at) in enumerate(reads):
             _challenge(xp, best[:, :length], which[:, :length], planes[i, part, plane, at : at + length], k, may_be_nan)
-        values[i, part], winner[i, part] = best.reshape(-1, *grown)[inside], which.reshape(-1, *grown)[inside]
+        rows = (part.stop - part.start, *grown)
+        values[i, part], winner[i, part] = best.reshape(rows)[inside], which.reshape(rows)[inside]
     return values, winner
 
 
@@ -133,7 +129,7 @@ def _flat(coordinates: Sequence[Array], size: Ints) -> Array:
 
 def _irregular(xp: Any, x: Array, starts: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Pool windows of any start and length, by first copying them side by side."""
-    kernel = [int(length.max(initial=1)) for length in lengths]
+    kernel = [int(length.max()) for length in lengths]
     out, side, lowest = [s.size for s in starts], widen(x), _lowest(xp, x)
     for axis, (start, length, k) in enumerate(zip(starts, lengths, kernel), 2):
         index = start[:, None] + xp.arange(k)

@@ -19,14 +19,37 @@ Scales = Sequence[float | None]
 def resample(xp: Any, x: Array, out: Ints, scales: Scales, method: str, align_corners: bool = False) -> Array:
     """x at spatial size `out`. Methods: nearest, nearest-exact, linear, cubic, linear-aa, cubic-aa, lanczos-aa."""
     maps = axis_maps(xp, x.shape[2:], out, scales, method, align_corners, _coordinate_dtype(x))
-    if x.dtype.kind in "iu":
-        if method.startswith("nearest"):
-            return apply_all(xp, x, maps)
-        info = xp.iinfo(x.dtype)
-        rounded = xp.rint(apply_all(xp, x.astype("float32"), maps))
-        return xp.clip(rounded, info.min, info.max).astype(x.dtype)
-    moves_only = method.startswith("nearest")
-    return narrow_to(apply_all(xp, x if moves_only else widen(x), maps), x.dtype)
+    if method.startswith("nearest"):
+        return apply_all(xp, x, maps)
+    if x.dtype.name == "uint8":
+        return _resample_bytes(xp, x, maps)
+    return narrow_to(apply_all(xp, widen(x), maps), x.dtype)
+
+
+def _resample_bytes(xp: Any, x: Array, maps: list[AxisMap | None]) -> Array:
+    """Bytes as image libraries resample them: width first, in fixed point, rounded to bytes after each axis."""
+    for axis in range(x.ndim - 1, 1, -1):
+        m = maps[axis - 2]
+        if m is None or m.taps[0].weight is None:
+            continue
+        bits = _fixed_point_bits(max(float(xp.abs(tap.weight).max()) for tap in m.taps))
+        taps = tuple(Tap(t.index, _rounded(xp, t.weight * (1 << bits)), t.select) for t in m.taps)
+        wide = AxisMap(m.inputs, m.outputs, taps).apply(xp, x.astype("int32"), axis)
+        x = xp.clip((wide + (1 << bits - 1)) >> bits, 0, 255).astype("uint8")
+    return x
+
+
+def _rounded(xp: Any, a: Array) -> Array:
+    """The nearest integer, halves away from zero."""
+    return (a + xp.copysign(0.5, a)).astype("int32")
+
+
+def _fixed_point_bits(largest: float) -> int:
+    """Bits after the point with which the largest weight still fits 16 bits, sign included."""
+    bits = 0
+    while bits < 22 and int(0.5 + largest * (1 << bits + 1)) < 1 << 15:
+        bits += 1
+    return bits
 
 
 def resample_backward(
@@ -46,7 +69,7 @@ def axis_maps(
 
 
 def _coordinate_dtype(x: Array) -> str:
-    return "float64" if x.dtype.name == "float64" else "float32"
+    return "float64" if x.dtype.name in ("float64", "uint8") else "float32"
 
 
 def _nearest(xp: Any, n: int, o: int, scale: float | None, align_corners: bool, dtype: Any) -> AxisMap:

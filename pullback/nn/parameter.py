@@ -1,0 +1,123 @@
+"""Tensors that modules hold: `Parameter`, `Buffer`, and the uninitialized ones of lazy modules.
+
+A parameter is a leaf that requires grad and registers itself when it is assigned to a module; a buffer is a tensor marked to do
+likewise. An uninitialized tensor has a dtype and a device but no shape: every use raises until `materialize(shape)`.
+"""
+
+from __future__ import annotations
+
+from ..core.modes import ambient
+from ..core.tensor import Parameter, Tensor, subclass_of
+from ..ops import public
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+
+
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
+    """A buffer is recognized by a mark, so that subclasses of Tensor can be buffers too."""
+
+    def __instancecheck__(cls, instance) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that a module registers as a buffer when it is assigned."""
+
+    def __new__(cls, data=None, *, persistent: bool = True):
+        data = public("torch", "empty")(0) if data is None else data
+        t = data.detach().requires_grad_(data.requires_grad)
+        t.persistent = persistent
+        t._is_buffer = True
+        return t
+
+
+_REFUSAL = (
+    "Attempted to use an uninitialized parameter in {}. This error happens when you are using a `LazyModule` or explicitly "
+    "manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
+    "parameters before calling torch functions"
+)
+_ALLOWED = ("is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to", "_has_compatible_shallow_copy_type")  # fmt: skip
+
+
+class _Uninitialized:
+    """What both uninitialized kinds share."""
+
+    cls_to_become: type = Tensor
+
+    def materialize(self, shape, device=None, dtype=None) -> None:
+        """Give the tensor a shape and memory; from here on it is an ordinary one."""
+        made = public("torch", "empty")(shape, device=device or self.device, dtype=dtype or self.dtype)
+        self.__class__ = self.cls_to_become
+        self.keys = made.keys | self.cls_to_become.class_keys
+        self.data = made
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
+            "accessing their attributes."
+        )
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+            "`module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return (type(self), (self.requires_grad,), self.__dict__ or None)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if name in _ALLOWED:
+            return Tensor.__torch_function__.__func__(Tensor, func, types, args, kwargs or {}) if name.startswith("is_") else _converted(args[0], name, args[1:], kwargs or {})
+        raise ValueError(_REFUSAL.format(func, cls.__name__))
+
+
+def _converted(t, name: str, args: tuple, kwargs: dict):
+    """Another dtype or device, still without a shape."""
+    plain = subclass_of(Tensor, t)
+    made = subclass_of(type(t), getattr(plain, name)(*args, **kwargs), t.requires_grad)
+    return made
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape is not known yet."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device=None, dtype=None):
+        data = public("torch", "empty")(0, device=device, dtype=dtype or ambient.default_dtype)
+        return subclass_of(cls, data, requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad: bool = False, device=None, dtype=None, persistent: bool = True):
+        data = public("torch", "empty")(0, device=device, dtype=dtype or ambient.default_dtype)
+        t = subclass_of(cls, data, requires_grad)
+        t.persistent = persistent
+        t._is_buffer = True
+        return t
+
+
+def is_lazy(value) -> bool:
+    """Whether a tensor is still without a shape."""
+    return isinstance(value, _Uninitialized)
+
+

@@ -1,0 +1,154 @@
+"""gather, scatter and the reductions that scatter into a tensor: one index for every element.
+
+In: a tensor, a dimension, an index tensor of the same rank. Out: the elements named (gather), or the tensor with others put
+in their places (scatter), combined if a reduction is asked for. In-place forms write the elements named and nothing else.
+"""
+
+from __future__ import annotations
+
+from ..core.arrays import library
+from ..core.geometry import wrap_dim
+from ..core.tensor import META, Tensor, stride_of
+from . import scatter_kernels as kernels
+from .calls import front
+from .dispatch import dispatch
+from .family.base import array_of, composite, operator
+from .family.batching import batch_first
+from .operator import LINEAR, Operator, Spec, exports
+from .overloads import overloaded, publish, resolve
+from .view_backward import slice_backward
+
+
+def writer(apply, **options) -> dict:
+    """Options of an operator whose kernel changes a copy of its first argument, and whose in-place form changes the argument.
+
+    `apply(xp, array, *args)` writes; it raises before it has changed anything.
+    """
+
+    def kernel(xp, self, *args):
+        out = self.copy()
+        apply(xp, out, *args)
+        return out
+
+    def write(self, *args) -> None:
+        if not self.keys & META:
+            apply(library(self.device), self.array, *[array_of(a) for a in args])
+
+    return {"kernel": kernel, "write": write, "strict": True, "meta": _like_self, **options}
+
+
+def _like_self(self, *rest) -> Spec:
+    return Spec(self.array.shape, self.dtype, stride_of(self))
+
+
+def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
+    """One in-place function for the in-place twins of several operators."""
+
+    def function(*args, **kwargs):
+        return resolve(function, tuple(op.inplace for op in operators), args, kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    return publish(function, name, homes=homes)
+
+
+# ---- batching
+def batch_elements(op, tensors: tuple[int, ...], dim_at: int = 1):
+    """The vmap rule of operators whose tensors (at these positions) have one rank and whose dimension moves up by one."""
+
+    def rule(args, dims, size):
+        ranks = [args[i].ndim - (dims[i] is not None) for i in tensors]
+        if not all(ranks):
+            return None  # elements without dimensions: the loop is quick enough
+        moved = list(args)
+        for i in tensors:
+            moved[i] = batch_first(args[i], dims[i], size)
+        moved[dim_at] = wrap_dim(args[dim_at], ranks[0]) + 1
+        return dispatch(op(), tuple(moved)), 0
+
+    return rule
+
+
+# ---- gather
+def _gather_meta(self, dim, index, sparse_grad) -> Spec:
+    kernels.check_index_type("gather", index.array)
+    kernels.check_gather(self.array.shape, index.array.shape, dim)
+    return Spec(index.array.shape, self.dtype)
+
+
+def _gather_rule(g, self_shape, dim, index, sparse_grad):
+    if sparse_grad:
+        raise NotImplementedError("gather: sparse_grad=True needs sparse gradients, which are not supported")
+    return dispatch(scatter_add, (g.new_zeros(self_shape), dim, index, g))
+
+
+gather = operator(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    kernel=kernels.gather,
+    meta=_gather_meta,
+    strict=True,
+    jvp=LINEAR,
+    vjp={"self": _gather_rule},
+    vmap=batch_elements(lambda: gather, (0, 2)),
+)
+
+
+@front("torch.take_along_dim", "Tensor.take_along_dim")
+def take_along_dim(input, indices, dim=None, *, out=None) -> Tensor:
+    """Elements along a dimension, `indices` broadcast against the rest; all elements in a row without a dimension."""
+    if dim is None:
+        return exports["torch"]["gather"](input.reshape(-1), 0, indices.reshape(-1), out=out)
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, "
+            f"but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    d = wrap_dim(dim, input.ndim)
+    ours, theirs = list(input.shape), list(indices.shape)
+    ours[d] = theirs[d] = 1
+    shape = exports["torch"]["broadcast_tensors"](input.new_empty(ours), input.new_empty(theirs))[0].shape
+    wide = lambda t: t.expand((*shape[:d], t.shape[d], *shape[d + 1 :]))  # noqa: E731
+    return exports["torch"]["gather"](wide(input), d, wide(indices), out=out)
+
+
+# ---- scatter
+def spread_source(g, shape):
+    """The gradient of the part of a source that was read, as a gradient of the whole source."""
+    for d, (have, want) in enumerate(zip(g.shape, shape, strict=True)):
+        if have != want:
+            g = slice_backward(g, (*g.shape[:d], want, *g.shape[d + 1 :]), d, 0, have, 1)
+    return g
+
+
+def _source_rule(g, dim, index, src_shape):
+    return spread_source(dispatch(gather, (g, dim, index, False)), src_shape)
+
+
+scatter_src = operator(
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    **writer(lambda xp, out, dim, index, src: kernels.scatter(xp, out, dim, index, src)),
+    function=False,
+    method=False,
+    inplace="hidden",
+    jvp=LINEAR,
+    vjp={"self": lambda g, dim, index: dispatch(scatter_value, (g, dim, index, 0)), "src": _source_rule},
+    vmap=batch_elements(lambda: scatter_src, (0, 2, 3)),
+)
+
+
+def _scatter_number(xp, out, dim, index, value) -> None:
+    from .scalars import number_for  # noqa: F401 - see below
+
+    raise NotImplementedError
+
+
+scatter_value = operator(
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    **writer(lambda xp, out, dim, index, value: kernels.scatter(xp, out, dim, index, xp.asarray(value).astype(out.dtype), "scatter.value")),
+    function=False,
+    method=False,
+    inplace="hidden",
+    number=1,
+    jvp={"self": lambda t, dim, index: dispatch(scatter_value, (t, dim, index, 0))},
+    vjp={"self": lambda g, dim, index: dispatch(scatter_value, (g, dim, index, 0))},
+    vmap=batch_elements(lambda: scatter_value, (0, 2)),
+)

@@ -1,0 +1,290 @@
+"""`x[...]` and `x[...] = v`: Python's index syntax as views and index operators.
+
+In: any index Python can write (ints, slices, None, Ellipsis, bools, sequences, arrays, tensors of integers or truth values,
+and tuples of those). Out: a view where only ints, slices, None and Ellipsis occur, else a copy of the elements picked.
+Basic parts are applied first, left to right, each as one view; tensors are collected and applied together at the end.
+That is PyTorch's order: an int next to a tensor selects, it does not take part in the tensors' broadcasting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.modes import ambient
+from ..core.tensor import META, PLAIN, Tensor, wrap
+from . import index_kernels as kernels
+from .dispatch import dispatch
+from .family.view import plain_view
+from .index_operators import index as index_op
+from .index_operators import index_put
+from .operator import exports
+from .overrides import call_overridden
+from .shapes import overridden, raw
+from .views import alias, select, slice_
+
+_ALL = slice(None)
+_NOT_AN_INDEX = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
+)
+_SCALAR = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+)
+_TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
+
+
+# ---- one basic index at a time
+def _plain(t: Tensor) -> bool:
+    return t.__class__ in PLAIN and not t.keys and ambient.mode < 2
+
+
+def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
+    """`place`: of this part in the whole index, for the error."""
+    a = t.array
+    shape = a.shape
+    if not shape:
+        raise IndexError(_SCALAR)
+    size = shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
+    if not _plain(t):
+        return dispatch(select, (t, dim, index))
+    at = index if index >= 0 else index + size
+    made = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
+    return plain_view(t, made, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
+
+
+def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
+    a = t.array
+    if not a.shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if not _plain(t):
+        return dispatch(slice_, (t, dim, *_slice_numbers(index)))
+    start, stop, step = index.indices(a.shape[dim])
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    made = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
+    offset = t.offset + start * (a.strides[dim] // a.itemsize)
+    return plain_view(t, made, offset, slice_, (t, dim, start, stop, step))
+
+
+def _slice_numbers(index: slice) -> tuple:
+    """Start, end and step of a slice as ints (symbolic ones as they are)."""
+    start, stop, step = (_slice_number(v) for v in (index.start, index.stop, index.step))
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    return start, stop, step
+
+
+def _slice_number(value):
+    if value is None or value.__class__ is int or getattr(value, "is_symbolic", False):
+        return value
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
+
+
+# ---- the whole index
+def _as_tuple(index) -> tuple:
+    """The index as a tuple of parts. A short list that holds more than numbers is one too."""
+    if index.__class__ is tuple:
+        return index
+    if isinstance(index, tuple):
+        return tuple(index)
+    if isinstance(index, list) and len(index) < _TUPLE_LIKE and any(_is_structured(i) for i in index):
+        return tuple(index)
+    return (index,)
+
+
+def _is_structured(item) -> bool:
+    return item is None or item is Ellipsis or isinstance(item, (Tensor, slice, list, tuple, range, np.ndarray))
+
+
+def _normal(item):
+    """One part of an index as int, bool, slice, None, Ellipsis or a tensor."""
+    kind = item.__class__
+    if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool or isinstance(item, Tensor):
+        return item
+    if isinstance(item, np.ndarray) and item.dtype.kind != "O":
+        return int(item) if not item.ndim and item.dtype.kind in "iu" else exports["torch"]["from_numpy"](np.array(item))
+    if isinstance(item, (list, tuple, range)):
+        return _sequence(item)
+    if getattr(item, "is_symbolic", False):
+        return item
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if hasattr(item, "__index__") and not isinstance(item, np.bool_):
+        return item.__index__()
+    name = f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ not in ("builtins", None) else kind.__name__
+    raise IndexError(_NOT_AN_INDEX.format(name))
+
+
+def _sequence(items) -> Tensor:
+    """A sequence of numbers as an index tensor: truth values where all are, else integers."""
+    if not len(items):
+        return wrap(np.zeros(0, np.int64))
+    if any(isinstance(i, str) for i in items):
+        raise TypeError("new(): invalid data type 'str'")
+    made = exports["torch"]["tensor"](list(items))
+    return made if made.dtype.category <= 1 else made.to(exports["torch"]["tensor"](0).dtype)
+
+
+def _dims_of(item) -> int:
+    """How many dimensions of the tensor one part of an index stands for."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if isinstance(item, Tensor) and kernels.is_mask(item.array):
+        return item.ndim
+    return 1
+
+
+def apply_index(t: Tensor, index) -> tuple[Tensor, list]:
+    """(the view that basic parts make, index tensors per dimension of it; an empty list where there are none)."""
+    parts = [_normal(p) for p in _as_tuple(index)]
+    named = sum(map(_dims_of, parts))
+    rank = t.ndim
+    if named > rank:
+        if not rank and len(parts) == 1 and not isinstance(parts[0], (slice, Tensor)):
+            raise IndexError(_SCALAR)
+        if not rank and isinstance(parts[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    found: list = []  # (dimension, index tensor)
+    out, dim = t, 0
+    for place, item in enumerate(parts):
+        if item is Ellipsis:
+            dim += rank - named
+        elif item is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+        elif item.__class__ is bool:
+            out, dim = _truth(out, dim, item, found)
+        elif item.__class__ is slice:
+            if item != _ALL or len(parts) == 1:
+                out = _slice(out, dim, item)
+            dim += 1
+        elif isinstance(item, Tensor):
+            out, dim = _tensor(out, dim, item, found, place)
+        else:
+            out = _select(out, dim, item, place)
+    return out, _spread(found)
+
+
+def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
+    """True is a new dimension of size 1, False one of size 0."""
+    found.append((dim, 1, wrap(np.zeros(1 if value else 0, np.int64), device=t.device)))
+    return t.unsqueeze(dim), dim + 1
+
+
+def _tensor(t: Tensor, dim: int, item: Tensor, found: list, place: int) -> tuple:
+    kernels.check_types((item.array,))
+    mask = kernels.is_mask(item.array)
+    if not item.ndim and not item.keys & META:
+        if mask:
+            return _truth(t, dim, bool(item.item()), found)
+        return _select(t, dim, item.item(), place), dim
+    covers = item.ndim if mask else 1
+    if mask:
+        kernels.check_mask(item.shape, t.shape, dim)
+    found.append((dim, covers, item))
+    return t, dim + covers
+
+
+def _spread(found: list) -> list:
+    """Index tensors in a list with one entry per dimension (a mask: one for all of its dimensions), None between."""
+    out: list = []
+    covered = 0
+    for dim, covers, item in found:
+        out += [None] * (dim - covered)
+        out.append(item)
+        covered = dim + covers
+    return out
+
+
+# ---- reading
+@raw("Tensor.__getitem__")
+def getitem(self, index):
+    """`self[index]`."""
+    if self.__class__ in PLAIN and not self.keys and ambient.mode < 2:
+        kind = index.__class__
+        if kind is slice and self.array.ndim:
+            return _slice(self, 0, index)
+        if kind is int:
+            return _select(self, 0, index)
+    elif overridden(self, index):
+        return call_overridden(getitem, (self, index), {})
+    out, indices = apply_index(self, index)
+    if indices:
+        return dispatch(index_op, (out, tuple(indices)))
+    return dispatch(alias, (self,)) if out is self else out
+
+
+# ---- writing
+@raw("Tensor.__setitem__")
+def setitem(self, index, value) -> None:
+    """`self[index] = value`."""
+    if overridden(self, index, value):
+        call_overridden(setitem, (self, index, value), {})
+        return
+    if index is False:
+        return
+    if _quick_set(self, index, value):
+        return
+    given = _value(self, value)
+    out, indices = apply_index(self, index)
+    if indices:
+        if not isinstance(given, Tensor):
+            given = _number_tensor(out, given)
+        elif given.ndim == 0 and given.dtype is not out.dtype and not isinstance(value, Tensor):
+            given = given.to(out.dtype)
+        dispatch(index_put.inplace, (out, tuple(indices), given, False))
+    elif isinstance(given, Tensor):
+        _copy_into(out, given)
+    else:
+        out.fill_(given)
+
+
+def _quick_set(self: Tensor, index, value) -> bool:
+    """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
+    if self.__class__ not in PLAIN or self.keys or self.autograd is not None or ambient.mode > 1 or self.view_info is not None:
+        return False
+    if value.__class__ not in (int, float) or self.dtype.category != 2 or index.__class__ not in (int, slice):
+        return False
+    if index.__class__ is slice and (index.step is not None or not self.array.ndim):
+        return False
+    try:
+        self.array[index] = value
+    except (IndexError, OverflowError):
+        return False
+    self.version[0] += 1
+    return True
+
+
+def _value(self: Tensor, value):
+    if isinstance(value, (Tensor, int, float, complex)) or getattr(value, "is_symbolic", False):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return exports["torch"]["from_numpy"](value)
+    raise TypeError(f"can't assign a {type(value).__name__} to a {self.type()}")
+
+
+def _number_tensor(out: Tensor, number) -> Tensor:
+    return exports["torch"]["full"]((), number, dtype=out.dtype, device=out.device)
+
+
+def _copy_into(out: Tensor, value: Tensor) -> None:
+    """Copy, once leading ones of the value are dropped; shapes that do not fit get `expand`'s words."""
+    shape = tuple(value.shape)
+    drop = 0
+    while drop < len(shape) - out.ndim and shape[drop] == 1:
+        drop += 1
+    value = value.reshape(shape[drop:]) if drop else value
+    if tuple(value.shape) != tuple(out.shape):
+        value = value.expand(tuple(out.shape))
+    out.copy_(value)
+
+
