@@ -15,6 +15,7 @@ from .core.dtype import dtype, finfo, iinfo
 from .core.modes import (
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,
 )  # fmt: skip
+from .core import symbolic as _symbolic
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
 from .core.storage import UntypedStorage
@@ -30,16 +31,34 @@ globals().update({d.name: d for d in _dtypes.ALL} | {d.alias: d for d in _dtypes
 globals().update({n: v for n, v in vars(_devices).items() if isinstance(v, (layout, memory_format, qscheme))})
 globals().update(_TYPED)
 globals().update(_settings.public)
+globals().update(_symbolic.public)
 
 from math import e, inf, nan, pi  # noqa: E402
 
-from . import autograd, func, namespaces  # noqa: E402
+from . import amp, autograd, func, namespaces, overrides  # noqa: E402
+from .amp.autocast import autocast  # noqa: E402
+from .amp.autocast import public as _autocast_functions  # noqa: E402
 from .core import printing as _printing  # noqa: E402
 from .func import vmap  # noqa: E402
 
+globals().update(_autocast_functions)
 ops = _packet.ops
+DisableTorchFunction = overrides.DisableTorchFunction
+DisableTorchFunctionSubclass = overrides.DisableTorchFunctionSubclass
+StorageBase = UntypedStorage
 set_printoptions = _printing.set_printoptions
 Tensor.__repr__ = Tensor.__str__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
 newaxis = None
 __version__ = "2.13.0+pullback"
 namespaces.install(__name__)
+
+_LATER = frozenset(("nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library", "overrides"))  # fmt: skip
+
+
+def __getattr__(name: str):
+    """Submodules that programs name without importing them are loaded then, not before."""
+    import importlib.util
+
+    if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

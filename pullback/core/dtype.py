@@ -100,6 +100,13 @@ def _by_name(name: str) -> dtype:
     return by_name.get(name) or opaque[name]
 
 
+def computable(d: dtype) -> dtype:
+    """The dtype itself, or an error where no array library has it: nothing is computed in another dtype silently."""
+    if d.numpy is None:
+        raise NotImplementedError(f"{d!r} tensors are not supported: no array library computes with this dtype")
+    return d
+
+
 def numpy_to_dtype(numpy_dtype) -> dtype:
     """Our dtype for a NumPy one; raises PyTorch's TypeError where there is none."""
     found = by_numpy.get(np.dtype(numpy_dtype).newbyteorder("="))

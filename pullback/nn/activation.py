@@ -309,8 +309,8 @@ class PReLU(Module):
     __constants__ = ["num_parameters"]
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None) -> None:
-        self.num_parameters = num_parameters
         super().__init__()
+        self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(empty(num_parameters, device, dtype))
         self.reset_parameters()

@@ -16,8 +16,9 @@ from .operator import exports
 
 MODULES = (
     "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
-    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "normalization", "class_losses",
-    "views", "shapes", "indexing", "gather_scatter", "joining", "rearranging",
+    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "normalization", "class_losses",
+    "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
+    "view_scatter", "rearranging", "view_copies",
     "factories", "construct", "conversion", "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
     "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach",
 )  # fmt: skip

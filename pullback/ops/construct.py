@@ -8,7 +8,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import tensor as core_tensor
 from ..core.arrays import library
-from ..core.dtype import dtype, numpy_to_dtype
+from ..core.dtype import computable, dtype, numpy_to_dtype
 from ..core.modes import ambient
 from ..core.promotion import promote_types
 from ..core.size import Size
@@ -71,6 +71,8 @@ def _check_ragged(data, shape: tuple, dim: int = 0) -> None:
 
 def array_from(data, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
     """An array of its own from nested data, and its dtype."""
+    if wanted is not None:
+        computable(wanted)
     if isinstance(data, np.ndarray):
         have = numpy_to_dtype(data.dtype)
         return cast_array(np.array(data, dtype=have.numpy, order="C"), have, wanted or have), wanted or have
@@ -184,6 +186,18 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     if requires_grad:
         set_requires_grad(made, True)
     return made
+
+
+@front("Tensor.new_tensor")
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
+    """A new leaf tensor from `data`, by default of this tensor's dtype and device."""
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+@front("Tensor.new")
+def new(self, *args, device=None) -> Tensor:
+    """The old constructor with this tensor's dtype."""
+    return legacy(self.dtype, args, device or self.device)
 
 
 @front("torch.from_numpy")

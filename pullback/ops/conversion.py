@@ -8,6 +8,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.arrays import library
 from ..core.device import device as device_type
+from ..core.dtype import computable
 from ..core.dtype import dtype as dtype_type
 from ..core.geometry import broadcast_shapes
 from ..core.modes import is_grad_enabled
@@ -54,6 +55,7 @@ class _Copy(Family):
         if source.keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         spec = self.meta(op, args)
+        computable(spec.dtype)
         return wrap(_copy_array(library(device), spec, source.array, source.dtype), spec.dtype, device)
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
@@ -500,6 +502,56 @@ def as_subclass(self, cls) -> Tensor:
     if self.requires_grad:
         made.autograd = dispatch(alias_op, (self,)).autograd
     return made
+
+
+@front("Tensor.apply_")
+def apply_(self, callable) -> Tensor:
+    """Replace each element by what a Python function makes of it."""
+    flat = [callable(v) for v in self.reshape(-1).tolist()]
+    self.array[...] = np.asarray(flat, self.dtype.numpy).reshape(self.array.shape)
+    bump(self)
+    return self
+
+
+@front("Tensor.map_")
+def map_(self, tensor, callable) -> Tensor:
+    """Replace each element by what a Python function makes of it and of another tensor's."""
+    other = tensor.expand(self.shape).reshape(-1).tolist()
+    flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other, strict=True)]
+    self.array[...] = np.asarray(flat, self.dtype.numpy).reshape(self.array.shape)
+    bump(self)
+    return self
+
+
+@front("Tensor.map2_")
+def map2_(self, x, y, callable) -> Tensor:
+    """As `map_`, with two other tensors."""
+    columns = (self.reshape(-1).tolist(), x.expand(self.shape).reshape(-1).tolist(), y.expand(self.shape).reshape(-1).tolist())
+    self.array[...] = np.asarray([callable(*row) for row in zip(*columns, strict=True)], self.dtype.numpy).reshape(self.array.shape)
+    bump(self)
+    return self
+
+
+@front("Tensor.dim_order")
+def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost in memory."""
+    return tuple(sorted(range(self.ndim), key=lambda d: (-self.stride(d), d)))
+
+
+@front("Tensor.module_load")
+def module_load(self, other, assign: bool = False) -> Tensor:
+    """What `load_state_dict` does with a tensor: copy it in, or take it over."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@front("Tensor.record_stream")
+def record_stream(self, stream) -> None:
+    raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
+
+
+@front("Tensor.reinforce")
+def reinforce(self, reward):
+    raise RuntimeError("Trying to call reinforce(), which is not supported: use torch.distributions and log_prob(action) * reward instead")
 
 
 def _deepcopy(self, memo):

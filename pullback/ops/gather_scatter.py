@@ -7,6 +7,7 @@ in their places (scatter), combined if a reduction is asked for. In-place forms 
 from __future__ import annotations
 
 from ..core.arrays import library
+from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
 from ..core.tensor import META, Tensor, stride_of
 from . import scatter_kernels as kernels
@@ -16,6 +17,7 @@ from .family.base import array_of, composite, operator
 from .family.batching import batch_first
 from .operator import LINEAR, Operator, Spec, exports
 from .overloads import overloaded, publish, resolve
+from .scalars import check_fits
 from .view_backward import slice_backward
 
 
@@ -136,19 +138,133 @@ scatter_src = operator(
 
 
 def _scatter_number(xp, out, dim, index, value) -> None:
-    from .scalars import number_for  # noqa: F401 - see below
+    check_fits(value, by_numpy[out.dtype])
+    kernels.scatter(xp, out, dim, index, xp.asarray(value).astype(out.dtype), "scatter.value")
 
-    raise NotImplementedError
+
+def _zeroed(g, dim, index):
+    return dispatch(scatter_value, (g, dim, index, 0))
 
 
 scatter_value = operator(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    **writer(lambda xp, out, dim, index, value: kernels.scatter(xp, out, dim, index, xp.asarray(value).astype(out.dtype), "scatter.value")),
+    **writer(_scatter_number),
     function=False,
     method=False,
     inplace="hidden",
     number=1,
-    jvp={"self": lambda t, dim, index: dispatch(scatter_value, (t, dim, index, 0))},
-    vjp={"self": lambda g, dim, index: dispatch(scatter_value, (g, dim, index, 0))},
+    jvp={"self": lambda t, dim, index: _zeroed(t, dim, index)},
+    vjp={"self": _zeroed},
     vmap=batch_elements(lambda: scatter_value, (0, 2)),
 )
+
+scatter_add = operator(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    **writer(lambda xp, out, dim, index, src: kernels.scatter_reduce(xp, out, dim, index, src, "sum")),
+    inplace=True,
+    jvp=LINEAR,
+    vjp={"self": lambda g: g, "src": _source_rule},
+    vmap=batch_elements(lambda: scatter_add, (0, 2, 3)),
+)
+
+
+# ---- scatter with a reduction
+def _cut_source(src, shape):
+    """The part of a source that an index of `shape` reads."""
+    for d, (have, want) in enumerate(zip(src.shape, shape, strict=True)):
+        src = src.narrow(d, 0, want) if have != want else src
+    return src
+
+
+def _reduce_rule(g, self, dim, index, src, reduce, include_self, out, mask):
+    """Gradients of (self, src)."""
+    read = _cut_source(src, index.shape)
+    ours, theirs = _REDUCE_RULES[reduce](g, self, dim, index, read, reduce, include_self, out)
+    if not include_self:
+        ours = _zeroed(ours, dim, index)
+    return ours, spread_source(theirs, src.shape)
+
+
+def _sum_rule(g, self, dim, index, src, reduce, include_self, out):
+    return g, g.gather(dim, index)
+
+
+def _mean_rule(g, self, dim, index, src, reduce, include_self, out):
+    start = g.new_ones(g.shape) if include_self else g.new_zeros(g.shape)
+    count = start.scatter_add(dim, index, g.new_ones(src.shape))
+    count = count.masked_fill(count == 0, 1)
+    return g / count, g.gather(dim, index) / count.gather(dim, index)
+
+
+def _prod_rule(g, self, dim, index, src, reduce, include_self, out):
+    """Products without the one element, computed by division; a single zero is left out by name, since it cannot be divided by."""
+    nonzero_self = self.masked_fill(self == 0, 1)
+    rest = nonzero_self.scatter_reduce(dim, index, src, reduce, include_self=include_self)
+    zero = src == 0
+    zeros = self.new_zeros(self.shape).scatter_add(dim, index, zero.to(self.dtype)).gather(dim, index)
+    single = zero & (zeros == 1)
+    without = self.scatter_reduce(dim, index, src.masked_fill(single, 1), reduce, include_self=include_self)
+    by_division = (g * out.conj()).gather(dim, index) / src.masked_fill(zero, 1).conj()
+    return (
+        g * (rest / nonzero_self).conj(),
+        exports["torch"]["where"](single, (g * without.conj()).gather(dim, index), by_division),
+    )
+
+
+def _extreme_rule(g, self, dim, index, src, reduce, include_self, out):
+    """Elements that tie share the gradient."""
+    ours = (self == out).to(g.dtype)
+    theirs = (src == out.gather(dim, index)).to(g.dtype)
+    share = g / ours.scatter_add(dim, index, theirs)
+    return ours * share, theirs * share.gather(dim, index)
+
+
+_REDUCE_RULES = {"sum": _sum_rule, "mean": _mean_rule, "prod": _prod_rule, "amax": _extreme_rule, "amin": _extreme_rule}
+
+scatter_reduce = operator(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    **writer(kernels.scatter_reduce),
+    inplace=True,
+    vjp={("self", "src"): _reduce_rule},
+    vmap=batch_elements(lambda: scatter_reduce, (0, 2, 3)),
+)
+
+_SCATTER_REDUCES = {"add": "sum", "multiply": "prod"}
+
+
+def _reduction(reduce: str) -> str:
+    if reduce not in _SCATTER_REDUCES:
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return _SCATTER_REDUCES[reduce]
+
+
+@composite(
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", function=False, method=False
+)
+def scatter_with(self, dim, index, src, reduce):
+    return dispatch(scatter_reduce, (self, dim, index, src, _reduction(reduce), True))
+
+
+@composite(
+    "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    function=False,
+    method=False,
+)
+def scatter_value_with(self, dim, index, value, reduce):
+    src = self.new_full(index.shape, value)
+    return dispatch(scatter_reduce, (self, dim, index, src, _reduction(reduce), True))
+
+
+scatter = overloaded("scatter", scatter_src, scatter_value, scatter_with, scatter_value_with)
+_scatter_plain = overloaded_inplace("scatter_", scatter_src, scatter_value, homes=())
+
+
+@front("Tensor.scatter_")
+def scatter_(input, dim, index, *source, src=None, value=None, reduce=None) -> Tensor:
+    """Write elements (or one number) in the places named, replacing or combining."""
+    source = source[0] if source else value if src is None else src
+    if reduce is None:
+        return _scatter_plain(input, dim, index, source)
+    how = _reduction(reduce)
+    source = source if isinstance(source, Tensor) else input.new_full(index.shape, source)
+    return input.scatter_reduce_(dim, index, source, how)

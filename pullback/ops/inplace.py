@@ -39,6 +39,8 @@ def run_inplace(op: Operator, args: tuple):
         return target
     if keys & SPARSE:
         return execute(op, args, keys)
+    if functional.is_view:  # no element is written: the shape changes
+        return op.family.execute(op, args)
     original = None
     if wanted and recording and op.differentiable:
         original = before_write(functional, target)

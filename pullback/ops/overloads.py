@@ -91,8 +91,11 @@ def accepts(argument: Argument, value) -> bool:
     """What the converters would bend but PyTorch's parser refuses."""
     if value is None:
         return argument.optional or argument.has_default and argument.default is None
-    if argument.base == "Tensor" and not argument.is_list:
-        return isinstance(value, Tensor)
+    if argument.base == "Tensor":
+        listed = argument.is_list and isinstance(value, (tuple, list))
+        return isinstance(value, Tensor) or listed and all(isinstance(v, Tensor) for v in value)
+    if argument.base == "Scalar" and argument.is_list:
+        return isinstance(value, (tuple, list)) and not any(isinstance(v, Tensor) for v in value)
     if argument.base in ("int", "SymInt"):
         return not isinstance(value, (bool, float)) and not (isinstance(value, (tuple, list)) and any(isinstance(v, (bool, float)) for v in value))
     return True
@@ -100,7 +103,8 @@ def accepts(argument: Argument, value) -> bool:
 
 def mismatch(name: str, operators: tuple[Operator, ...], args: tuple, kwargs: dict) -> TypeError:
     """PyTorch's words for arguments that fit no signature."""
-    if args and not isinstance(args[0], Tensor) and operators[0].schema.arguments[0].base == "Tensor":
+    first = operators[0].schema.arguments[0]
+    if args and not isinstance(args[0], Tensor) and first.base == "Tensor" and not first.is_list:
         return TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}")
     possible = [op for op in operators if _plausible(op, args, kwargs)]
     if len(possible) == 1 and (wrong := _first_wrong(possible[0], args, kwargs)) is not None:

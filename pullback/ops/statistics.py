@@ -112,19 +112,22 @@ def var_kernel(xp, a, axis, keepdims, correction):
     return _variance(xp, a, axis, keepdims, correction)[0]
 
 
-def _check_var(self, dim, correction, keepdim):
-    if self.dtype.category < 2:
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    _warn_degrees(self, dim, correction)
+def _check_spread(name: str, refusal: str = "std and var"):
+    def check(self, dim, correction, keepdim):
+        if self.dtype.category < 2:
+            raise RuntimeError(f"{refusal} only support floating point and complex dtypes")
+        _warn_degrees(name, self, dim, correction)
+
+    return check
 
 
-def _warn_degrees(t, dim, correction) -> None:
+def _warn_degrees(name: str, t, dim, correction) -> None:
     axes = wrap_dims(dim if dim != () else None, t.array.ndim)
     out = math.prod(s for d, s in enumerate(t.array.shape) if d not in axes)
     if out and count_of(t.array.shape, dim) - (1 if correction is None else correction) <= 0:
         warnings.warn(
-            "var(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by "
-            "output numel).",
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided "
+            "by output numel).",
             stacklevel=6,
         )
 
@@ -147,7 +150,7 @@ _CORRECTED = "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool k
 var = reduction(
     f"var.correction{_CORRECTED} -> Tensor",
     kernel=var_kernel,
-    check=_check_var,
+    check=_check_spread("var"),
     cast=False,
     result=lambda d: d.to_real(),
     vjp=lambda g, self, dim, correction, keepdim: var_backward(g, self, dim, correction, keepdim),
@@ -157,7 +160,7 @@ var = reduction(
 std = reduction(
     f"std.correction{_CORRECTED} -> Tensor",
     kernel=lambda xp, a, axis, keepdims, correction: xp.sqrt(var_kernel(xp, a, axis, keepdims, correction)),
-    check=_check_var,
+    check=_check_spread("std"),
     cast=False,
     result=lambda d: d.to_real(),
     vjp=lambda g, self, out, dim, correction, keepdim: std_backward(g, self, out, dim, correction, keepdim),
@@ -182,15 +185,6 @@ def _with_mean_meta(self, dim, correction, keepdim):
     return Spec(shape, self.dtype.to_real()), Spec(shape, self.dtype)
 
 
-def _check_with_mean(name: str):
-    def check(self, dim, correction, keepdim):
-        if self.dtype.category < 2:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
-        _warn_degrees(self, dim, correction)
-
-    return check
-
-
 def _mean_part(g, self, dim, keepdim):
     return restore_dims(g, self.shape, dim, keepdim).expand(self.shape) / max(count_of(self.shape, dim), 1)
 
@@ -213,7 +207,7 @@ def _std_mean_vjp(gs, self, out0, dim, correction, keepdim):
 var_mean = operator(
     f"var_mean.correction{_CORRECTED} -> (Tensor, Tensor)",
     kernel=_with_mean(root=False),
-    check=_check_with_mean("var_mean"),
+    check=_check_spread("var_mean", "var_mean"),
     meta=_with_mean_meta,
     vjp={"self": _var_mean_vjp},
     vmap=lambda args, dims, size: batch_reduction(var_mean, args, dims),
@@ -223,7 +217,7 @@ var_mean = operator(
 std_mean = operator(
     f"std_mean.correction{_CORRECTED} -> (Tensor, Tensor)",
     kernel=_with_mean(root=True),
-    check=_check_with_mean("std_mean"),
+    check=_check_spread("std_mean", "std_mean"),
     meta=_with_mean_meta,
     vjp={"self": _std_mean_vjp},
     vmap=lambda args, dims, size: batch_reduction(std_mean, args, dims),
@@ -333,6 +327,6 @@ def corrcoef(self):
     c = c / spread.unsqueeze(1) / spread.unsqueeze(0)
     if not c.dtype.is_complex:
         return c.clamp(-1, 1)
-    from .complex import complex as complex_of
+    from .complex import complex_
 
-    return complex_of(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))
+    return complex_(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))

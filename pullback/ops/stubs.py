@@ -265,10 +265,10 @@ def module_stub(module: ModuleType, space: str) -> str:
     imports: list[str] = []
     lines: list[str] = []
     for name, value in sorted(vars(module).items()):
-        if name.startswith("_") or name == "annotations":
-            continue
         if isinstance(value, FunctionType) and functions.get(name) is value:
             lines.append(function_line(space, name, value, results))
+        elif name.startswith("_") or name == "annotations":
+            continue
         elif (line := name_line(module.__name__, name, value)) is not None:
             (imports if line.startswith("from ") else lines).append(line)
     shared = f"from {PACKAGE}.core.methods import " + ", ".join(sorted(results)) if results else ""
@@ -323,12 +323,24 @@ def stub_files() -> dict[Path, str]:
     return files
 
 
+def changes() -> dict[Path, str | None]:
+    """What must be written for the stubs on disk to be right: text by path, None for a stub whose module is gone."""
+    files = stub_files()
+    gone = [path for path in ROOT.rglob("*.pyi") if path not in files and path.read_text().startswith(BANNER)]
+    old = {path: text for path, text in files.items() if not path.exists() or path.read_text() != text}
+    return {**old, **dict.fromkeys(gone)}
+
+
 def main(check: bool) -> int:
     """Write the stubs, or with `check` only say which differ from what is on disk."""
-    old = {path: text for path, text in stub_files().items() if not path.exists() or path.read_text() != text}
+    old = changes()
     for path, text in sorted(old.items()):
-        print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT.parent)}")
-        if not check:
+        print(f"{'out of date' if check else 'written' if text else 'removed'}: {path.relative_to(ROOT.parent)}")
+        if check:
+            continue
+        if text is None:
+            path.unlink()
+        else:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
     return 1 if check and old else 0

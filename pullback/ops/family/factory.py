@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import device as devices
 from ...core.arrays import library
+from ...core.dtype import computable
 from ...core.modes import ambient
 from ...core.tensor import wrap, wrap_meta
 from ..calls import export_operator
@@ -31,6 +32,7 @@ class Factory(Family):
     def execute(self, op: Operator, args: tuple):
         device = self.device(op, args)
         spec = self.meta(op, args)
+        computable(spec.dtype)
         if device is devices.meta:
             return wrap_meta(spec.shape, spec.dtype, spec.stride)
         return wrap(op.kernel(library(device), spec, *args), spec.dtype, device)

@@ -51,11 +51,6 @@ def real_part(a: Tensor) -> Tensor:
     return a.real if a.dtype.is_complex else a
 
 
-def halve_diagonal(a: Tensor) -> Tensor:
-    """Square matrices with their diagonals halved."""
-    return a - diagonal_matrix(diagonal(a) * 0.5)
-
-
 def add(*parts: Tensor | None) -> Tensor | None:
     """The sum of what is there."""
     total = None

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from . import checks
 from . import factor_kernels as kernels
-from .algebra import halve_diagonal, mH, spec, stack_shape, stacked
+from .algebra import mH, spec, stack_shape, stacked
 from .errors import raise_for_info
 from .lapack import broadcast_stacks
 from .solve import solve_triangular
@@ -35,9 +35,8 @@ def _kernel(xp: Any, a: Any, upper: bool, check_errors: bool) -> tuple[Any, Any]
 
 def _cholesky_vjp(g: Tensor, L: Tensor, upper: bool) -> Tensor:
     factor, g = (mH(L), mH(g)) if upper else (L, g)
-    phi = halve_diagonal((mH(factor) @ g).tril())
-    phi = (phi + mH(phi)) * 0.5
-    left = solve_triangular(mH(factor), phi, upper=True)
+    below = (mH(factor) @ g).tril()
+    left = solve_triangular(mH(factor), (below + mH(below.tril(-1))) * 0.5, upper=True)
     return solve_triangular(factor, left, upper=False, left=False)
 
 

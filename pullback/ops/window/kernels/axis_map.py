@@ -7,26 +7,23 @@ map again, so that a backward runs by the same code as its forward.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from .geometry import Array
 
 BLOCK_ENTRIES = 1 << 18  # entries of one block: what a tap reads and what it adds to stay in the cache
 
 
-@dataclass(frozen=True)
-class Tap:
-    """One read per output: out[select] += weight * in[index]. No `select`: every output. No `weight`: one."""
+class Tap(NamedTuple):
+    """One read per output: out[select] += weight * in[read]. No `select`: every output. No `weight`: one."""
 
-    index: Array
+    read: Array
     weight: Array | None = None
     select: Array | slice | None = None
 
 
-@dataclass(frozen=True)
-class AxisMap:
+class AxisMap(NamedTuple):
     """A map from an axis of `inputs` entries to one of `outputs` entries."""
 
     inputs: int
@@ -43,7 +40,7 @@ class AxisMap:
         step = max(1, BLOCK_ENTRIES // max(1, self.outputs * rest))
         for i in range(0, lead, step):
             for k, (tap, weight) in enumerate(zip(self.taps, weights)):
-                part = xp.take(source[i : i + step], tap.index, axis=1)
+                part = xp.take(source[i : i + step], tap.read, axis=1)
                 if weight is not None:
                     part *= weight
                 if covered and k == 0:
@@ -59,7 +56,7 @@ class AxisMap:
         if not rows:
             return AxisMap(self.outputs, self.inputs, ())
         weighted = any(tap.weight is not None for tap in self.taps)
-        row, column = xp.concatenate(rows), xp.concatenate([tap.index for tap in self.taps])
+        row, column = xp.concatenate(rows), xp.concatenate([tap.read for tap in self.taps])
         weight = xp.concatenate([tap.weight for tap in self.taps]) if weighted else None
         order = xp.argsort(column, kind="stable")
         row, column = row[order], column[order]

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from .geometry import Array, Ints, bordered
-from .planes import blocks, flat_length, merge, shifts, split
+from .planes import flat_length, merge, over_blocks, shifts, split
 
 
 def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints) -> Array:
@@ -22,7 +22,8 @@ def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints
     y = xp.empty((n, w.shape[0], *out), x.dtype)
     channels = y.reshape((n, c, -1, *out))
     inside = (..., *map(slice, out))
-    for i, part in blocks(n, c, prod(wide)):
+
+    def run(i: int, part: slice) -> None:
         total = xp.empty((part.stop - part.start, prod(wide)), x.dtype)
         sum_, scratch = total[:, :length], xp.empty((part.stop - part.start, length), x.dtype)
         for m in range(scale.shape[1]):
@@ -33,6 +34,8 @@ def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints
                 else:
                     xp.multiply(source, factor, out=sum_)
             channels[i, part, m] = total.reshape(-1, *wide)[inside]
+
+    over_blocks(xp, n, c, prod(wide), run)
     return y
 
 
@@ -45,12 +48,15 @@ def backward_input(xp: Any, g: Array, w: Array, channels: int, reach: Ints, stri
     reads, length = shifts(kernel, stride, dilation, shape), flat_length(out, shape)
     flat = _flattened(xp, g, channels, shape, length)
     planes = xp.zeros((n, channels, prod(stride), prod(shape)), g.dtype)
-    for i, part in blocks(n, channels, prod(shape)):
+
+    def run(i: int, part: slice) -> None:
         scratch = xp.empty((part.stop - part.start, length), g.dtype)
         for m in range(scale.shape[1]):
             for k, (plane, at) in enumerate(reads):
                 target = planes[i, part, plane, at : at + length]
                 target += xp.multiply(flat[i, part, m], scale[part, m, k, None], out=scratch)
+
+    over_blocks(xp, n, channels, prod(shape), run)
     return merge(xp, planes, shape, stride)
 
 

@@ -8,10 +8,9 @@ derivative of that weight along the grid, so forward and both backwards are sums
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from .geometry import Array, Ints, narrow_to, widen
 from .resample import cubic_weights
@@ -20,11 +19,10 @@ BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """One entry along one axis for each sample: where, whether it exists, its weight and the weight's derivative."""
 
-    index: Array
+    place: Array
     exists: Array
     weight: Array
     slope: Array
@@ -95,7 +93,7 @@ def _taps(xp: Any, axes: list[list[Neighbour]], size: Ints) -> Iterator[tuple[Ar
     for chosen in product(*axes):
         index, exists = 0, True
         for neighbour, n in zip(chosen, size):
-            index, exists = index * n + neighbour.index, exists & neighbour.exists
+            index, exists = index * n + neighbour.place, exists & neighbour.exists
         yield index, exists, [n.weight for n in chosen], [n.slope for n in chosen]
 
 

@@ -33,7 +33,7 @@ def _resample_bytes(xp: Any, x: Array, maps: list[AxisMap | None]) -> Array:
         if m is None or m.taps[0].weight is None:
             continue
         bits = _fixed_point_bits(max(float(xp.abs(tap.weight).max()) for tap in m.taps))
-        taps = tuple(Tap(t.index, _rounded(xp, t.weight * (1 << bits)), t.select) for t in m.taps)
+        taps = tuple(Tap(t.read, _rounded(xp, t.weight * (1 << bits)), t.select) for t in m.taps)
         wide = AxisMap(m.inputs, m.outputs, taps).apply(xp, x.astype("int32"), axis)
         x = xp.clip((wide + (1 << bits - 1)) >> bits, 0, 255).astype("uint8")
     return x

@@ -1,0 +1,5 @@
+"""Mixed precision: `autocast` runs matrix products and convolutions in a lower precision."""
+
+from .autocast import autocast, custom_bwd, custom_fwd, is_autocast_available
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

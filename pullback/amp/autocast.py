@@ -1,0 +1,226 @@
+"""`autocast`: arguments are cast by the class of the operator that takes them.
+
+While it is on, `dispatch` asks `cast_arguments` first. Operators in `LOWER` (matrix products, convolutions, attention)
+take floating arguments in the chosen precision; those in `FLOAT32` (losses, reductions that need range) in float32;
+those in `WIDEST` meet in the widest of their arguments' precisions. Casts are recorded like any other call.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..core import dtype as dtypes
+from ..core import modes
+from ..core.device import device as device_type
+from ..core.dtype import dtype as dtype_type
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..ops import dispatch as dispatching
+from ..ops.operator import Operator
+
+LOWER = frozenset((
+    "mm", "bmm", "mv", "matmul", "addmm", "addbmm", "baddbmm", "addmv", "linear", "einsum", "tensordot", "chain_matmul", "linalg_multi_dot",
+    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
+    "scaled_dot_product_attention", "prelu", "linalg_vecdot",
+))  # fmt: skip
+FLOAT32 = frozenset((
+    "avg_pool3d", "binary_cross_entropy", "grid_sampler_2d", "grid_sampler_3d", "polar", "prod", "quantile", "nanquantile", "stft", "cdist", "trace",
+    "view_as_complex", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", "matrix_rank", "orgqr", "ormqr", "pinverse",
+    "max_pool3d", "adaptive_avg_pool3d", "mse_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "hinge_embedding_loss", "poisson_nll_loss",
+    "smooth_l1_loss", "cross_entropy_loss", "l1_loss", "huber_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss",
+    "multi_margin_loss", "ctc_loss", "kl_div", "multilabel_margin_loss", "binary_cross_entropy_with_logits",
+))  # fmt: skip
+WIDEST = frozenset(("stack", "cat", "index_copy"))
+_PREFIXES = ("fft_", "linalg_")
+
+
+class _State:
+    """Autocast of one device type in one thread."""
+
+    __slots__ = ("enabled", "dtype")
+
+    def __init__(self, dtype: dtype_type):
+        self.enabled = False
+        self.dtype = dtype
+
+
+def state_of(device: str) -> _State:
+    found = ambient.autocast.get(device)
+    if found is None:
+        found = ambient.autocast[device] = _State(dtypes.bfloat16 if device == "cpu" else dtypes.float16)
+    return found
+
+
+def cast_arguments(op: Operator, args: tuple) -> tuple:
+    """The arguments as autocast wants them."""
+    target = None
+    if op.name in LOWER:
+        target = state_of("cpu").dtype
+    elif op.name in FLOAT32 or op.name.startswith(_PREFIXES):
+        target = dtypes.float32
+    elif op.name in WIDEST:
+        floating = [t.dtype for t in op.tensors(args) if t.dtype.is_floating_point]
+        target = max(floating, key=lambda d: (d.itemsize, d is dtypes.float16), default=None)
+    if target is None or not state_of("cpu").enabled:
+        return args
+    with modes.masked(modes.AUTOCAST):
+        return tuple(_cast(a, target) for a in args)
+
+
+def _cast(value, target: dtype_type):
+    if isinstance(value, Tensor):
+        castable = value.dtype.is_floating_point and value.dtype is not dtypes.float64 and value.dtype is not target
+        return value.to(target) if castable else value
+    if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
+        return tuple(_cast(v, target) for v in value)
+    return value
+
+
+dispatching.autocast = cast_arguments
+
+
+def _refresh() -> None:
+    ambient.switch(modes.AUTOCAST, any(s.enabled for s in ambient.autocast.values()))
+
+
+class autocast:
+    """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator."""
+
+    def __init__(self, device_type: str = "cpu", dtype: dtype_type | None = None, enabled: bool = True, cache_enabled: bool | None = None):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if not is_autocast_available(device_type):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.device = device_type
+        self.fast_dtype = dtype or state_of(device_type).dtype
+        self.enabled = enabled
+        if device_type == "cpu" and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16, dtypes.float32):
+            import warnings
+
+            warnings.warn(f"In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtype of bfloat16, float16 currently, got {self.fast_dtype}.", stacklevel=2)
+            self.enabled = False
+        self.before: list = []
+
+    def __enter__(self) -> autocast:
+        state = state_of(self.device)
+        self.before.append((state.enabled, state.dtype))
+        state.enabled, state.dtype = self.enabled, self.fast_dtype
+        _refresh()
+        return self
+
+    def __exit__(self, *exc) -> None:
+        state = state_of(self.device)
+        state.enabled, state.dtype = self.before.pop()
+        _refresh()
+
+    def __call__(self, func):
+        @functools.wraps(func)
+        def wrapped(*args, **kwargs):
+            with type(self)(self.device, self.fast_dtype, self.enabled):
+                return func(*args, **kwargs)
+
+        return wrapped
+
+
+def is_autocast_available(device: str) -> bool:
+    return device_type(device).type in ("cpu", "cuda")
+
+
+def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs: dtype_type | None = None):
+    """A decorator for `Function.forward`: runs it with autocast as it is (or off, on inputs cast to `cast_inputs`)."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def wrapped(ctx, *args, **kwargs):
+        state = state_of(device_type)
+        ctx._dtype, ctx._fwd_used_autocast = state.dtype, state.enabled and cast_inputs is None
+        if cast_inputs is None or not state.enabled:
+            return fwd(ctx, *args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *[_cast(a, cast_inputs) for a in args], **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
+
+    return wrapped
+
+
+def custom_bwd(bwd=None, *, device_type: str = "cpu"):
+    """A decorator for `Function.backward`: runs it under the autocast state of its forward."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def wrapped(ctx, *args, **kwargs):
+        with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            return bwd(ctx, *args, **kwargs)
+
+    return wrapped
+
+
+# ---- the functions behind the context manager, by PyTorch's names
+public: dict = {}
+
+
+def _public(function):
+    public[function.__name__] = function
+    return function
+
+
+@_public
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    return state_of(device_type).enabled
+
+
+@_public
+def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    state_of(device_type).enabled = bool(enabled)
+    _refresh()
+
+
+@_public
+def get_autocast_dtype(device_type: str) -> dtype_type:
+    return state_of(device_type).dtype
+
+
+@_public
+def set_autocast_dtype(device_type: str, dtype: dtype_type) -> None:
+    state_of(device_type).dtype = dtype
+
+
+for _device, _name in (("cpu", "cpu"), ("cuda", "gpu"), ("ipu", "ipu"), ("xla", "xla")):
+    public[f"get_autocast_{_name}_dtype"] = functools.partial(get_autocast_dtype, _device)
+    public[f"set_autocast_{_name}_dtype"] = functools.partial(set_autocast_dtype, _device)
+    if _device != "cuda":
+        public[f"is_autocast_{_name}_enabled"] = functools.partial(is_autocast_enabled, _device)
+        public[f"set_autocast_{_name}_enabled"] = functools.partial(set_autocast_enabled, _device)
+
+_nesting = [0]
+_cache = [True]
+
+
+@_public
+def autocast_increment_nesting() -> int:
+    _nesting[0] += 1
+    return _nesting[0]
+
+
+@_public
+def autocast_decrement_nesting() -> int:
+    _nesting[0] -= 1
+    return _nesting[0]
+
+
+@_public
+def clear_autocast_cache() -> None:
+    """Casts are not cached here, so there is nothing to clear."""
+
+
+@_public
+def is_autocast_cache_enabled() -> bool:
+    return _cache[0]
+
+
+@_public
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    _cache[0] = bool(enabled)

@@ -1,0 +1,1 @@
+"""Trade time for memory."""
