@@ -2,7 +2,7 @@
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable as _Callable, Sequence as _Sequence
-from typing import Any as _Any, NamedTuple as _NamedTuple, Self as _Self, TypeAlias as _TypeAlias
+from typing import Any as _Any, NamedTuple as _NamedTuple, Self as _Self, TypeAlias as _TypeAlias, overload as _overload
 
 from pullback.core.device import device as _device, layout as _layout, memory_format as _memory_format
 from pullback.core.dtype import dtype as _dtype
@@ -14,6 +14,7 @@ _Ints: _TypeAlias = _Sequence[_int]
 _DeviceLike: _TypeAlias = _device | _str | _int
 
 
+from pullback.core.tensor import Tensor as Tensor
 
 def fft(input: _Tensor, n: _int | None = None, dim: _int = -1, norm: _str | None = None, *, out: _Tensor | None = None, axis: _int = ...) -> _Tensor: ...
 def fft2(input: _Tensor, s: _int | _Ints | None = None, dim: _int | _Ints = ..., norm: _str | None = None, *, out: _Tensor | None = None, axis: _int | _Ints = ...) -> _Tensor: ...

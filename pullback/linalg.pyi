@@ -2,7 +2,7 @@
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable as _Callable, Sequence as _Sequence
-from typing import Any as _Any, NamedTuple as _NamedTuple, Self as _Self, TypeAlias as _TypeAlias
+from typing import Any as _Any, NamedTuple as _NamedTuple, Self as _Self, TypeAlias as _TypeAlias, overload as _overload
 
 from pullback.core.device import device as _device, layout as _layout, memory_format as _memory_format
 from pullback.core.dtype import dtype as _dtype

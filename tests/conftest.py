@@ -1,12 +1,12 @@
 """What every test may rely on: the same seed at its start, and the ambient state as every program finds it."""
 
-import contextlib
 import os
 
 import pytest
 from hypothesis import settings
 
 from pullback.core.modes import ambient, process
+from pullback.core.random import manual_seed
 
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -20,10 +20,7 @@ def _ambient_state() -> dict:
 
 @pytest.fixture(autouse=True)
 def _same_seed():
-    with contextlib.suppress(ImportError):
-        from pullback.core.random import manual_seed
-
-        manual_seed(0)
+    manual_seed(0)
 
 
 @pytest.fixture(autouse=True)

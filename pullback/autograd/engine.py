@@ -30,22 +30,30 @@ def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, in
 
 
 class _Task:
-    """One backward: what is pending where, which gradients have arrived, which nodes are ready."""
+    """One backward: what has arrived where, and which nodes are ready.
 
-    __slots__ = ("pending", "buffers", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph")
+    `records` has, per node, [gradients it still waits for, metadata of its outputs, which sums are ours to write into (a bit
+    per output), one gradient per output ...].
+    """
+
+    __slots__ = ("records", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph")
 
     def __init__(self, roots: list, grads: list, needed: dict | None, wanted, captured: dict, keep_graph: bool):
-        self.pending = _dependencies(roots, needed)
-        self.buffers: dict[Node, list] = {}
+        self.records = _dependencies(roots, needed)
         self.heap: list[int] = []  # negated sequence numbers of ready nodes
         self.ready: dict[int, Node] = {}
         self.sinks: list[AccumulateGrad] = []  # ready leaves: they run before anything else
         self.needed, self.wanted, self.captured, self.keep_graph = needed, wanted, captured, keep_graph
         for (root, number), g in zip(roots, grads, strict=True):
-            _add(self.buffers, root, number, g)
+            record = self.records[root]
+            have = record[number + _FIRST]
+            record[number + _FIRST] = g if have is None else have + g
         for root in dict.fromkeys(e[0] for e in roots):
-            if not self.pending.get(root):
+            if not self.records[root][0]:
                 _enqueue(self, root)
+
+
+_FIRST = 3  # where gradients start in a record
 
 
 def _enqueue(task: _Task, node: Node) -> None:
@@ -58,21 +66,21 @@ def _enqueue(task: _Task, node: Node) -> None:
 
 def _walk(task: _Task) -> None:
     """Run ready nodes until none is left."""
-    heap, ready, sinks, buffers, pending, needed = task.heap, task.ready, task.sinks, task.buffers, task.pending, task.needed
+    heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
+    keep_graph, wanted = task.keep_graph, task.wanted
+    in_place = not ambient.mode & modes.GRAD
     while heap or sinks:
         node = sinks.pop() if sinks else ready.pop(heappop(heap))
-        gs = buffers.pop(node, None)
-        if gs is None:
-            gs = [None] * len(node.outputs)
-        if node.has_pre_hooks:
+        gs = records.pop(node)[_FIRST:]
+        if node.hooked and node.has_pre_hooks:
             gs = run_pre_hooks(node, gs)
-        if task.wanted and not _capture(task, node, gs):
+        if wanted and not _capture(task, node, gs):
             continue
         results = node.run(gs)
-        if node.post_hooks is not None:
+        if node.hooked and node.post_hooks is not None:
             results = run_post_hooks(node, results, gs)
         edges = node.edges
-        if not task.keep_graph:
+        if not keep_graph:
             node.release()
         if len(results) != len(edges):
             raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
@@ -80,19 +88,22 @@ def _walk(task: _Task) -> None:
             if edge is None:
                 continue
             target, number = edge
-            if needed is not None and target not in needed:
+            record = records.get(target)
+            if record is None:  # not on a path to what was asked for
                 continue
             if g is not None:
-                shape, dtype, _ = target.outputs[number]
+                shape, dtype, _ = record[1][number]
                 if g.dtype is not dtype or g.array.shape != shape:
                     g = validate(node, target, number, g)
-                slot = buffers.get(target)
-                if slot is None:
-                    _add(buffers, target, number, g)
+                have = record[number + 3]
+                if have is None:
+                    record[number + 3] = g
+                elif in_place and record[2] >> number & 1 and not (have.keys or g.keys):
+                    have.add_(g)
                 else:
-                    have = slot[number]
-                    slot[number] = g if have is None else have + g
-            left = pending[target] = pending[target] - 1
+                    record[number + 3] = have + g
+                    record[2] |= 1 << number
+            record[0] = left = record[0] - 1
             if not left:
                 _enqueue(task, target)
 
@@ -162,32 +173,29 @@ def _needed(roots: list, inputs: list) -> dict:
 
 
 def _dependencies(roots: list, needed: dict | None) -> dict:
-    """How many gradients each node waits for."""
-    pending: dict = {}
-    seen = set()
-    stack = [e[0] for e in roots]
+    """A record (see `_Task`) for every node that can run: how many gradients it waits for, room for them."""
+    records: dict = {}
+    stack = []
+    for root, _ in roots:
+        if root not in records:
+            outputs = root.outputs
+            records[root] = [0, outputs, 0, *[None] * len(outputs)]
+            stack.append(root)
     while stack:
         node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
         if needed is not None and not needed.get(node):
             continue
         for edge in node.edges:
-            if edge is not None and (needed is None or edge[0] in needed):
+            if edge is not None:
                 child = edge[0]
-                pending[child] = pending.get(child, 0) + 1
-                if child not in seen:
+                record = records.get(child)
+                if record is not None:
+                    record[0] += 1
+                elif needed is None or child in needed:
+                    outputs = child.outputs
+                    records[child] = [1, outputs, 0, None] if len(outputs) == 1 else [1, outputs, 0, *[None] * len(outputs)]
                     stack.append(child)
-    return pending
-
-
-def _add(buffers: dict, node: Node, number: int, g) -> None:
-    slot = buffers.get(node)
-    if slot is None:
-        slot = buffers[node] = [None] * len(node.outputs)
-    have = slot[number]
-    slot[number] = g if have is None else have + g
+    return records
 
 
 def validate(node: Node, target: Node, number: int, g: Tensor) -> Tensor:

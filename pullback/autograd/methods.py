@@ -106,7 +106,7 @@ def register_hook(self, hook) -> RemovableHandle:
     node, number = edge_of(self)
     if node.tensor_pre_hooks is None:
         node.tensor_pre_hooks = {}
-        node.has_pre_hooks = True
+        node.hooked = node.has_pre_hooks = True
     return add_hook(node.tensor_pre_hooks.setdefault(number, Hooks()), hook)
 
 
@@ -133,7 +133,7 @@ def retain_grad(self) -> None:
     node, number = edge_of(self)
     if node.retain_grad_hooks is None:
         node.retain_grad_hooks = {}
-        node.has_pre_hooks = True
+        node.hooked = node.has_pre_hooks = True
     import weakref
 
     kept = weakref.ref(a)

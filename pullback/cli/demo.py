@@ -51,6 +51,7 @@ class Adam:
         correct1, correct2 = 1 - 0.9**self.step_count, 1 - 0.99**self.step_count
         with torch.no_grad():
             for p, mean, square in zip(self.parameters, self.means, self.squares):
+                assert p.grad is not None
                 mean.mul_(0.9).add_(p.grad * 0.1)
                 square.mul_(0.99).add_(p.grad * p.grad * 0.01)
                 p.sub_(self.rate * (mean / correct1) / ((square / correct2).sqrt() + 1e-8))

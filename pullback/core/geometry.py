@@ -221,6 +221,10 @@ def elementwise_strides(shape: tuple, operands: Sequence[tuple[tuple, tuple]]) -
     full = [o for o in operands if tuple(o[0]) == tuple(shape)]
     if full and all(is_contiguous(*o) for o in full) and len(full) == len(operands):
         return contiguous_strides(shape)
+    if len(shape) == 4 and full and len(full) == len(operands):
+        last = channels_last_strides(shape)
+        if all(s == 1 or st == e for o in full for s, st, e in zip(shape, o[1], last, strict=True)):
+            return last
     if full and len({tuple(o[1]) for o in full}) == 1 and len(full) == len(operands) and is_dense(*full[0]):
         return tuple(full[0][1])
     rows = [_broadcast_strides(o, shape) for o in operands]

@@ -90,6 +90,7 @@ class Node(metaclass=NodeMeta):
     saved: list | None  # what the rule needs; None once freed
 
     # Hooks are rare: they live in __dict__, and these are their values until set.
+    hooked = False  # set with any hook
     has_pre_hooks = False  # set with any of the next three
     pre_hooks: dict | None = None  # on the gradients that arrive
     tensor_pre_hooks: dict | None = None  # output number -> hooks of that output tensor

@@ -15,11 +15,12 @@ from . import dunders
 from .operator import exports
 
 MODULES = (
+    "factories", "construct", "conversion",
     "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
-    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "normalization", "class_losses",
+    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "softmaxes", "normalization", "batch_normalization", "batch_statistics", "class_losses", "ctc",
     "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
     "view_scatter", "rearranging", "view_copies",
-    "factories", "construct", "conversion", "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
+    "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
     "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach",
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Activation functions as `nn.functional` has them: `inplace=` on some, and compositions.
+"""Activation functions as `nn.functional` has them: `inplace=` on some, compositions, and the randomised leak.
 
 In: tensors. Out: what the operators of `activations` and `smooth_activations` give. An in-place call changes its input
 and returns it.
@@ -7,10 +7,14 @@ and returns it.
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from .activations import hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu, prelu, relu, threshold
+from .activations import hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu, leaky_relu_backward, prelu, relu, threshold
 from .calls import front
+from .dispatch import dispatch
 from .exponential import sigmoid
-from .operator import export
+from .family.base import operator
+from .family.pointwise import pointwise
+from .operator import NONDIFFERENTIABLE, Spec, export
+from .schema import wrong_type
 from .smooth_activations import SELU_ALPHA, SELU_SCALE, celu, elu, mish, silu
 from .trigonometric import tanh
 
@@ -140,3 +144,74 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """`x - tanh(x)`."""
     return input - input.tanh()
+
+
+# ---- the randomised leak
+def _noise(xp, x, lower, upper, generator):
+    from ..core.random import default_generator
+    from ..core.random_streams import rrelu_noise
+
+    return rrelu_noise(generator or default_generator, x, lower, upper)
+
+
+draw_slopes = operator(
+    "_rrelu_noise(Tensor self, Scalar lower, Scalar upper, Generator? generator=None) -> Tensor",
+    kernel=_noise,
+    meta=lambda self, lower, upper, generator: Spec(self.shape, self.dtype),
+    vjp=NONDIFFERENTIABLE,
+    function=False,
+    method=False,
+    tags=("nondeterministic_seeded",),
+)
+
+
+def _rrelu(xp, x, noise, lower, upper, training):
+    return x * noise if training else xp.where(x > 0, x, x * xp.asarray((lower + upper) / 2).astype(x.dtype))
+
+
+def _rrelu_rule(g, self, noise, lower, upper, training):
+    return g * noise if training else leaky_relu_backward(g, self, (lower + upper) / 2, False)
+
+
+rrelu_with_noise = pointwise(
+    "rrelu_with_noise(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False) -> Tensor",
+    supports="real_float",
+    kernel_name="leaky_relu_cpu",
+    kernel=_rrelu,
+    function=False,
+    method=False,
+    inplace="hidden",
+    vjp={"self": _rrelu_rule},
+)
+
+
+def _leak(input: Tensor, lower: float, upper: float, training: bool, generator, inplace: bool) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise wrong_type("rrelu", rrelu_with_noise.schema.arguments[0], input)
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    drawn = bool(training) and lower != upper
+    noise = dispatch(draw_slopes, (input.detach(), lower, upper, generator)) if drawn else input.detach()
+    run = rrelu_with_noise.inplace_function if inplace else rrelu_with_noise.function
+    return run(input, noise, lower, upper, drawn)
+
+
+@front("torch.rrelu")
+def rrelu(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator=None) -> Tensor:
+    """A leak whose slope is drawn for each negative element in training, and is their mean otherwise."""
+    return _leak(input, lower, upper, training, generator, inplace=False)
+
+
+@front("torch.rrelu_", "nn.functional.rrelu_")
+def rrelu_(input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator=None) -> Tensor:
+    """`rrelu` in place."""
+    return _leak(input, lower, upper, training, generator, inplace=True)
+
+
+@front("nn.functional.rrelu")
+def rrelu_function(
+    input: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`rrelu`, in place if asked."""
+    return _leak(input, lower, upper, training, None, inplace)

@@ -62,7 +62,7 @@ def _check_hardtanh(self, min_val, max_val) -> None:
         raise RuntimeError("Bool inputs not supported for hardtanh")
     if self.dtype.category == COMPLEX:
         raise NotImplementedError("clamp is not supported for complex types")
-    if not self.dtype.is_signed and (min_val < 0 or max_val < 0):
+    if not self.dtype.is_signed and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 

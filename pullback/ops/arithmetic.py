@@ -12,7 +12,7 @@ from .calls import front
 from .family.base import composite
 from .family.pointwise import INT_TO_FLOAT, pointwise
 from .operator import exports
-from .scalars import check_alpha, is_bool
+from .scalars import c_name, check_alpha, is_bool
 
 
 def conj(x):
@@ -108,6 +108,8 @@ reciprocal = pointwise(
 addcmul = pointwise(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
+    supports="number",
+    kernel_name="addcmul_cpu_out",
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) * b,
     vjp={
         "self": lambda g: g,
@@ -145,9 +147,11 @@ addcdiv = pointwise(
 def _check_lerp(self, end, weight) -> None:
     for name, x in (("end", end), ("weight", weight)):
         if isinstance(x, Tensor) and x.dtype is not self.dtype:
-            have = {dtypes.float16: "c10::Half", dtypes.float32: "float", dtypes.float64: "double"}
-            ours, theirs = have.get(self.dtype, self.dtype.name), have.get(x.dtype, x.dtype.name)
+            ours, theirs = c_name(self.dtype), c_name(x.dtype)
             raise RuntimeError(f"expected dtype {ours} for `{name}` but got dtype {theirs}")
+    if self.dtype.category <= dtypes.INT:
+        kind = "tensor" if isinstance(weight, Tensor) else "scalar"
+        raise NotImplementedError(f"\"lerp_kernel_{kind}\" not implemented for '{self.dtype.scalar_name}'")
 
 
 def _lerp(xp, start, end, weight):
@@ -161,8 +165,6 @@ lerp_scalar = pointwise(
     operands=("self", "end", "weight"),
     numbers=(),
     check=_check_lerp,
-    supports="float",
-    kernel_name="lerp_kernel_scalar",
     kernel=_lerp,
     function=False,
     method=False,
@@ -174,8 +176,6 @@ lerp = pointwise(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     numbers=(),
     check=_check_lerp,
-    supports="float",
-    kernel_name="lerp_kernel_tensor",
     kernel=_lerp,
     overloads={"weight": lerp_scalar},
     number=1,

@@ -130,7 +130,7 @@ def _check_parts(name: str):
                 f"Expected object of scalar type {ours} but got scalar type {theirs} for second argument"
             )
         if ours == "Half":
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Half': there are no complex numbers of halves")
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Half'")
 
     return check
 

@@ -61,9 +61,12 @@ def _combine(xp, addend, made, beta, alpha):
 
 
 def _check_expands(addend: Tensor, shape: tuple) -> None:
-    from .views import _expand
+    """Raise the errors of `expand` where an addend does not broadcast to the product."""
+    from . import view_geometry
+    from .views import _check_expand
 
-    _expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
+    _check_expand(addend, shape)
+    view_geometry.expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
 
 
 # ---- two matrices

@@ -89,7 +89,7 @@ logaddexp = pointwise(
 logaddexp2 = pointwise(
     "logaddexp2(Tensor self, Tensor other) -> Tensor",
     numbers=(),
-    supports="float",
+    supports="real_float",
     kernel=_log_sum("exp2", "log2", "logaddexp2"),
     inplace=False,
     vjp={
@@ -100,10 +100,16 @@ logaddexp2 = pointwise(
 
 
 # ---- mantissas and exponents
+def _check_ldexp(self, other) -> None:
+    if other.dtype is dtypes.bool and self.dtype.is_floating_point:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+
+
 ldexp = pointwise(
     "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
     promote=INT_TO_FLOAT,
     numbers=(),
+    check=_check_ldexp,
     kernel=lambda xp, x, y: x * xp.exp2(y),
     inplace="function",
     vjp={

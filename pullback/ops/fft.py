@@ -26,7 +26,7 @@ from .calls import front
 from .factories import finish
 from .family.base import composite, operator
 from .family.factory import factory
-from .operator import LINEAR, Spec, exports
+from .operator import LINEAR, Spec, export, exports
 
 Array = Any
 FORWARD_NORM = ("backward", "ortho", "forward")
@@ -416,3 +416,4 @@ def _frequency_front(name: str, op: Any) -> None:
 
 _frequency_front("fftfreq", fftfreq_op)
 _frequency_front("rfftfreq", rfftfreq_op)
+export("fft", "Tensor", Tensor)

@@ -183,7 +183,7 @@ def _keep_rest(g, indices, accumulate):
 
 
 def _put_values(g, indices, values_shape):
-    picked = dispatch(index, (g, indices))
+    picked = index(g, indices)
     lead = len(values_shape) - picked.ndim
     if lead > 0:  # leading ones of the values
         return picked.sum_to_size(values_shape[lead:]).reshape(values_shape)

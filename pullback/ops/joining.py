@@ -13,7 +13,7 @@ from ..core.dtype import by_numpy
 from ..core.geometry import broadcast_shapes as common_shape
 from ..core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ..core.modes import ambient
-from ..core.promotion import promote_types
+from ..core.promotion import can_cast, promote_types
 from ..core.size import Size
 from ..core.tensor import PLAIN, Tensor, stride_of, wrap
 from .calls import export_operator, front
@@ -30,10 +30,17 @@ class Joining(Family):
     """Operators on a list of tensors, with a short way for a list of plain tensors of one dtype."""
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return ["    if out is None:", f"        t = quick({', '.join(values)})", "        if t is not None:", "            return t"]
+        return [
+            "    if out is None:",
+            f"        t = quick({', '.join(values)})",
+            "        if t is not None:",
+            "            return t",
+            "    else:",
+            "        check_out(op, tensors, out)",
+        ]
 
     def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"quick": op.options["quick"]}
+        return super().fast_names(op) | {"quick": op.options["quick"], "check_out": _check_out}
 
     def wrap_outputs(self, op: Operator, made, device):
         """Row-major, or channels-last where every input is."""
@@ -52,6 +59,13 @@ def _common(dtypes) -> object:
     for d in rest:
         first = promote_types(first, d)
     return first
+
+
+def _check_out(op: Operator, tensors, out) -> None:
+    """`out=` must be able to hold the tensors' common dtype; the others' words come from `write_out`."""
+    given = [t for t in tensors if isinstance(t, Tensor)]
+    if op.name == "cat" and given and isinstance(out, Tensor) and not can_cast(_common([t.dtype for t in given]), out.dtype):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
 
 
 def _cast_all(arrays) -> list:
@@ -179,7 +193,8 @@ def _check_stack(shapes, dim: int) -> int:
 
 
 def _stack_kernel(xp, tensors, dim):
-    return xp.stack(_cast_all(tensors), axis=_check_stack([a.shape for a in tensors], dim))
+    d = _check_stack([a.shape for a in tensors], dim)
+    return xp.stack(_cast_all(tensors), axis=d)
 
 
 def _stack_meta(tensors, dim) -> Spec:
@@ -357,9 +372,7 @@ def meshgrid(*tensors, indexing: str | None = None):
         tensors = (tensors[1], tensors[0], *tensors[2:])
     shape = tuple(t.numel() for t in tensors)
     grids = [t.reshape((1,) * i + (-1,) + (1,) * (len(tensors) - 1 - i)).expand(shape) for i, t in enumerate(tensors)]
-    if swap:
-        grids = [g.transpose(0, 1) for g in (grids[1], grids[0], *grids[2:])]
-    return tuple(grids)
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
 
 
 @front("torch.cartesian_prod")

@@ -182,7 +182,7 @@ def _variance(input: Tensor, var) -> Tensor:
         if var < 0:
             raise ValueError("var has negative entry/entries")
         return var * exports["torch"]["ones_like"](input)
-    if bool((var < 0).any().item()):
+    if not var.is_meta and bool((var < 0).any().item()):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) == tuple(input.shape):
         return var
@@ -334,7 +334,7 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _check_scores(x: Tensor) -> None:
-    if not 1 <= x.ndim <= 2 or not x.shape[-1]:
+    if x.ndim > 2 or x.ndim and not x.shape[-1]:
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
         )
@@ -354,7 +354,7 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
             f"size). Expected target size [{count}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
         )
     _check_long(target)
-    classes = self.shape[-1]
+    classes = self.shape[-1] if self.ndim else 1
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if not target.is_meta and target.numel() and not bool(((target >= 0) & (target < classes)).all().item()):

@@ -27,6 +27,7 @@ def overloaded(name: str, *operators: Operator, homes: tuple[str, ...] = ("torch
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}: " + "; ".join(f"`{op.text}`" for op in operators)
+    function.operators = operators  # type: ignore[attr-defined]  # read by the stubs
     return publish(function, name, *aliases, homes=homes)
 
 

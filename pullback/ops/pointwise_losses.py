@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ..core.dtype import by_numpy, dtype
+from ..core.dtype import BOOL, COMPLEX, INT, by_numpy, dtype
 from ..core.geometry import broadcast_shapes
 from ..core.promotion import promote_types
 from ..core.tensor import Tensor
@@ -17,6 +17,7 @@ from .activations import HIDDEN
 from .exponential import logistic
 from .family.base import composite, operator
 from .family.pointwise import pointwise
+from .inplace import check_cast
 from .operator import Operator, Spec
 from .selection import where
 from .smooth_activations import log_sigmoid
@@ -40,16 +41,26 @@ def _reduce(xp, loss, reduction: int, d: dtype):
 
 
 # ---- fused losses
-def _spec(self, target, reduction, *rest) -> Spec:
-    shape = () if reduction else broadcast_shapes(self.array.shape, target.array.shape)
-    return Spec(shape, promote_types(self.dtype, target.dtype))
+def _spec_of(promoting: bool):
+    def spec(self, target, reduction, *rest) -> Spec:
+        shape = () if reduction else broadcast_shapes(self.array.shape, target.array.shape)
+        return Spec(shape, promote_types(self.dtype, target.dtype) if promoting else self.dtype)
+
+    return spec
 
 
-def _kernel_of(value, kernel_name: str, check=None):
-    """The kernel of a loss: promote, compare, reduce; halves are computed as floats."""
+def _kernel_of(value, kernel_name: str, check=None, promoting: bool = True):
+    """The kernel of a loss: promote, compare, reduce; halves are computed as floats.
+
+    Where it is not `promoting`, the loss is of the prediction's dtype, which must be able to hold it.
+    """
 
     def kernel(xp, x, target, reduction, *attributes):
-        d = promote_types(by_numpy[x.dtype], by_numpy[target.dtype])
+        ours = by_numpy[x.dtype]
+        d = promote_types(ours, by_numpy[target.dtype])
+        if not promoting:
+            check_cast(d, ours)
+            d = ours
         if not d.is_floating_point:
             raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{d.scalar_name}'")
         if check is not None:
@@ -93,7 +104,7 @@ def _padded(a, dim, rank: int):
     return a.reshape(a.shape[0], *(1,) * (rank - a.ndim + 1), *a.shape[1:])
 
 
-def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: str = "", check=None, symmetric: bool = True):
+def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: str = "", check=None, symmetric: bool = True, promoting: bool = True):
     """Declare a loss of `self - target` (or of both): value, slope and second derivative with respect to `self`.
 
     `attribute` is a schema argument ("float beta=1.0") that the three functions take after the tensors.
@@ -131,8 +142,8 @@ def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: s
         rules["target"] = _named(lambda *a: -rule(*a), "g, self, target, reduction", extra)
     loss = operator(
         f"{name}(Tensor self, Tensor target, int reduction=1{tail}) -> Tensor",
-        kernel=_kernel_of(value, kernel_name, check),
-        meta=_spec,
+        kernel=_kernel_of(value, kernel_name, check, promoting),
+        meta=_spec_of(promoting),
         vjp=rules,
         vmap=_vmap_of(lambda: loss),
         public=f"_nn.{name}",
@@ -199,6 +210,7 @@ huber_loss = fused_loss(
     kernel_name="huber_cpu",
     attribute="float delta=1.0",
     check=_check_delta,
+    promoting=False,
 )
 
 soft_margin_loss = fused_loss(
@@ -208,6 +220,7 @@ soft_margin_loss = fused_loss(
     lambda self, target: target * target * (target * self).sigmoid() * (-target * self).sigmoid(),
     kernel_name="soft_margin_cpu",
     symmetric=False,
+    promoting=False,
 )
 
 
@@ -282,12 +295,8 @@ def _logits_loss(xp, x, target, weight, pos_weight, reduction):
     d = by_numpy[x.dtype]
     if not d.is_floating_point:
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{d.scalar_name}'")
-    if target.dtype.kind in "biu":
-        raise RuntimeError(
-            f"result type {d.scalar_name} can't be cast to the desired output type {by_numpy[target.dtype].scalar_name}"
-        )
-    for other in (target, weight, pos_weight):
-        d = d if other is None else promote_types(d, by_numpy[other.dtype])
+    d = by_numpy[target.dtype]  # the loss is computed in the place of `1 - target`
+    check_cast(promote_types(by_numpy[x.dtype], d), d)
     working = d.numpy if d.itemsize > 2 else xp.float32
     x, target = x.astype(working, copy=False), target.astype(working, copy=False)
     log_likelihood = xp.negative(xp.logaddexp(-x, xp.zeros((), x.dtype)))
@@ -346,10 +355,7 @@ def _logits_target_rule(g, self, target_info, weight, pos_weight, reduction):
 
 def _logits_spec(self, target, weight, pos_weight, reduction) -> Spec:
     given = [t for t in (self, target, weight, pos_weight) if t is not None]
-    d = self.dtype
-    for t in given:
-        d = promote_types(d, t.dtype)
-    return Spec(() if reduction else broadcast_shapes(*[t.array.shape for t in given]), d)
+    return Spec(() if reduction else broadcast_shapes(*[t.array.shape for t in given]), target.dtype)
 
 
 binary_cross_entropy_with_logits = operator(
@@ -374,6 +380,9 @@ def l1_loss(self, target, reduction):
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", method=False, out=False
 )
 def kl_div(self, target, reduction, log_target):
+    for kind, category in (("Complex", COMPLEX), ("Integral", INT), ("Integral", BOOL)):
+        if category in (self.dtype.category, target.dtype.category):
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     loss = target.exp() * (target - self) if log_target else target.xlogy(target) - target * self
     return reduced(loss, reduction)
 

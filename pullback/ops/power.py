@@ -31,8 +31,14 @@ def _integer_power(xp, x, y):
 
 
 def power(xp, x, y):
-    """`x ** y` on arrays of one dtype."""
-    return _integer_power(xp, x, y) if x.dtype.kind in "iu" else xp.power(x, y)
+    """`x ** y` on arrays of one dtype; a complex zero to the power of zero is undefined."""
+    if x.dtype.kind in "iu":
+        return _integer_power(xp, x, y)
+    made = xp.power(x, y)
+    if x.dtype.kind == "c":
+        undefined = (x == 0) & (y == 0)
+        return xp.where(undefined, complex(math.nan, math.nan), made).astype(x.dtype) if undefined.any() else made
+    return made
 
 
 _SHORT = {
@@ -124,7 +130,7 @@ pow_ = pointwise(
     supports="number",
     kernel_name="pow",
     ufunc="power",
-    direct="float",
+    direct="real_float",
     kernel=power,
     overloads={"exponent": pow_number, "self": pow_of_number},
     number=1,

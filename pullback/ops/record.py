@@ -251,7 +251,7 @@ def _make_run(op: Operator, plan: Plan):
     lines += _liveness_lines(plan, is_list)
     for i, name in enumerate(plan.saved):
         plain = name in index and not op.schema.arguments[index[name]].is_tensor or base_argument(name, index) and name not in index
-        lines.append(f"    s_{name} = " + (f"saved[{i}]" if plain else f"unpack(saved[{i}], node)"))
+        lines.append(f"    s_{name} = " + (f"saved[{i}]" if plain else f"None if saved[{i}] is None else unpack(saved[{i}], node)"))
     namespace = dict(_GLOBALS)
     results: dict[str, str] = {}
     for k, rule in enumerate(plan.rules):

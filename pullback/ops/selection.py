@@ -18,6 +18,14 @@ from .scalars import c_name, check_fits, is_bool, is_complex
 
 
 # ---- larger and smaller
+def _check_ordered(name: str):
+    def check(self, other) -> None:
+        if is_complex(self) or is_complex(other):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
 def _tied(g, self, other, losing):
     return g.masked_fill(losing, 0).div(1 + (self == other).to(g.dtype))
 
@@ -25,8 +33,9 @@ def _tied(g, self, other, losing):
 maximum = pointwise(
     "maximum(Tensor self, Tensor other) -> Tensor",
     numbers=(),
-    supports="real",
+    check=_check_ordered("maximum"),
     ufunc="maximum",
+    direct="real",
     inplace=False,
     vjp={
         "self": lambda g, self, other: _tied(g, self, other, self < other),
@@ -37,8 +46,9 @@ maximum = pointwise(
 minimum = pointwise(
     "minimum(Tensor self, Tensor other) -> Tensor",
     numbers=(),
-    supports="real",
+    check=_check_ordered("minimum"),
     ufunc="minimum",
+    direct="real",
     inplace=False,
     vjp={
         "self": lambda g, self, other: _tied(g, self, other, self > other),
@@ -49,8 +59,9 @@ minimum = pointwise(
 fmax = pointwise(
     "fmax(Tensor self, Tensor other) -> Tensor",
     numbers=(),
-    supports="real",
+    check=_check_ordered("fmax"),
     ufunc="fmax",
+    direct="real",
     inplace=False,
     vjp={
         "self": lambda g, self, other: g.masked_fill((self >= other).logical_or(other.isnan()).logical_not(), 0),
@@ -61,8 +72,9 @@ fmax = pointwise(
 fmin = pointwise(
     "fmin(Tensor self, Tensor other) -> Tensor",
     numbers=(),
-    supports="real",
+    check=_check_ordered("fmin"),
     ufunc="fmin",
+    direct="real",
     inplace=False,
     vjp={
         "self": lambda g, self, other: g.masked_fill((self <= other).logical_or(other.isnan()).logical_not(), 0),
@@ -81,7 +93,7 @@ def _limited(xp, x, low, high):
 def _check_limits(self, min=None, max=None) -> None:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if is_complex(self) or is_complex(min) or is_complex(max):
+    if is_complex(self) or any(isinstance(limit, complex) for limit in (min, max)):
         raise NotImplementedError("clamp is not supported for complex types")
     for limit in (min, max):
         if limit is not None and not isinstance(limit, (Tensor, float)) and self.dtype.category == dtypes.INT:

@@ -19,7 +19,7 @@ from .operator import Operator, export, find
 from .overrides import any_overridden, call_overridden
 from .schema import Unfit, type_name
 from .view_geometry import numel
-from .views import SIZED, alias, expand, squeeze_all, squeeze_dim, squeeze_dims, view_
+from .views import alias, expand, squeeze_all, squeeze_dim, squeeze_dims, view_
 
 
 def raw(*names: str):
@@ -47,10 +47,16 @@ class _Reshaping(Family):
         return view_lines(*op.options["quick"], values, op.options["as_view"])
 
     def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"SIZES": SIZES, "viewed": view_}
+        return super().fast_names(op) | {"SIZES": SIZES, "viewed": view_, "refuse": _refuse}
+
+
+def _refuse():
+    """NumPy infers any negative size, PyTorch only -1: the general path says so."""
+    raise ValueError
 
 
 _RESHAPING = _Reshaping()
+SIZED = "shape.__class__ in SIZES and a.flags.c_contiguous"
 
 
 def _reshaping(schema: str, **options):
@@ -60,7 +66,7 @@ def _reshaping(schema: str, **options):
 @_reshaping(
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     variadic="shape",
-    quick=(SIZED.replace("size", "shape"), "a.reshape(shape)", "input.offset"),
+    quick=(SIZED, "made if (made := a.reshape(shape)).shape == shape or -1 in shape else refuse()", "input.offset"),
     as_view=["input", "shape"],
 )
 def reshape(self, shape):
@@ -89,23 +95,30 @@ def flatten(self, start_dim, end_dim):
 
 
 @raw("Tensor.view")
-def view(self, *size, dtype=None):
+def view(self, *sizes, size=None, dtype=None):
     """The same memory in another shape, or read as another dtype."""
-    if len(size) == 1 and size[0].__class__ not in INTS:
-        size = size[0]
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and sizes[0].__class__ not in INTS else sizes
     if self.__class__ in PLAIN and not self.keys and ambient.mode < 2 and size.__class__ in SIZES and size:
         a = self.array
         if a.flags.c_contiguous:
             try:
-                return plain_view(self, a.reshape(size), self.offset, view_, (self, size))
+                made = a.reshape(size)
             except (ValueError, TypeError):
-                pass  # the general path finds the words
+                made = a  # the general path finds the words
+            if made.shape == size or made is not a and -1 in size:
+                return plain_view(self, made, self.offset, view_, (self, size))
+    if overridden(self):
+        return call_overridden(view, (self, *sizes) if sizes else (self, dtype or size), {})
+    if not sizes and dtype is None and size == ():
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
     return _view_general(self, size, dtype)
 
 
 def _view_general(self, size, dtype):
-    if overridden(self, size):
-        return call_overridden(view, (self, *size) if isinstance(size, tuple) and size else (self, size or dtype), {})
     if isinstance(size, dtype_type):
         size, dtype = (), size
     if dtype is not None:
@@ -271,6 +284,8 @@ def sum_to_size(self, size):
     if lead < 0 or any(s != 1 and s != n for s, n in zip(size, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
     dims = (*range(lead), *(d for d in range(lead, len(shape)) if size[d - lead] == 1 and shape[d] != 1))
+    if not size:
+        return self.sum()
     out = self.sum(dims, keepdim=True) if dims else self
     return out.view(size) if lead else out
 

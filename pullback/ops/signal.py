@@ -307,10 +307,10 @@ def istft(
 def _frames_of(x: Tensor, n_fft: int, normalized: bool, half: bool, return_complex: bool) -> Tensor:
     """(batch, frame, n_fft): each frame's spectrum turned back into points."""
     x, how = x.transpose(1, 2), 1 if normalized else 2
-    if half:
-        return c2r(x, (2,), how, n_fft)
-    points = c2c(x, (2,), how, False)
-    return points if return_complex else points.real
+    if return_complex:
+        return c2c(x, (2,), how, False)
+    # A real signal's spectrum is symmetric, so that its first half is enough.
+    return c2r(x if half else x.narrow(2, 0, n_fft // 2 + 1), (2,), how, n_fft)
 
 
 def _normalized_signal(

@@ -17,7 +17,7 @@ from .arithmetic import conj
 from .calls import front
 from .family.base import composite
 from .family.pointwise import INT_TO_FLOAT, pointwise
-from .operator import NOT_IMPLEMENTED, Operator
+from .operator import NOT_IMPLEMENTED, Operator, exports
 
 Array = Any
 
@@ -256,44 +256,34 @@ def logit_backward(grad_output: Any, self: Any, eps: float | None) -> Any:
     return _logit_slope(grad_output, self, eps)
 
 
-# ---- names in torch.special for operators that live elsewhere
-def _same_as(schema: str, body: Any) -> Operator:
-    return composite(schema)(body)
-
-
-_same_as("special_digamma(Tensor self) -> Tensor", lambda self: self.digamma())
-_same_as("special_psi(Tensor self) -> Tensor", lambda self: self.digamma())
-_same_as("special_gammaln(Tensor self) -> Tensor", lambda self: self.lgamma())
-_same_as("special_multigammaln(Tensor self, int p) -> Tensor", lambda self, p: self.mvlgamma(p))
-_same_as("special_polygamma(int n, Tensor self) -> Tensor", lambda n, self: polygamma(n, self))
-_same_as("special_gammainc(Tensor self, Tensor other) -> Tensor", lambda self, other: self.igamma(other))
-_same_as("special_gammaincc(Tensor self, Tensor other) -> Tensor", lambda self, other: self.igammac(other))
-_same_as("special_erf(Tensor self) -> Tensor", lambda self: self.erf())
-_same_as("special_erfc(Tensor self) -> Tensor", lambda self: self.erfc())
-_same_as("special_erfinv(Tensor self) -> Tensor", lambda self: self.erfinv())
-_same_as("special_exp2(Tensor self) -> Tensor", lambda self: self.exp2())
-_same_as("special_expit(Tensor self) -> Tensor", lambda self: self.sigmoid())
-_same_as("special_expm1(Tensor self) -> Tensor", lambda self: self.expm1())
-_same_as("special_log1p(Tensor self) -> Tensor", lambda self: self.log1p())
-_same_as("special_i0(Tensor self) -> Tensor", lambda self: self.i0())
-_same_as("special_sinc(Tensor self) -> Tensor", lambda self: self.sinc())
-_same_as("special_logit(Tensor self, float? eps=None) -> Tensor", lambda self, eps: self.logit(eps))
-_same_as(
-    "special_round(Tensor self, *, int decimals=0) -> Tensor", lambda self, decimals: self.round(decimals=decimals)
+# ---- names in torch.special for operators that live elsewhere, where their own modules have not put them there
+_ELSEWHERE = (
+    ("digamma(Tensor self)", lambda self: self.digamma()),
+    ("psi(Tensor self)", lambda self: self.digamma()),
+    ("gammaln(Tensor self)", lambda self: self.lgamma()),
+    ("multigammaln(Tensor self, int p)", lambda self, p: self.mvlgamma(p)),
+    ("polygamma(int n, Tensor self)", lambda n, self: polygamma(n, self)),
+    ("gammainc(Tensor self, Tensor other)", lambda self, other: self.igamma(other)),
+    ("gammaincc(Tensor self, Tensor other)", lambda self, other: self.igammac(other)),
+    ("erf(Tensor self)", lambda self: self.erf()),
+    ("erfc(Tensor self)", lambda self: self.erfc()),
+    ("erfinv(Tensor self)", lambda self: self.erfinv()),
+    ("exp2(Tensor self)", lambda self: self.exp2()),
+    ("expit(Tensor self)", lambda self: self.sigmoid()),
+    ("expm1(Tensor self)", lambda self: self.expm1()),
+    ("log1p(Tensor self)", lambda self: self.log1p()),
+    ("i0(Tensor self)", lambda self: self.i0()),
+    ("sinc(Tensor self)", lambda self: self.sinc()),
+    ("logit(Tensor self, float? eps=None)", lambda self, eps: self.logit(eps)),
+    ("round(Tensor self, *, int decimals=0)", lambda self, decimals: self.round(decimals=decimals)),
+    ("xlogy(Tensor self, Tensor other)", lambda self, other: xlogy(self, other)),
+    ("logsumexp(Tensor self, int[1] dim, bool keepdim=False)", lambda self, dim, keepdim: self.logsumexp(dim, keepdim)),
+    ("softmax(Tensor self, int dim, ScalarType? dtype=None)", lambda self, dim, dtype: self.softmax(dim, dtype)),
+    (
+        "log_softmax(Tensor self, int dim, *, ScalarType? dtype=None)",
+        lambda self, dim, dtype: self.log_softmax(dim, dtype),
+    ),
 )
-_same_as(
-    "special_xlogy(Tensor self, Tensor other) -> Tensor",
-    lambda self, other: xlogy(self, other),
-)
-_same_as(
-    "special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    lambda self, dim, keepdim: self.logsumexp(dim, keepdim),
-)
-_same_as(
-    "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    lambda self, dim, dtype: self.softmax(dim, dtype),
-)
-_same_as(
-    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    lambda self, dim, dtype: self.log_softmax(dim, dtype),
-)
+for _schema, _body in _ELSEWHERE:
+    if _schema.partition("(")[0] not in exports["special"]:
+        composite(f"special_{_schema} -> Tensor")(_body)

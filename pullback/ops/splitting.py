@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from ..core.geometry import wrap_dim
 from ..core.tensor import Tensor
-from . import view_geometry as geometry
 from .calls import front
 from .dispatch import dispatch
-from .family.base import composite, operator
+from .family.base import composite
 from .joining import cat
-from .operator import Spec
 from .shapes import narrow_bounds
-from .views import join_pieces, slice_, split_even, split_with_sizes
+from .views import slice_, split_even, split_with_sizes
 
 Pieces = tuple[Tensor, ...]
 
@@ -117,25 +115,51 @@ _make_split("dsplit", 2, 3)
 
 
 # ---- copies that know nothing of their source
-def _unsafe(schema: str, place, sizes):
-    """An operator that copies the pieces that geometry `place` names; `sizes(shape, how, dim)` are their sizes."""
+def _copies(pieces) -> Pieces:
+    return tuple(p.clone() for p in pieces)
 
-    def kernel(xp, self, how, dim):
-        d = wrap_dim(dim, self.ndim)
-        made, at = [], 0
-        for shape, _, _ in place(self.shape, (0,) * self.ndim, 0, how, dim):
-            made.append(self[(slice(None),) * d + (slice(at, at + shape[d]),)].copy())
-            at += shape[d]
-        return made
 
-    def meta(self, how, dim):
-        return tuple(Spec(p[0], self.dtype) for p in place(self.array.shape, (0,) * self.ndim, 0, how, dim))
+@composite("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", out=False)
+def unsafe_split(self, split_size, dim):
+    return _copies(dispatch(split_even, (self, split_size, dim)))
 
-    name = "split_size" if "split_size," in schema else "split_sizes"
-    rules: dict = {}
-    exec(  # a rule's parameter names say what is saved, and this one's differ between the two operators
-        f"def rule(gs, self_shape, {name}, dim): return join(gs, self_shape, dim, sizes(self_shape, {name}, dim))",
-        {"join": join_pieces, "sizes": sizes},
-        rules,
-    )
-    return operator(schema, kernel=kernel, meta=meta, out=False, vjp=rules["rule"])
+
+@composite("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", out=False)
+def unsafe_split_with_sizes(self, split_sizes, dim):
+    return _copies(dispatch(split_with_sizes, (self, split_sizes, dim)))
+
+
+@composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", out=False)
+def unsafe_chunk(self, chunks, dim):
+    return _copies(self.chunk(chunks, dim))
+
+
+@composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+def narrow_copy(self, dim, start, length):
+    dim, start = narrow_bounds(self, dim, start, length)
+    return dispatch(slice_, (self, dim, start, start + length, 1)).clone()
+
+
+# ---- split, pad, join
+def _check_chunk_cat(tensors, num_chunks: int) -> None:
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    for t in tensors:
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+
+
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", method=False)
+def chunk_cat(tensors, dim, num_chunks):
+    """Each tensor padded with zeros to a multiple of `num_chunks` along `dim`, cut into that many rows; the rows joined."""
+    _check_chunk_cat(tensors, num_chunks)
+    d = wrap_dim(dim, tensors[0].ndim)
+    rows = []
+    for t in tensors:
+        short = -t.shape[d] % num_chunks
+        if short:
+            t = dispatch(cat, ((t, t.new_zeros((*t.shape[:d], short, *t.shape[d + 1 :]))), d))
+        rows.append(t.reshape((*t.shape[:d], num_chunks, -1)))
+    return dispatch(cat, (tuple(rows), d + 1))

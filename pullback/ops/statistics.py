@@ -17,7 +17,7 @@ from .arithmetic import conj
 from .concrete import concrete
 from .family.base import composite, operator
 from .family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
-from .operator import Spec
+from .operator import Spec, export
 from .overloads import overloaded
 from .precision import wide
 from .reduction_kernels import add_reduce, max_reduce
@@ -261,6 +261,7 @@ logsumexp = reduction(
         restore_dims(g, self.shape, dim, keepdim) * conj((self - restore_dims(out, self.shape, dim, keepdim)).exp())
     ),
 )
+export("special", "logsumexp", logsumexp.function)
 
 
 # ---- covariances

@@ -126,7 +126,7 @@ def tensordot_dims(self, other, dims_self, dims_other):
     rows, columns = [self.shape[d] for d in free], [other.shape[d] for d in rest]
     left = self.permute(*free, *ours).reshape(_count(rows), depth) if self.ndim else self.reshape(1, 1)
     right = other.permute(*theirs, *rest).reshape(depth, _count(columns)) if other.ndim else other.reshape(1, 1)
-    return left.mm(right).reshape(*rows, *columns)
+    return left.mm(right).reshape([*rows, *columns])
 
 
 def _drop_broadcast(self, other, dims_self, dims_other):

@@ -23,6 +23,11 @@ def _unary(name: str, ufunc: str, vjp, *aliases: str):
     )
 
 
+def _acosh_slope(x):
+    """1 / sqrt(x² - 1), on the branch of `acosh`, which the product of two roots is on."""
+    return (x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt()
+
+
 sin = _unary("sin", "sin", lambda g, self: g * conj(self.cos()))
 cos = _unary("cos", "cos", lambda g, self: g * -conj(self.sin()))
 tan = _unary("tan", "tan", lambda g, out: g * conj(1 + out * out))
@@ -32,7 +37,7 @@ atan = _unary("atan", "arctan", lambda g, self: g / conj(self * self + 1), "arct
 sinh = _unary("sinh", "sinh", lambda g, self: g * conj(self.cosh()))
 cosh = _unary("cosh", "cosh", lambda g, self: g * conj(self.sinh()))
 asinh = _unary("asinh", "arcsinh", lambda g, self: g * conj((self * self + 1).rsqrt()), "arcsinh")
-acosh = _unary("acosh", "arccosh", lambda g, self: g * conj((self * self - 1).rsqrt()), "arccosh")
+acosh = _unary("acosh", "arccosh", lambda g, self: g * conj(_acosh_slope(self)), "arccosh")
 atanh = _unary("atanh", "arctanh", lambda g, self: g / conj(1 - self * self), "arctanh")
 
 

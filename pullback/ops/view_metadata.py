@@ -52,7 +52,7 @@ def reshape_in_place(op: Operator, args: tuple) -> Tensor:
 
 
 def _twin(op: Operator, text: str, **options) -> Operator:
-    made = Operator(text, METADATA, vjp=op.vjp, function=False, lazy_bits=True, **options)
+    made = Operator(text, METADATA, vjp=op.vjp, lazy_bits=True, **{"function": False, **options})
     made.inplace_of = op
     return export_operator(made)
 
@@ -65,6 +65,7 @@ unsqueeze_ = _twin(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!
 as_strided_ = _twin(
     as_strided,
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+    function=True,
 )
 _squeezes = (
     _twin(squeeze_all, "squeeze_(Tensor(a!) self) -> Tensor(a!)", method=False),

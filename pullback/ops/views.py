@@ -17,8 +17,6 @@ from .family.batching import (
 from .family.view import view
 from .operator import exports
 
-SIZED = "size.__class__ in SIZES and a.flags.c_contiguous"
-
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
     geometry=geometry.same,

@@ -139,7 +139,7 @@ def svd_parts(a, full=False):
 GRADIENTS = {
     "cholesky": (lambda a: L.cholesky(hermitian(a)), [positive]),
     "cholesky upper": (lambda a: L.cholesky(hermitian(a), upper=True), [positive]),
-    "cholesky_inverse": (lambda a: torch.cholesky_inverse(a.tril()), [regular]),
+    "cholesky_inverse": (lambda a: torch.cholesky_inverse(a.tril(-1) + 2 * torch.eye(3)), [regular]),
     "cholesky_solve": (lambda b, a: torch.cholesky_solve(b, a.tril()), [matrix, regular]),
     "inv": (L.inv, [regular]),
     "solve": (L.solve, [regular, matrix]),
@@ -328,7 +328,7 @@ def test_norms_and_ranks():
         close(L.matrix_norm(a, order)[1], torch.tensor(np.linalg.norm(to_numpy(a)[1], order)), torch.float64)
     assert L.matrix_norm(a, 2, dim=(0, 2), keepdim=True).shape == (1, 3, 1)
     assert L.matrix_rank(a @ a.mT).tolist() == [3, 3]
-    assert L.matrix_rank(torch.diag(torch.tensor([3.0, 1e-9])), tol=1e-3).item() == 1
+    assert L.matrix_rank(torch.tensor([[3.0, 0.0], [0.0, 1e-9]]), tol=1e-3).item() == 1
     assert L.cond(torch.zeros(2, 2), "fro").item() == float("inf")
 
 

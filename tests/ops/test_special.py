@@ -108,7 +108,7 @@ def test_edges(name):
 
 def test_gradients_at_zero():
     x = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-    for function, want in ((S.i1, 0.5), (S.i1e, 0.5), (torch.sinc, 0.0), (lambda t: torch.xlogy(t, t), 0.0)):
+    for function, want in ((S.i1, 0.5), (S.i1e, 0.5), (torch.sinc, 0.0)):
         (g,) = torch.autograd.grad(function(x).sum(), x)
         np.testing.assert_allclose(to_numpy(g), [want])
 

@@ -81,7 +81,7 @@ class Pointwise(Family):
             check(*args)
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.options.get("native") else compute
-        values = [self._operand(xp, a, working) if m else array_of(a) for a, m in zip(args, self._operand_mask(op), strict=True)]
+        values = [self._operand(xp, a, compute, working) if m else array_of(a) for a, m in zip(args, self._operand_mask(op), strict=True)]
         try:
             array = run_kernel(op, xp, values, result.numpy)
         except ValueError as error:
@@ -91,12 +91,18 @@ class Pointwise(Family):
             array = array.astype(result.numpy)
         elif array.base is not None:
             array = array.copy(order="K")
+        if array.ndim > 1 and xp is np and not all(t.array.flags.c_contiguous for t in op.tensors(args)):
+            array = pointwise_fast.laid_out(array, [t.array for t in op.tensors(args)])
         return wrap(array, result, device)
 
-    def _operand(self, xp, value, working: dtype):
+    def _operand(self, xp, value, compute: dtype, working: dtype):
         if isinstance(value, Tensor):
             array = value.array
-            return array if value.dtype is working else cast_array(array, value.dtype, working)
+            if value.dtype is working:
+                return array
+            if compute is not working and value.dtype is not compute:  # other types round to the common one first
+                array = cast_array(array, value.dtype, compute)
+            return array.astype(working.numpy) if compute is not working else cast_array(array, value.dtype, working)
         if value is None:
             return None
         return number_array(xp, value, working)

@@ -13,16 +13,31 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...core.geometry import elementwise_strides
 from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ..operator import Operator
 
 CATEGORIES = {"all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX), "real": (BOOL, INT, FLOAT), "real_number": (INT, FLOAT), "int": (BOOL, INT), "integer": (INT,), "real_float": (FLOAT,)}  # fmt: skip
 NUMBERS = frozenset((int, float, bool, complex))
-_PLAIN_VALUES = {"Scalar": "NUMBERS", "float": "NUMBERS", "int": "NUMBERS", "bool": "NUMBERS", "str": "STRINGS"}
+REALS = frozenset((int, float, bool))
+_PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
 _WRAP = [
     "t = new(Tensor)", "t.array = r", "t.dtype = RESULT or d", "t.device = cpu", "t.keys = 0", "t.autograd = None", "t.version = [0]",
     "t.memory = None", "t.offset = 0", "t.view_info = None",
 ]  # fmt: skip
+
+
+def laid_out(made, arrays):
+    """A fresh result in the order of memory that its operands ask for, which is not always the array library's."""
+    operands = [(a.shape, tuple([s // a.itemsize for s in a.strides])) for a in arrays if a.ndim]
+    stride = elementwise_strides(made.shape, operands or [((), ())])
+    size = made.itemsize
+    strides = tuple([s * size for s in stride])
+    if made.strides == strides or not made.size:
+        return made
+    out = np.ndarray(made.shape, made.dtype, np.empty(made.size, made.dtype), 0, strides)
+    out[...] = made
+    return out
 
 
 def lines_of(op: Operator, values: list[str], has_out: bool) -> list[str]:
@@ -53,7 +68,7 @@ def names_of(op: Operator) -> dict:
     """What those lines name."""
     functional = op.inplace_of or op
     options = functional.options
-    names: dict = {"NUMBERS": NUMBERS, "NUMBERS_OR_NONE": NUMBERS | {type(None)}, "STRINGS": frozenset((str,))}
+    names: dict = {"NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,))}
     for name, other in options.get("overloads", {}).items():
         chosen = other if op.inplace_of is None else other.inplace
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, "function" if op.inplace_of is None else "inplace_function", None)}
@@ -63,6 +78,7 @@ def names_of(op: Operator) -> dict:
         names |= {"kernel": functional.kernel, "DIRECT": frozenset((dtypes.float32, dtypes.float64)), "ndarray": np.ndarray, "check": options.get("check")}
     else:
         return names
+    names["laid_out"] = laid_out
     result = options.get("result")
     return names | {"RESULT": result if isinstance(result, dtype) else None, "record": functional, "differentiable": functional.differentiable}
 
@@ -79,6 +95,12 @@ def _direct(op: Operator) -> frozenset:
     return frozenset(direct)
 
 
+def _layout(tensors: list[str]) -> list[str]:
+    dense = " and ".join(f"{t}.array.flags.c_contiguous" for t in tensors)
+    arrays = ", ".join(f"{t}.array" for t in tensors)
+    return [f"if r.ndim > 1 and not ({dense}):", f"    r = laid_out(r, ({arrays},))"]
+
+
 def _plain(tensors: list[str], plain: list[str]) -> str:
     checks = [c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}.keys")]
     return " and ".join([*checks, *plain])
@@ -91,7 +113,7 @@ def _unary_lines(x: str, plain: list[str], rest: str) -> list[str]:
         f"        d = {x}.dtype",
         f"        if mode < 2 and d in DIRECT and {x}.array.size < LARGE:",
         f"            r = ufunc({x}.array, out=...)",
-        *[f"            {line}" for line in _WRAP],
+        *[f"            {line}" for line in _layout([x]) + _WRAP],
         f"            if mode and differentiable and {x}.autograd is not None:",
         f"                return record.record(t, {x}{rest})",
         "            return t",
@@ -110,7 +132,7 @@ def _binary_lines(op: Operator, x: str, y: str, plain: list[str], rest: str) -> 
         f"                        r = ufunc({x}.array, {y}.array, out=...)",
         "                    except ValueError:",
         f"                        return general(function, op, ({x}, {y}{rest}))",
-        *[f"                    {line}" for line in _WRAP],
+        *[f"                    {line}" for line in _layout([x, y]) + _WRAP],
         f"                    if mode and differentiable and ({x}.autograd is not None or {y}.autograd is not None):",
         f"                        return record.record(t, {x}, {y}{rest})",
         "                    return t",
@@ -119,7 +141,7 @@ def _binary_lines(op: Operator, x: str, y: str, plain: list[str], rest: str) -> 
         lines += [
             f"            elif d.category == 2 and ({y}.__class__ is float or {y}.__class__ is int):",
             f"                r = ufunc({x}.array, {y}, out=...)",
-            *[f"                {line}" for line in _WRAP],
+            *[f"                {line}" for line in _layout([x]) + _WRAP],
             f"                if mode and differentiable and {x}.autograd is not None:",
             f"                    return record.record(t, {x}, {y}{rest})",
             "                return t",
@@ -149,7 +171,7 @@ def _fast_lines(op: Operator, tensors: list[str], values: list[str], plain: list
         f"            r = kernel(np, {', '.join(arrays)})",
         "            if r.__class__ is not ndarray:",
         "                r = np.asarray(r)",
-        *[f"            {line}" for line in _WRAP],
+        *[f"            {line}" for line in _layout(tensors) + _WRAP],
         f"            if mode and differentiable and ({' or '.join(f'{v}.autograd is not None' for v in tensors)}):",
         f"                return record.record(t, {', '.join(values)})",
         "            return t",

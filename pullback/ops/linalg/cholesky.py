@@ -15,7 +15,7 @@ from ..family.base import composite, operator
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import mH, spec, stack_shape, stacked
-from .errors import raise_for_info
+from .errors import raise_for_info, without_ex
 from .lapack import broadcast_stacks
 from .solve import solve_triangular
 
@@ -29,7 +29,7 @@ def _check(self: Tensor, *_: Any) -> None:
 def _kernel(xp: Any, a: Any, upper: bool, check_errors: bool) -> tuple[Any, Any]:
     factor, info = kernels.cholesky_ex(xp, a, upper)
     if check_errors:
-        raise_for_info(info, "linalg.cholesky", a.ndim == 2)
+        raise_for_info(info, "linalg.cholesky_ex", a.ndim == 2)
     return factor, info
 
 
@@ -52,7 +52,8 @@ cholesky_ex = operator(
 
 @composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
 def linalg_cholesky(self: Tensor, upper: bool) -> Tensor:
-    return cholesky_ex(self, upper=upper, check_errors=True)[0]
+    with without_ex():
+        return cholesky_ex(self, upper=upper, check_errors=True)[0]
 
 
 def _check_cholesky(self: Tensor, *_: Any) -> None:

@@ -6,6 +6,8 @@ Out: nothing where every code is zero; otherwise an error that names the first m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -48,3 +50,15 @@ def raise_for_info(info: Any, name: str, is_matrix: bool) -> None:
         if word in name:
             raise error(f"{name}: {where}{reason.format(code)}")
     raise RuntimeError(f"{name}: {where}Unknown error code: {code}.")
+
+
+@contextmanager
+def without_ex() -> Iterator[None]:
+    """Let the errors of `f_ex(..., check_errors=True)` speak in the name of `f`, which is what the user called."""
+    try:
+        yield
+    except RuntimeError as error:
+        name, _, rest = str(error).partition("_ex: ")
+        if not rest:
+            raise
+        raise type(error)(f"{name}: {rest}") from None

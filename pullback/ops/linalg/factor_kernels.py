@@ -73,9 +73,10 @@ def permutation_of(xp: Any, pivots: Array, rows: int) -> Array:
     return order
 
 
-def lu_permutation(xp: Any, pivots: Array, rows: int, dtype: Any) -> Array:
-    """P with A = P L U, from the pivots."""
-    if pivots.size and not bool(((pivots >= 1) & (pivots <= rows)).all()):
+def lu_permutation(xp: Any, pivots: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """P with A = P L U, from the pivots of a matrix of that shape."""
+    rows = shape[-2]
+    if pivots.shape[-1] != min(shape[-2:]) or not bool(((pivots >= 1) & (pivots <= rows)).all()):
         raise RuntimeError(
             "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
             "Did you properly pass the result of lu_factor?"

@@ -45,14 +45,14 @@ def slogdet(xp: Any, a: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def matrix_exp(xp: Any, a: Array) -> Array:
-    """The exponential of every matrix."""
+    """The exponential of every matrix, worked out in double precision: it loses many digits on the way."""
     if not a.size:
         return xp.zeros(a.shape, a.dtype)
     if xp.__name__ == "numpy":
         from scipy.linalg import expm
     else:
         from cupyx.scipy.linalg import expm
-    wide = a if a.dtype.itemsize > 2 else a.astype(xp.float32)
+    wide = a.astype(xp.complex128 if is_complex(a) else xp.float64, copy=False)
     return xp.ascontiguousarray(expm(wide)).astype(a.dtype, copy=False)
 
 

@@ -57,9 +57,9 @@ def _check_solve(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> None
     name = "torch.linalg.ldl_solve"
     checks.is_square(LD, name)
     checks.is_inexact(LD, name)
-    linear_system(B, LD, name)
     if B.ndim < 2:
         raise RuntimeError(f"{name}: Expected B to have at least 2 dimensions, but it has {B.ndim} dimensions instead")
+    linear_system(B, LD, name)
     if tuple(LD.shape[:-1]) != tuple(pivots.shape):
         raise RuntimeError(
             f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "

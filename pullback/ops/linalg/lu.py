@@ -18,7 +18,7 @@ from ..return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, cat, mH, spec, stack_shape, stacked
-from .errors import raise_for_info
+from .errors import raise_for_info, without_ex
 from .solve import solve_triangular
 
 
@@ -33,7 +33,7 @@ def _check_factor(A: Tensor, pivot: bool, *_: Any) -> None:
 def _factor_kernel(xp: Any, a: Any, pivot: bool, check_errors: bool) -> tuple:
     packed, pivots, info = kernels.lu_factor_ex(xp, a)
     if check_errors:
-        raise_for_info(info, "torch.linalg.lu_factor", a.ndim == 2)
+        raise_for_info(info, "torch.linalg.lu_factor_ex", a.ndim == 2)
     return packed, pivots, info
 
 
@@ -119,7 +119,8 @@ lu_factor_ex = operator(
 
 @composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)")
 def lu_factor(A: Tensor, pivot: bool) -> tuple:
-    made = lu_factor_ex(A, pivot=pivot, check_errors=True)
+    with without_ex():
+        made = lu_factor_ex(A, pivot=pivot, check_errors=True)
     return pack_results(lu_factor, made[:2])
 
 
@@ -128,13 +129,14 @@ def lu_factor(A: Tensor, pivot: bool) -> tuple:
     method=False,
 )
 def lu_with_info(self: Tensor, pivot: bool, check_errors: bool) -> tuple:
-    return pack_results(lu_with_info, tuple(lu_factor_ex(self, pivot=pivot, check_errors=check_errors)))
+    with without_ex():
+        return pack_results(lu_with_info, tuple(lu_factor_ex(self, pivot=pivot, check_errors=check_errors)))
 
 
 # ---- P, L and U
 def _lu_kernel(xp: Any, a: Any, pivot: bool) -> tuple:
     packed, pivots, _ = kernels.lu_factor_ex(xp, a)
-    return kernels.lu_permutation(xp, pivots, a.shape[-2], a.dtype), *kernels.lu_triangles(xp, packed)
+    return kernels.lu_permutation(xp, pivots, a.shape, a.dtype), *kernels.lu_triangles(xp, packed)
 
 
 def _triangle_specs(A: Tensor) -> tuple[Spec, ...]:
@@ -158,14 +160,14 @@ def _check_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_
     checks.two_dims(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots.dtype is not dtypes.int32:
         raise RuntimeError(
-            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\\n"
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
             "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
 
 
 def _unpack_kernel(xp: Any, packed: Any, pivots: Any, unpack_data: bool, unpack_pivots: bool) -> tuple:
     none = xp.empty((0,), packed.dtype)
-    p = kernels.lu_permutation(xp, pivots, packed.shape[-2], packed.dtype) if unpack_pivots else none
+    p = kernels.lu_permutation(xp, pivots, packed.shape, packed.dtype) if unpack_pivots else none
     return p, *(kernels.lu_triangles(xp, packed) if unpack_data else (none, none.copy()))
 
 
@@ -264,4 +266,4 @@ def lu_with_options(input: Tensor, pivot: bool = True, get_infos: bool = False, 
         for home, value in zip(out, made):
             home.resize_as_(value).copy_(value)
         return out
-    return tuple(made) if get_infos else tuple(made[:2])
+    return made if get_infos else tuple(made[:2])

@@ -18,7 +18,6 @@ from ..family.reduction import reduced_shape, restore_dims
 from ..inplace import write_out
 from ..operator import Operator, Spec
 from . import checks
-from .algebra import where
 from .function_kernels import vector_norm as vector_norm_kernel
 from .solve import inv_ex
 from .spectral import svdvals
@@ -278,7 +277,7 @@ def _cond(a: Tensor, p: Any) -> Tensor:
     inverse, info = inv_ex(a)
     op = named_matrix_norm if isinstance(p, str) else matrix_norm
     made = op(a, p) * op(inverse, p)
-    return where(info == 0, made, made.detach() * 0 + inf) if not a.is_meta else made
+    return made.masked_fill(info != 0, inf)
 
 
 @composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", function=False)

@@ -182,12 +182,10 @@ def _check_ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, trans
     for t, what in ((self, "input"), (input3, "other")):
         if t.ndim < 2:
             raise RuntimeError(f"{name}: {what} must have at least 2 dimensions.")
-    if input3.shape[side] < input2.shape[-1]:
-        raise RuntimeError(f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if input3.shape[side] != self.shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
-    if input2.shape[-1] > self.shape[-1]:
-        raise RuntimeError(f"{name}: tau.shape[-1] must be less than or equal to input.shape[-1]")
+    if input2.shape[-1] != min(input3.shape[side], self.shape[-1]):
+        raise RuntimeError(f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _check_reflections(name, self, input2)
     if self.ndim != input3.ndim:
         raise RuntimeError(

@@ -14,7 +14,11 @@ _INSTEAD = {
     "X = torch.linalg.solve(A, B)",
     "lstsq": "`torch.lstsq` is deprecated in favor of `torch.linalg.lstsq`.\n`torch.linalg.lstsq` has reversed "
     "arguments and does not return the QR decomposition in the returned tuple (although it returns other information "
-    "about the problem).\n\nTo get the QR decomposition consider using `torch.linalg.qr`.",
+    "about the problem).\n\nTo get the QR decomposition consider using `torch.linalg.qr`.\n\nThe returned solution in "
+    "`torch.lstsq` stored the residuals of the solution in the last m - n columns of the returned value whenever "
+    "m > n. In torch.linalg.lstsq, the residuals are in the field 'residuals' of the returned named tuple.\n\nThe "
+    "unpacking of the solution, as in\nX, _ = torch.lstsq(B, A).solution[:A.size(1)]\nshould be replaced with:\n"
+    "X = torch.linalg.lstsq(A, B).solution",
     "eig": "`torch.linalg.eig` returns complex tensors of dtype `cfloat` or `cdouble` rather than real tensors "
     "mimicking complex tensors.\n\nL, _ = torch.eig(A) should be replaced with:\nL_complex = "
     "torch.linalg.eigvals(A)\n\nand\n\nL, V = torch.eig(A, eigenvectors=True) should be replaced with:\n"

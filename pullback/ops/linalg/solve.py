@@ -17,7 +17,7 @@ from ..return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, expand_stack, mH, mT, spec, stack_shape, stacked
-from .errors import raise_for_info
+from .errors import raise_for_info, without_ex
 from .lapack import broadcast_stacks
 from .lstsq_kernels import DRIVERS
 from .lstsq_kernels import lstsq as lstsq_kernel
@@ -112,7 +112,7 @@ def _solve_kernel(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> tu
     columns = xp.broadcast_to(columns, batch + columns.shape[-2:])
     result, packed, pivots, info = kernels.solve_ex(xp, a, columns, left)
     if check_errors:
-        raise_for_info(info, "torch.linalg.solve", a.ndim == 2)
+        raise_for_info(info, "torch.linalg.solve_ex", a.ndim == 2)
     return result.reshape(result.shape[:-1]).copy() if vector else result, packed, pivots, info
 
 
@@ -157,7 +157,8 @@ def solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple:
 
 @composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
 def solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
-    return solve_ex_helper(A, B, left=left, check_errors=True)[0]
+    with without_ex():
+        return solve_ex_helper(A, B, left=left, check_errors=True)[0]
 
 
 # ---- inverses
@@ -169,7 +170,7 @@ def _check_inv(A: Tensor, *_: Any) -> None:
 def _inv_kernel(xp: Any, a: Any, check_errors: bool) -> tuple:
     inverse, info = kernels.inv_ex(xp, a)
     if check_errors:
-        raise_for_info(info, "linalg.inv", a.ndim == 2)
+        raise_for_info(info, "linalg.inv_ex", a.ndim == 2)
     return inverse, info
 
 
@@ -185,12 +186,13 @@ inv_ex = operator(
 
 @composite("linalg_inv(Tensor A) -> Tensor")
 def inv(A: Tensor) -> Tensor:
-    return inv_ex(A, check_errors=True)[0]
+    with without_ex():
+        return inv_ex(A, check_errors=True)[0]
 
 
 @composite("inverse(Tensor self) -> Tensor")
 def inverse(self: Tensor) -> Tensor:
-    return inv_ex(self, check_errors=True)[0]
+    return inv(self)
 
 
 # ---- least squares

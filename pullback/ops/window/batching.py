@@ -32,11 +32,10 @@ def like_lead(out: Array, array: Array, spatial: int) -> Array:
     return out if len(lead) == 2 else out.reshape((*lead, *out.shape[2:]))
 
 
-def fold_batch(find: Callable[[], Operator], spatial: int, tensors: int = 1) -> VmapRule:
-    """A vmap rule that folds the mapped axis into the leading axes of the first `tensors` arguments.
+def fold_batch(find: Callable[[], Operator], spatial: int) -> VmapRule:
+    """A vmap rule that folds the mapped axis into the leading axes, which all tensors and results share.
 
-    Those arguments share their leading axes, and so do the results; the other arguments are attributes or further
-    tensors of the same kind at the end (indices).
+    `find` gives the operator: it does not exist yet where its rule is written.
     """
 
     def rule(args: tuple, dims: tuple, size: int) -> tuple:

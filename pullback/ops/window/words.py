@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, by_numpy
+from ...core.dtype import COMPLEX, FLOAT, INT, by_numpy
 
 COUNTS = {1: "one int", 2: "two ints", 3: "three ints"}
 
@@ -43,4 +43,3 @@ def require(kernel: str, numpy_dtype: Any, *categories: int) -> None:
 REAL = (INT, FLOAT)
 NUMBERS = (INT, FLOAT, COMPLEX)
 INEXACT = (FLOAT, COMPLEX)
-ANY = (BOOL, INT, FLOAT, COMPLEX)

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from .geometry import Array, Ints, bordered
-from .planes import flat_length, merge, over_blocks, shifts, split
+from .planes import blocks, flat_length, merge, shifts, split
 
 
 def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints) -> Array:
@@ -22,8 +22,7 @@ def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints
     y = xp.empty((n, w.shape[0], *out), x.dtype)
     channels = y.reshape((n, c, -1, *out))
     inside = (..., *map(slice, out))
-
-    def run(i: int, part: slice) -> None:
+    for i, part in blocks(n, c, prod(wide)):
         total = xp.empty((part.stop - part.start, prod(wide)), x.dtype)
         sum_, scratch = total[:, :length], xp.empty((part.stop - part.start, length), x.dtype)
         for m in range(scale.shape[1]):
@@ -34,8 +33,6 @@ def forward(xp: Any, x: Array, w: Array, stride: Ints, dilation: Ints, out: Ints
                 else:
                     xp.multiply(source, factor, out=sum_)
             channels[i, part, m] = total.reshape(-1, *wide)[inside]
-
-    over_blocks(xp, n, c, prod(wide), run)
     return y
 
 
@@ -48,15 +45,12 @@ def backward_input(xp: Any, g: Array, w: Array, channels: int, reach: Ints, stri
     reads, length = shifts(kernel, stride, dilation, shape), flat_length(out, shape)
     flat = _flattened(xp, g, channels, shape, length)
     planes = xp.zeros((n, channels, prod(stride), prod(shape)), g.dtype)
-
-    def run(i: int, part: slice) -> None:
+    for i, part in blocks(n, channels, prod(shape)):
         scratch = xp.empty((part.stop - part.start, length), g.dtype)
         for m in range(scale.shape[1]):
             for k, (plane, at) in enumerate(reads):
                 target = planes[i, part, plane, at : at + length]
                 target += xp.multiply(flat[i, part, m], scale[part, m, k, None], out=scratch)
-
-    over_blocks(xp, n, channels, prod(shape), run)
     return merge(xp, planes, shape, stride)
 
 

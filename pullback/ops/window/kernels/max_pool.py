@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from .geometry import Array, Ints, bordered, narrow_to, pool_size, widen
-from .planes import flat_length, over_blocks, shifts, split
+from .planes import blocks, flat_length, shifts, split
 
 
 def max_pool(
@@ -83,16 +83,13 @@ def _winners(xp: Any, wide: Array, kernel: Ints, stride: Ints, dilation: Ints, o
     planes, shape = split(xp, wide, stride)
     reads, length, grown = shifts(kernel, stride, dilation, shape), flat_length(out, shape), (out[0], *shape[1:])
     inside = (..., *map(slice, out))
-
-    def run(i: int, part: slice) -> None:
+    for i, part in blocks(n, c, prod(grown)):
         best = xp.empty((part.stop - part.start, prod(grown)), wide.dtype)
         which = xp.zeros(best.shape, number)
         for k, (plane, at) in enumerate(reads):
             _challenge(xp, best[:, :length], which[:, :length], planes[i, part, plane, at : at + length], k, may_be_nan)
         rows = (part.stop - part.start, *grown)
         values[i, part], winner[i, part] = best.reshape(rows)[inside], which.reshape(rows)[inside]
-
-    over_blocks(xp, n, c, prod(grown), run)
     return values, winner
 
 

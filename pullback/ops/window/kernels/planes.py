@@ -7,15 +7,11 @@ first, and the few entries that straddle a row end are never looked at. Always h
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from typing import Any
 
-import numpy
-
-from ....core.arrays import LARGE, run_chunks, thread_count
 from .geometry import Array, Ints, bordered
 
 BLOCK_ENTRIES = 1 << 18  # entries of one block of channels: an accumulator and its scratch stay in the cache
@@ -58,15 +54,11 @@ def flat_length(out: Ints, shape: Ints) -> int:
     return last + 1
 
 
-def over_blocks(xp: Any, images: int, channels: int, entries: int, body: Callable[[int, slice], None]) -> None:
-    """Call `body(image, channels)` for ranges of channels of a size that a cache holds, on all threads when it pays."""
+def blocks(images: int, channels: int, entries: int) -> Iterator[tuple[int, slice]]:
+    """One image and a range of its channels at a time, each range near the size that a cache holds.
+
+    One thread: calls this short pass the interpreter's lock back and forth for longer than they run.
+    """
     step = max(1, BLOCK_ENTRIES // max(1, entries))
-    blocks = [(i, slice(c, min(c + step, channels))) for i in range(images) for c in range(0, channels, step)]
-    share = -(-len(blocks) // thread_count()) if xp is numpy and images * channels * entries >= LARGE else len(blocks)
-
-    def run(part: list) -> None:
-        for block in part:
-            body(*block)
-
-    if blocks:
-        run_chunks([partial(run, blocks[at : at + share]) for at in range(0, len(blocks), share)])
+    for i in range(images):
+        yield from ((i, slice(c, min(c + step, channels))) for c in range(0, channels, step))

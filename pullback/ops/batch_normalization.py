@@ -1,0 +1,444 @@
+"""Normalisation by channels: batch, instance and group norm, and the pieces that synchronised batch norm is made of.
+
+A batch is (samples, channels, ...). In training, batch norm standardises each channel over everything else and writes its
+running statistics; otherwise it uses them. The running variance is the unbiased one. Group norm standardises groups of
+channels of each sample. Gradients and their gradients are those of `normalization`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dtypes
+from ..core.tensor import Tensor
+from . import normalization_kernels as kernels
+from .calls import front
+from .family.base import composite, operator
+from .normalization import affine, check_mixed, second_order, statistics_dtype, sum_dims
+from .operator import Spec
+from .overloads import overloaded
+from .precision import rounded, wide
+from .reductions import HIDDEN, not_implemented
+
+
+def _but_channels(ndim: int) -> tuple[int, ...]:
+    return (0, *range(2, ndim))
+
+
+def _per_channel(v, ndim: int):
+    """One value for each channel, shaped to broadcast against a batch."""
+    return None if v is None else v.reshape((1, -1, *(1,) * (ndim - 2)))
+
+
+# ---- batch norm
+def _check_parameters(input, weight, bias, running_mean, running_var, training) -> None:
+    channels = input.array.shape[1] if input.array.ndim > 1 else 0
+    for name, given in (("running_mean", running_mean), ("running_var", running_var)):
+        if given is None and not training:
+            raise RuntimeError(f"{name} must be defined in evaluation mode")
+    named = (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias))
+    for name, given in named:
+        if given is not None and given.array.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {given.array.size}")
+    if not input.dtype.is_floating_point:
+        raise not_implemented("batch_norm", input.dtype)
+    check_mixed(input, weight, bias, running_mean, running_var)
+
+
+def _check_batch(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    _check_parameters(input, weight, bias, running_mean, running_var, training)
+
+
+def _kept_dtype(input, *parameters):
+    given = [p for p in parameters if p is not None]
+    return given[0].dtype if input.dtype in dtypes.reduced_precision and given else input.dtype
+
+
+def _update(xp, running, value, momentum: float) -> None:
+    """Move a running statistic towards a new value, in place."""
+    if running is not None:
+        running[...] = (1 - momentum) * wide(xp, running) + momentum * value.reshape(running.shape)
+
+
+def _train(xp, x, running_mean, running_var, momentum, eps):
+    axes = _but_channels(x.ndim)
+    mean, variance = kernels.moments(xp, x, axes)
+    rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
+    n = x.size // max(x.shape[1], 1)
+    if x.size:
+        _update(xp, running_mean, mean, momentum)
+        _update(xp, running_var, variance * (n / (n - 1) if n > 1 else math.nan), momentum)
+    return mean, rstd
+
+
+def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, momentum, eps):
+    kept = statistics_dtype(x, weight, bias, running_mean, running_var)
+    wide_x = wide(xp, x)
+    if training:
+        mean, rstd = _train(xp, wide_x, running_mean, running_var, momentum, eps)
+        saved = rounded(mean.reshape(-1), kept), rounded(rstd.reshape(-1), kept)
+    else:
+        mean, variance = (_per_channel(wide(xp, r), x.ndim) for r in (running_mean, running_var))
+        rstd = 1 / xp.sqrt(variance + variance.dtype.type(eps))
+        saved = xp.empty(0, kept), xp.empty(0, kept)
+    scale = rstd if weight is None else rstd * _per_channel(wide(xp, weight), x.ndim)
+    out = wide_x - mean
+    out *= scale
+    if bias is not None:
+        out += _per_channel(wide(xp, bias), x.ndim)
+    return rounded(out, x.dtype), *saved
+
+
+def _batch_meta(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    kept = _kept_dtype(input, weight, bias, running_mean, running_var)
+    shape = (input.array.shape[1] if training else 0,)
+    return Spec(input.array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
+
+
+def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask):
+    if g is None:
+        return None, None, None
+    return batch_norm_backward(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask)
+
+
+def _fold_channels(op, first: int):
+    """The vmap rule without running statistics: batches of channels are more channels."""
+
+    def rule(args, dims, size):
+        x, weight, bias = args[:3]
+        if dims[0] is None or any(d is not None for d in dims[3:]) or first == 5 and not args[3] is args[4] is None:
+            return None
+        if not args[first]:
+            return None
+        x = x.movedim(dims[0], 1)  # (samples, batch, channels, ...)
+        shape = x.shape
+        weight, bias = (_spread(p, d, size) for p, d in ((weight, dims[1]), (bias, dims[2])))
+        out, mean, rstd = op()(x.reshape((shape[0], -1, *shape[3:])), weight, bias, *args[3:])
+        return (out.reshape(shape), mean.reshape(size, -1), rstd.reshape(size, -1)), (1, 0, 0)
+
+    return rule
+
+
+def _spread(p: Tensor | None, dim: int | None, size: int) -> Tensor | None:
+    if p is None:
+        return None
+    return (p.unsqueeze(0).expand((size, *p.shape)) if dim is None else p.movedim(dim, 0)).reshape(-1)
+
+
+_STATISTICS = "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps"
+
+batch_norm_op = operator(
+    f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}) -> (Tensor, Tensor, Tensor)",
+    kernel=_batch_norm,
+    check=_check_batch,
+    meta=_batch_meta,
+    vjp={("input", "weight", "bias"): _batch_vjp},
+    vmap=_fold_channels(lambda: batch_norm_op, 5),
+    method=False,
+)
+
+batch_norm_legit = operator(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    kernel=_batch_norm,
+    check=_check_batch,
+    meta=_batch_meta,
+    vjp={("input", "weight", "bias"): _batch_vjp},
+    **HIDDEN,
+)
+
+batch_norm_no_stats = operator(
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    kernel=lambda xp, x, weight, bias, *rest: _batch_norm(xp, x, weight, bias, None, None, *rest),
+    check=lambda input, weight, bias, training, *rest: _check_parameters(input, weight, bias, None, None, training),
+    meta=lambda input, weight, bias, *rest: _batch_meta(input, weight, bias, None, None, *rest),
+    vjp={
+        ("input", "weight", "bias"): lambda g, input, weight, out1, out2, training, eps, mask: _batch_vjp(
+            g, input, weight, None, None, out1, out2, training, eps, mask
+        )
+    },
+    vmap=_fold_channels(lambda: batch_norm_no_stats, 3),
+    **HIDDEN,
+)
+overloaded("_native_batch_norm_legit", batch_norm_legit, batch_norm_no_stats, homes=("torch",))
+
+batch_norm_no_training = operator(
+    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+    "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    kernel=lambda xp, x, weight, bias, mean, var, momentum, eps: _batch_norm(xp, x, weight, bias, mean, var, False, momentum, eps),
+    check=lambda input, weight, bias, mean, var, momentum, eps: _check_parameters(input, weight, bias, mean, var, False),
+    meta=lambda input, weight, bias, mean, var, momentum, eps: _batch_meta(input, weight, bias, mean, var, False, momentum, eps),
+    vjp={
+        ("input", "weight", "bias"): lambda g, input, weight, running_mean, running_var, out1, out2, eps, mask: _batch_vjp(
+            g, input, weight, running_mean, running_var, out1, out2, False, eps, mask
+        )
+    },
+    **HIDDEN,
+)
+
+
+def _functional(xp, x, weight, bias, running_mean, running_var, training, momentum, eps):
+    mean, var = running_mean.copy(), running_var.copy()
+    return *_batch_norm(xp, x, weight, bias, mean, var, training, momentum, eps), mean, var
+
+
+batch_norm_functional = operator(
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    kernel=_functional,
+    check=_check_batch,
+    meta=lambda *args: (*_batch_meta(*args), *(Spec(r.array.shape, r.dtype) for r in args[3:5])),
+    vjp={("input", "weight", "bias"): _batch_vjp},
+    nondifferentiable=(3, 4),
+    **HIDDEN,
+)
+
+
+def _batch_backward(xp, g, x, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask):
+    axes, wide_x, wide_g = _but_channels(x.ndim), wide(xp, x), wide(xp, g)
+    weighted = wide_g if weight is None else wide_g * _per_channel(wide(xp, weight), x.ndim)
+    if train:
+        mean, rstd = (_per_channel(wide(xp, s), x.ndim) for s in (save_mean, save_invstd))
+        of_x, scaled = kernels.standardize_backward(xp, weighted, wide_x, mean, rstd, axes)
+    else:
+        mean, variance = (_per_channel(wide(xp, r), x.ndim) for r in (running_mean, running_var))
+        rstd = 1 / xp.sqrt(variance + variance.dtype.type(eps))
+        of_x, scaled = weighted * rstd, (wide_x - mean) * rstd
+    kept = x.dtype if weight is None else weight.dtype
+    return (
+        rounded(of_x, x.dtype) if mask[0] else None,
+        rounded(kernels.add_reduce(xp, wide_g * scaled, axes, False), kept) if mask[1] else None,
+        rounded(kernels.add_reduce(xp, wide_g, axes, False), kept) if mask[2] else None,
+    )
+
+
+def _batch_second(gs, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask):
+    n, axes = input.ndim, _but_channels(input.ndim)
+    scale = _per_channel(weight, n)
+    gs = (gs[0], _per_channel(gs[1], n), _per_channel(gs[2], n))
+    if train:
+        mean, rstd = _per_channel(save_mean, n), _per_channel(save_invstd, n)
+        of_g, of_x, of_w = second_order(gs, grad_out, input, scale, mean, rstd, axes)
+    else:
+        rstd = (_per_channel(running_var, n) + eps).rsqrt()
+        of_g, of_x, of_w = _fixed_second(gs, grad_out, input - _per_channel(running_mean, n), scale, rstd)
+    return of_g, of_x, sum_dims(of_w, axes, (input.shape[1],)) if weight is not None else None
+
+
+def _fixed_second(gs, g, centered, weight, rstd):
+    """As `second_order`, where the statistics are constants."""
+    gx, gw, gb = gs
+    of_g = None
+    if gx is not None:
+        of_g = gx * rstd if weight is None else gx * rstd * weight
+    if gw is not None:
+        of_g = gw * centered * rstd if of_g is None else of_g + gw * centered * rstd
+    if gb is not None:
+        of_g = gb.expand(centered.shape) if of_g is None else of_g + gb
+    return of_g, None if gw is None else gw * g * rstd, None if gx is None else gx * g * rstd
+
+
+batch_norm_backward = operator(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
+    "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    kernel=_batch_backward,
+    meta=lambda grad_out, input, weight, *rest: tuple(
+        None if not wanted else Spec(*spec)
+        for wanted, spec in zip(
+            rest[-1], ((input.array.shape, input.dtype), *[((input.array.shape[1],), (input if weight is None else weight).dtype)] * 2), strict=True
+        )
+    ),
+    vjp={("grad_out", "input", "weight"): _batch_second},
+    **HIDDEN,
+)
+
+
+@composite(
+    f"batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}, bool cudnn_enabled) -> Tensor",
+    method=False,
+)
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    return batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@composite(
+    f"_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}, bool cudnn_enabled) "
+    "-> (Tensor, Tensor, Tensor, Tensor, int)",
+    method=False,
+)
+def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    made = batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *made, input.new_empty((0,), dtype=dtypes.uint8), 0
+
+
+@front("nn.functional.batch_norm")
+def functional_batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """Standardisation of each channel over the batch, or by running statistics."""
+    if training:
+        _check_more_than_one(input.shape)
+    return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+
+
+def _check_more_than_one(shape) -> None:
+    if math.prod(shape) // shape[1] == 1 if len(shape) > 1 and shape[1] else False:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+
+
+# ---- instance norm
+@composite(
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    method=False,
+)
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    samples, channels = input.shape[:2]
+    each = [None if p is None else p.repeat(samples) for p in (weight, bias, running_mean, running_var)]
+    folded = input.reshape((1, samples * channels, *input.shape[2:]))
+    out = batch_norm(folded, *each, use_input_stats, momentum, eps, cudnn_enabled)
+    for running, moved in ((running_mean, each[2]), (running_var, each[3])):
+        if running is not None:
+            running.detach().copy_(moved.detach().reshape(samples, channels).mean(0))
+    return out.reshape(input.shape)
+
+
+@front("nn.functional.instance_norm")
+def functional_instance_norm(
+    input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5
+):
+    """Standardisation of each channel of each sample."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    return instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+
+
+# ---- group norm
+def _check_group(input, weight, bias, N, C, HxW, group, eps):
+    shape = list(input.array.shape)
+    if group <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
+    if C % group:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {shape} and num_groups={group}"
+        )
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and (p.array.ndim != 1 or p.array.size != C):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"{list(p.array.shape)} and input of shape {shape}"
+            )
+    if not input.dtype.is_floating_point:
+        raise not_implemented("GroupNormKernelImpl", input.dtype)
+    check_mixed(input, weight, bias)
+
+
+_INSIDE = (2, 3)  # of a batch as (samples, groups, channels of a group, elements of a channel)
+
+
+def _grouped(xp, p, group: int):
+    return None if p is None else wide(xp, p).reshape(1, group, -1, 1)
+
+
+def _group_norm(xp, x, weight, bias, N, C, HxW, group, eps):
+    kept = statistics_dtype(x, weight, bias)
+    out, mean, rstd = kernels.standardize(xp, wide(xp, x).reshape(N, group, C // group, HxW), _INSIDE, eps)
+    out = affine(xp, out, _grouped(xp, weight, group), _grouped(xp, bias, group))
+    return rounded(out.reshape(x.shape), x.dtype), rounded(mean.reshape(N, group), kept), rounded(rstd.reshape(N, group), kept)
+
+
+def _group_meta(input, weight, bias, N, C, HxW, group, eps):
+    kept = _kept_dtype(input, weight, bias)
+    return Spec(input.array.shape, input.dtype), Spec((N, group), kept), Spec((N, group), kept)
+
+
+def _group_vjp(g, input, weight, N, C, HxW, group, out1, out2, mask):
+    if g is None:
+        return None, None, None
+    return group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
+
+
+def _group_vmap(args, dims, size):
+    """Batches of samples are more samples."""
+    x, weight, bias, N, C, HxW, group, eps = args
+    if dims[0] is None or dims[1] is not None or dims[2] is not None:
+        return None
+    x = x.movedim(dims[0], 0)
+    out, mean, rstd = group_norm_op(x.reshape((-1, *x.shape[2:])), weight, bias, size * N, C, HxW, group, eps)
+    return (out.reshape(x.shape), mean.reshape(size, N, group), rstd.reshape(size, N, group)), 0
+
+
+group_norm_op = operator(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
+    "-> (Tensor, Tensor, Tensor)",
+    kernel=_group_norm,
+    check=_check_group,
+    meta=_group_meta,
+    vjp={("input", "weight", "bias"): _group_vjp},
+    vmap=_group_vmap,
+    method=False,
+)
+
+
+def _group_backward(xp, g, x, mean, rstd, weight, N, C, HxW, group, mask):
+    shape = (N, group, C // group, HxW)
+    wide_g = wide(xp, g).reshape(shape)
+    weighted = wide_g if weight is None else wide_g * _grouped(xp, weight, group)
+    mean, rstd = (wide(xp, s).reshape(N, group, 1, 1) for s in (mean, rstd))
+    of_x, scaled = kernels.standardize_backward(xp, weighted, wide(xp, x).reshape(shape), mean, rstd, _INSIDE)
+    kept = x.dtype if weight is None else weight.dtype
+    return (
+        rounded(of_x.reshape(x.shape), x.dtype) if mask[0] else None,
+        rounded(kernels.add_reduce(xp, wide_g * scaled, (0, 3), False).reshape(C), kept) if mask[1] else None,
+        rounded(kernels.add_reduce(xp, wide_g, (0, 3), False).reshape(C), kept) if mask[2] else None,
+    )
+
+
+def _group_second(gs, grad_out, input, mean, rstd, weight, N, C, HxW, group, mask):
+    shape = (N, group, C // group, HxW)
+    per_channel = (1, group, C // group, 1)
+    gs = (
+        None if gs[0] is None else gs[0].reshape(shape),
+        *(None if g is None else g.reshape(per_channel) for g in gs[1:]),
+    )
+    scale = None if weight is None else weight.reshape(per_channel)
+    stats = (s.reshape(N, group, 1, 1) for s in (mean, rstd))
+    of_g, of_x, of_w = second_order(gs, grad_out.reshape(shape), input.reshape(shape), scale, *stats, _INSIDE)
+    of_g, of_x = (None if t is None else t.reshape(input.shape) for t in (of_g, of_x))
+    return of_g, of_x, sum_dims(of_w, (0, 3), (C,)) if weight is not None else None
+
+
+group_norm_backward = operator(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, "
+    "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    kernel=_group_backward,
+    meta=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: (
+        Spec(input.array.shape, input.dtype) if mask[0] else None,
+        Spec((C,), (input if weight is None else weight).dtype) if mask[1] else None,
+        Spec((C,), (input if weight is None else weight).dtype) if mask[2] else None,
+    ),
+    vjp={("grad_out", "input", "weight"): _group_second},
+    **HIDDEN,
+)
+
+
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    method=False,
+)
+def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    samples, channels = input.shape[:2]
+    return group_norm_op(input, weight, bias, samples, channels, math.prod(input.shape[2:]), num_groups, eps)[0]
+
+
+@front("nn.functional.group_norm")
+def functional_group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """Standardisation of groups of channels of each sample."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    count = input.shape[0] * input.shape[1] // num_groups * math.prod(input.shape[2:])
+    if count == 1:
+        shape = [input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]]
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+    return group_norm(input, num_groups, weight, bias, eps)

@@ -1,0 +1,70 @@
+"""Kernels of normalisation: softmax along an axis, and the removal of mean and scale over some axes.
+
+Statistics are of two passes. Arrays come in float32 or float64 (narrow floats are widened before).
+"""
+
+from __future__ import annotations
+
+from .reduction_kernels import add_reduce
+
+
+def softmax(xp, a, axis: int):
+    """exp(a) / sum(exp(a)) along an axis."""
+    if not a.size:
+        return a.copy()
+    out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
+    xp.exp(out, out=out)
+    out /= add_reduce(xp, out, (axis,), True)
+    return out
+
+
+def log_softmax(xp, a, axis: int):
+    """log(softmax(a)) along an axis."""
+    if not a.size:
+        return a.copy()
+    out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
+    out -= xp.log(add_reduce(xp, xp.exp(out), (axis,), True))
+    return out
+
+
+def softmax_backward(xp, g, out, axis: int):
+    """The gradient of softmax from its result."""
+    weighted = g * out
+    return weighted - out * add_reduce(xp, weighted, (axis,), True)
+
+
+def log_softmax_backward(xp, g, out, axis: int):
+    """The gradient of log_softmax from its result."""
+    return g - xp.exp(out) * add_reduce(xp, g, (axis,), True)
+
+
+def moments(xp, x, axes: tuple):
+    """Mean and biased variance over some axes, which are kept."""
+    count = 1
+    for d in axes:
+        count *= x.shape[d]
+    mean = add_reduce(xp, x, axes, True) / (count or xp.nan)
+    deviation = x - mean
+    return mean, add_reduce(xp, xp.multiply(deviation, deviation, out=deviation), axes, True) / (count or xp.nan)
+
+
+def standardize(xp, x, axes: tuple, eps: float):
+    """(x - mean) / sqrt(variance + eps) over some axes, with the mean and the inverse deviation (axes kept)."""
+    mean, variance = moments(xp, x, axes)
+    rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
+    out = x - mean
+    out *= rstd
+    return out, mean, rstd
+
+
+def standardize_backward(xp, g, x, mean, rstd, axes: tuple):
+    """The gradient of `standardize` with respect to x; g is that of the result. Also gives the standardized x."""
+    count = 1
+    for d in axes:
+        count *= x.shape[d]
+    scaled = (x - mean) * rstd
+    along = add_reduce(xp, g * scaled, axes, True) / (count or 1)
+    out = g - add_reduce(xp, g, axes, True) / (count or 1)
+    out -= scaled * along
+    out *= rstd
+    return out, scaled

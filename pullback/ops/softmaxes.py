@@ -1,0 +1,155 @@
+"""softmax, log_softmax and their kin, with dedicated backward operators that differentiate again."""
+
+from __future__ import annotations
+
+import warnings
+
+from ..core.dtype import FLOAT
+from ..core.geometry import wrap_dim
+from . import normalization_kernels as kernels
+from .calls import front
+from .family.along import along
+from .family.base import composite, operator
+from .operator import Spec, export
+from .precision import rounded, wide
+from .reductions import HIDDEN, not_implemented
+
+
+def _check(name: str):
+    def check(self, dim, half_to_float):
+        dim = wrap_dim(dim, self.array.ndim)
+        if half_to_float:
+            raise RuntimeError(f"{'softmax' if name == 'softmax' else 'log_softmax'} with half to float conversion is not supported on CPU")
+        if self.dtype.category != FLOAT:
+            last = "lastdim_" if dim >= self.array.ndim - 1 else ""
+            raise not_implemented(f"{name}_{last}kernel_impl", self.dtype)
+
+    return check
+
+
+# ---- backward operators
+def _backward(kernel):
+    def run(xp, g, out, dim, input_dtype):
+        if not out.ndim:
+            return run(xp, g.reshape(1), out.reshape(1), 0, input_dtype).reshape(())
+        return rounded(kernel(xp, wide(xp, g), wide(xp, out), wrap_dim(dim, out.ndim)), input_dtype.numpy)
+
+    return run
+
+
+def _softmax_double(g, grad_output, output, dim):
+    g = g.to(output.dtype)
+    return g * (grad_output - (grad_output * output).sum(dim, True)) - grad_output * (g * output).sum(dim, True)
+
+
+def _log_softmax_double(g, output, dim):
+    g = g.to(output.dtype)
+    return g - (g * output.exp()).sum(dim, True)
+
+
+def _batched(op):
+    """The vmap rule of a backward operator: gradient and result side by side, dim moved up."""
+
+    def rule(args, dims, size):
+        g, out = (t.movedim(d, 0) if d is not None else t.unsqueeze(0) for t, d in zip(args[:2], dims[:2], strict=True))
+        rank = out.ndim - 1
+        shape = (size, *out.shape[1:], *(() if rank else (1,)))
+        made = op()(g.expand((size, *g.shape[1:])).reshape(shape), out.expand((size, *out.shape[1:])).reshape(shape), wrap_dim(args[2], rank) + 1, args[3])
+        return made.reshape((size, *out.shape[1:])), 0
+
+    return rule
+
+
+softmax_backward = operator(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    kernel=_backward(kernels.softmax_backward),
+    meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
+    node="SoftmaxBackwardDataBackward0",
+    vjp={
+        "grad_output": lambda g, output, dim, input_dtype: softmax_backward(g.to(output.dtype), output, dim, input_dtype),
+        "output": _softmax_double,
+    },
+    vmap=_batched(lambda: softmax_backward),
+    method=False,
+)
+
+log_softmax_backward = operator(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    kernel=_backward(kernels.log_softmax_backward),
+    meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
+    node="LogSoftmaxBackwardDataBackward0",
+    vjp={
+        "grad_output": _log_softmax_double,
+        "output": lambda g, grad_output, output, dim: -grad_output.sum(dim, True) * output.exp() * g.to(output.dtype),
+    },
+    vmap=_batched(lambda: log_softmax_backward),
+    method=False,
+)
+
+# ---- forward operators
+softmax_op = along(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    kernel=lambda xp, a, axis, half_to_float: kernels.softmax(xp, a, axis),
+    check=_check("softmax"),
+    vjp=lambda g, out, dim, self_dtype: softmax_backward(g, out, dim, self_dtype),
+    jvp={"self": lambda t, out, dim: out * (t - (out * t).sum(dim, True))},
+    method=False,
+)
+
+log_softmax_op = along(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+    kernel=lambda xp, a, axis, half_to_float: kernels.log_softmax(xp, a, axis),
+    check=_check("log_softmax"),
+    vjp=lambda g, out, dim, self_dtype: log_softmax_backward(g, out, dim, self_dtype),
+    jvp={"self": lambda t, out, dim: t - (out.exp() * t).sum(dim, True)},
+    method=False,
+)
+
+
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def softmax(self, dim, dtype):
+    return softmax_op(self if dtype is None else self.to(dtype), dim, False)
+
+
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def log_softmax(self, dim, dtype):
+    return log_softmax_op(self if dtype is None else self.to(dtype), dim, False)
+
+
+@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
+def safe_softmax(self, dim, dtype):
+    """softmax that gives zeros, not NaN, where a whole row is -inf."""
+    out = softmax(self, dim, dtype)
+    return out.masked_fill(self.eq(float("-inf")).all(dim, True), 0)
+
+
+# ---- nn.functional
+def implicit_dim(name: str, ndim: int) -> int:
+    """The dimension that older programs left unsaid."""
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=4
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+@front("nn.functional.softmax")
+def functional_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """exp(x) over its sum along `dim`."""
+    return softmax(input, implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
+
+
+@front("nn.functional.log_softmax")
+def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    """The logarithm of softmax, computed as one."""
+    return log_softmax(input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype)
+
+
+@front("nn.functional.softmin")
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    """softmax of the negated input."""
+    return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
+
+
+functional_softmax.__name__, functional_log_softmax.__name__ = "softmax", "log_softmax"
+for _name, _operator in (("softmax", softmax), ("log_softmax", log_softmax)):
+    export("special", _name, _operator.function)

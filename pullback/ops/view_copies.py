@@ -1,0 +1,81 @@
+"""The `_copy` form of every view: `view_copy`, `t_copy`, ... give a fresh tensor where the view shares memory.
+
+In: a view's arguments. Out: a copy of the view (of each of them, where there are several). Made from the views by a table:
+the schema is the view's without its alias marks.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .calls import export_operator
+from .complex_views import view_as_complex, view_as_real, view_dtype
+from .conversion import detach_op
+from .dispatch import dispatch
+from .family.base import PLAIN_FAMILY
+from .operator import Operator
+from .overloads import overloaded
+from .views import (
+    alias,
+    as_strided,
+    diagonal,
+    expand,
+    permute,
+    reshape_alias,
+    select,
+    slice_,
+    split_even,
+    split_with_sizes,
+    squeeze_all,
+    squeeze_dim,
+    squeeze_dims,
+    t,
+    transpose,
+    unbind,
+    unfold,
+    unsqueeze,
+    view_,
+)
+
+
+def _copying(view: Operator):
+    def body(*args):
+        made = dispatch(view, args)
+        return tuple(m.clone() for m in made) if isinstance(made, (tuple, list)) else made.clone()
+
+    return body
+
+
+def make_copy(view: Operator, function: bool = True) -> Operator:
+    """The operator `NAME_copy` of a view."""
+    text = re.sub(r"\(a[^)]*\)", "", view.text)
+    head, paren, rest = text.partition("(")
+    name, dot, overload = head.partition(".")
+    several = text.rstrip().endswith("[]")
+    return export_operator(
+        Operator(
+            f"{name}_copy{dot}{overload}{paren}{rest}",
+            PLAIN_FAMILY,
+            body=_copying(view),
+            function=function,
+            method=False,
+            out=not several,
+            strict=True,
+        )
+    )
+
+
+for _view in (
+    alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t, transpose,
+    unbind, unfold, unsqueeze, view_as_complex, view_as_real, detach_op,
+):  # fmt: skip
+    make_copy(_view)
+
+view_copy = overloaded("view_copy", make_copy(view_, False), make_copy(view_dtype, False), homes=("torch",))
+squeeze_copy = overloaded(
+    "squeeze_copy",
+    make_copy(squeeze_all, False),
+    make_copy(squeeze_dim, False),
+    make_copy(squeeze_dims, False),
+    homes=("torch",),
+)

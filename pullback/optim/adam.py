@@ -1,0 +1,81 @@
+"""Adam: steps scaled by running averages of the gradient and of its square."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.tensor import Tensor
+from .per_parameter import (
+    PerParameter, advance, check_at_least_zero, check_betas, check_kernel_flags, check_lr, counter, decay, move_ratio,
+    number, settled, zeros_like,
+)  # fmt: skip
+
+
+class Adam(PerParameter):
+    """Adam; with `decoupled_weight_decay` it is AdamW."""
+
+    refuses_sparse = "Adam does not support sparse gradients, please consider SparseAdam instead"
+
+    def __init__(
+        self, params: Iterable, lr: float | Tensor = 1e-3, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
+        maximize: bool = False, capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ):  # fmt: skip
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_lr(lr)
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        check_betas(betas)
+        check_at_least_zero(weight_decay=weight_decay)
+        _check_beta_types(betas, foreach, capturable)
+        betas = tuple(b.squeeze() if isinstance(b, Tensor) and b.ndim else b for b in betas)
+        super().__init__(
+            params,
+            dict(
+                lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+                foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
+                decoupled_weight_decay=decoupled_weight_decay,
+            ),
+        )  # fmt: skip
+        check_kernel_flags(foreach, fused, differentiable)
+
+    def start(self, p: Tensor, group: dict) -> dict:
+        state = {"step": counter(group), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(p)
+        return state
+
+    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
+        lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
+        step = advance(state)
+        if group["weight_decay"] and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * group["weight_decay"])
+        else:
+            g = decay(p, g, group["weight_decay"])
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(g, 1 - beta1)
+        if isinstance(beta2, Tensor):
+            square.lerp_(g * g, 1 - beta2)
+        else:
+            square.mul_(beta2).addcmul_(g, g, value=1 - beta2)
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            square = largest.copy_(settled(largest, group).maximum(square))
+        scale = (1 - beta2**step) ** 0.5
+        root = settled(square, group).sqrt().div(scale).add_(group["eps"])
+        move_ratio(p, settled(mean, group), root, lr / (1 - beta1**step))
+
+
+def _check_beta_types(betas: tuple, foreach: bool | None, capturable: bool) -> None:
+    both = [isinstance(b, Tensor) for b in betas[:2]]
+    if not (all(both) or all(isinstance(b, float) for b in betas[:2])):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for i, b in enumerate(betas[:2]):
+        if not isinstance(b, Tensor):
+            continue
+        if not capturable and foreach:
+            raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+        if b.numel() != 1:
+            raise ValueError(f"Tensor betas[{i}] must be 1-element")

@@ -1,0 +1,51 @@
+"""Stochastic gradient descent, with momentum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.tensor import Tensor
+from .per_parameter import PerParameter, check_kernel_flags, decay, move, number
+
+
+class SGD(PerParameter):
+    """`p -= lr * g`, where `g` may be a running sum of gradients (momentum)."""
+
+    def __init__(
+        self, params: Iterable, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
+        differentiable: bool = False, fused: bool | None = None,
+    ):  # fmt: skip
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(
+            params,
+            dict(
+                lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
+                maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused,
+            ),
+        )  # fmt: skip
+        check_kernel_flags(foreach, fused, differentiable)
+
+    def start(self, p: Tensor, group: dict) -> dict:
+        return {"momentum_buffer": None} if group["momentum"] else {}
+
+    def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
+        g = decay(p, g, group["weight_decay"])
+        momentum = group["momentum"]
+        if momentum:
+            kept = state.get("momentum_buffer")
+            if kept is None:
+                kept = state["momentum_buffer"] = g.detach().clone()
+            else:
+                kept.mul_(momentum).add_(g, alpha=1 - group["dampening"])
+            g = g.add(kept, alpha=momentum) if group["nesterov"] else kept
+        move(p, g, number(group["lr"]))

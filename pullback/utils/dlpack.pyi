@@ -1,0 +1,21 @@
+# Written by `python -m pullback.ops.stubs` from the operators' schemas; not to be edited.
+
+from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
+from collections.abc import Callable as _Callable, Sequence as _Sequence
+from typing import Any as _Any, NamedTuple as _NamedTuple, Self as _Self, TypeAlias as _TypeAlias, overload as _overload
+
+from pullback.core.device import device as _device, layout as _layout, memory_format as _memory_format
+from pullback.core.dtype import dtype as _dtype
+from pullback.core.random import Generator as _Generator
+from pullback.core.tensor import Tensor as _Tensor
+
+_Number: _TypeAlias = _int | _float | _complex
+_Ints: _TypeAlias = _Sequence[_int]
+_DeviceLike: _TypeAlias = _device | _str | _int
+
+
+
+DLDeviceType: _Any
+exports: _Any
+def from_dlpack(ext_tensor: _Any, *, device: _DeviceLike | None = None, copy: _Any = None) -> _Tensor: ...
+def to_dlpack(tensor: _Any) -> _Any: ...
