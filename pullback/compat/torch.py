@@ -72,5 +72,6 @@ def install() -> None:
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = pullback
+    pullback.torch = pullback  # `torch.torch`, as PyTorch has it
     for name in [m for m in sys.modules if m.startswith("pullback.")]:
         sys.modules.setdefault("torch" + name[len("pullback") :], sys.modules[name])

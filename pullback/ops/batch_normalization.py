@@ -73,6 +73,8 @@ def _train(xp, x, running_mean, running_var, momentum, eps):
 
 def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, momentum, eps):
     kept = statistics_dtype(x, weight, bias, running_mean, running_var)
+    if x.ndim < 2:  # no channels: nothing to do
+        return x.copy(), xp.empty(0, kept), xp.empty(0, kept)
     wide_x = wide(xp, x)
     if training:
         mean, rstd = _train(xp, wide_x, running_mean, running_var, momentum, eps)
@@ -91,13 +93,13 @@ def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, moment
 
 def _batch_meta(input, weight, bias, running_mean, running_var, training, momentum, eps):
     kept = _kept_dtype(input, weight, bias, running_mean, running_var)
-    shape = (input.array.shape[1] if training else 0,)
+    shape = (input.array.shape[1] if training and input.array.ndim > 1 else 0,)
     return Spec(input.array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
 
 
 def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask):
-    if g is None:
-        return None, None, None
+    if g is None or input.ndim < 2:
+        return g, None, None
     return batch_norm_backward(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask)
 
 
@@ -134,6 +136,7 @@ batch_norm_op = operator(
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
     vmap=_fold_channels(lambda: batch_norm_op, 5),
+    nondifferentiable=(1, 2),
     method=False,
 )
 
@@ -144,6 +147,7 @@ batch_norm_legit = operator(
     check=_check_batch,
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
+    nondifferentiable=(1, 2),
     **HIDDEN,
 )
 
@@ -159,6 +163,7 @@ batch_norm_no_stats = operator(
         )
     },
     vmap=_fold_channels(lambda: batch_norm_no_stats, 3),
+    nondifferentiable=(1, 2),
     **HIDDEN,
 )
 overloaded("_native_batch_norm_legit", batch_norm_legit, batch_norm_no_stats, homes=("torch",))
@@ -174,6 +179,7 @@ batch_norm_no_training = operator(
             g, input, weight, running_mean, running_var, out1, out2, False, eps, mask
         )
     },
+    nondifferentiable=(1, 2),
     **HIDDEN,
 )
 
@@ -190,7 +196,7 @@ batch_norm_functional = operator(
     check=_check_batch,
     meta=lambda *args: (*_batch_meta(*args), *(Spec(r.array.shape, r.dtype) for r in args[3:5])),
     vjp={("input", "weight", "bias"): _batch_vjp},
-    nondifferentiable=(3, 4),
+    nondifferentiable=(1, 2, 3, 4),
     **HIDDEN,
 )
 
@@ -353,10 +359,20 @@ def _group_meta(input, weight, bias, N, C, HxW, group, eps):
     return Spec(input.array.shape, input.dtype), Spec((N, group), kept), Spec((N, group), kept)
 
 
-def _group_vjp(g, input, weight, N, C, HxW, group, out1, out2, mask):
-    if g is None:
-        return None, None, None
-    return group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
+def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
+    """The statistics are results too: what flows back from them is added to the gradient of the input."""
+    g, of_mean, of_rstd = gs
+    made = (None, None, None) if g is None else group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
+    if of_mean is None and of_rstd is None or not mask[0]:
+        return made
+    n = max(C // group * HxW, 1)
+    share = None if of_mean is None else (of_mean / n).unsqueeze(-1)
+    if of_rstd is not None:
+        centered = input.reshape(N, group, -1) - out1.unsqueeze(-1)
+        through = -(of_rstd * out2.pow(3) / n).unsqueeze(-1) * centered
+        share = through if share is None else share + through
+    share = share.expand(N, group, C // group * HxW).reshape(input.shape)
+    return share if made[0] is None else made[0] + share, *made[1:]
 
 
 def _group_vmap(args, dims, size):

@@ -1,6 +1,6 @@
 """Public functions, generated from schemas: straight-line code, made at the first call.
 
-`make_function(name, op)` gives a function object at once; its code is a stub that, when first called, compiles the
+`make_function(name, op)` gives a function object at once (see `lazy_function`); its code is a stub that, when first called, compiles the
 real wrapper and swaps it in (`__code__`), so the object stays the same for everybody who holds it. A family may supply
 a fast path (`fast_lines`): lines that run before the general path and return the result in the plain case.
 """
@@ -27,7 +27,7 @@ _RENAMED = {"dim": "axis", "keepdim": "keepdims"}
 
 def _stub(*args, **kwargs):
     materialize()  # noqa: F821 - each stub's globals hold its own
-    return function(*args, **kwargs)  # noqa: F821
+    return this(*args, **kwargs)  # noqa: F821
 
 
 COMMON = {
@@ -36,28 +36,35 @@ COMMON = {
 }  # fmt: skip
 
 
-def make_function(name: str, op: Operator, inplace: bool = False):
-    """The public function of an operator (or of its in-place twin)."""
+def lazy_function(name: str, prepare):
+    """A function whose code is made at its first call: `prepare()` gives its source (of `wrapper`) and the names it uses."""
     namespace: dict = {"__builtins__": __builtins__, "__name__": "pullback"}
     function = types.FunctionType(_stub.__code__, namespace, name)
     function.__qualname__ = name
-    function.__doc__ = f"{name}: `{op.text}`"
 
     def materialize() -> None:
-        target = op.inplace if inplace else op
-        namespace.update(COMMON)
-        namespace["op"] = target
-        source = wrapper_source(name, target)
+        source, names = prepare()
+        namespace.update(COMMON | names)
         made: dict = {}
-        namespace.update(target.family.fast_names(target))
-        exec(compile(source, f"<{op.namespace}.{name}>", "exec"), namespace, made)
+        exec(compile(source, f"<{name}>", "exec"), namespace, made)
         real = made["wrapper"]
         function.__defaults__ = real.__defaults__
         function.__kwdefaults__ = real.__kwdefaults__
         function.__code__ = real.__code__.replace(co_name=name, co_qualname=name)
 
-    namespace["materialize"] = materialize
-    namespace["function"] = function
+    namespace.update(materialize=materialize, this=function, function=function)
+    return function
+
+
+def make_function(name: str, op: Operator, inplace: bool = False):
+    """The public function of an operator (or of its in-place twin)."""
+
+    def prepare() -> tuple[str, dict]:
+        target = op.inplace if inplace else op
+        return wrapper_source(name, target), {"op": target, **target.family.fast_names(target)}
+
+    function = lazy_function(name, prepare)
+    function.__doc__ = f"{name}: `{op.text}`"
     function.operator = op  # type: ignore[attr-defined]
     return function
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.tensor import Tensor
-from .calls import COMMON
+from .calls import lazy_function
 from .operator import exports
 
 _OPERANDS = (Tensor, int, float, complex, bool, np.generic)
@@ -31,23 +31,24 @@ def _binary(dunder: str, name: str) -> None:
             return function(self, _from_array(other))
         return NotImplemented
 
-    setattr(Tensor, dunder, quick_method(dunder, getattr(function, "operator", None), general))
+    op = getattr(function, "operator", None)
+    setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general))
 
 
 def quick_method(dunder: str, op, general):
-    """A method with the operator's own fast path in it, so that `x + y` is one call; else `general`."""
-    arguments = op.schema.arguments if op is not None else ()
-    values = ["input" if i == 0 else a.name for i, a in enumerate(arguments)]
-    if len(values) < 2 or not all(a.has_default for a in arguments[2:]):
-        return general
-    lines = op.family.fast_lines(op, values, False)
-    if not lines:
-        return general
-    namespace = {**COMMON, **op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
-    namespace.update({a.name: a.default for a in arguments[2:]})
-    source = "\n".join([f"def {dunder}(input, {values[1]}):", *lines, f"    return dunder_general(input, {values[1]})"])
-    exec(compile(source, f"<{dunder}>", "exec"), namespace)
-    return namespace[dunder]
+    """A method with the operator's own fast path in it, so that `x + y` is one call; for the rest, `general`."""
+
+    def prepare() -> tuple[str, dict]:
+        arguments = op.schema.arguments
+        values = ["input" if i == 0 else a.name for i, a in enumerate(arguments)]
+        quick = len(values) >= 2 and all(a.has_default for a in arguments[2:])
+        lines = op.family.fast_lines(op, values, False) if quick else []
+        names = {**op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
+        names.update({a.name: a.default for a in arguments[2:]})
+        second = values[1] if quick else "other"
+        return "\n".join([f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]), names
+
+    return lazy_function(dunder, prepare)
 
 
 def _reflected(dunder: str, name: str) -> None:
@@ -58,8 +59,6 @@ def _reflected(dunder: str, name: str) -> None:
     def method(self, other):
         if not _known(other):
             return NotImplemented
-        if not isinstance(other, Tensor):
-            other = _number_like(self, other)
         return function(other, self)
 
     method.__name__ = dunder
@@ -68,11 +67,6 @@ def _reflected(dunder: str, name: str) -> None:
 
 def _from_array(array):
     return exports["torch"]["from_numpy"](array)
-
-
-def _number_like(self: Tensor, number):
-    """A Python number on the left of an operator: the functions take numbers on either side where promotion matters."""
-    return number
 
 
 def _inplace(dunder: str, name: str) -> None:

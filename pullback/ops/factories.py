@@ -18,6 +18,7 @@ from .calls import front
 from .dispatch import dispatch
 from .family.factory import factory
 from .operator import Operator, Spec
+from .scalars import check_fits
 from .schema import Unfit, wrong_type
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -73,18 +74,17 @@ def _strided_blank(spec: Spec):
 
 
 def _as_number(value, dtype):
+    """A number as an element of a dtype, or PyTorch's error; integers wrap in unsigned types."""
     if isinstance(value, Tensor):
         value = value.item()
-    if dtype.category == 1 and isinstance(value, float):
-        value = int(value)
-    if dtype.category == 1 and isinstance(value, int):
-        info = np.iinfo(dtype.numpy)
-        if not info.min <= value <= info.max:
-            raise RuntimeError("value cannot be converted to type " + {"uint8": "uint8_t", "int64": "int64_t"}.get(dtype.name, dtype.name + "_t") + " without overflow")
+    if dtype is dtypes.bool:
+        return bool(value)
+    check_fits(value, dtype)
     if isinstance(value, complex) and not dtype.is_complex:
-        if value.imag:
-            raise RuntimeError("value cannot be converted to type " + dtype.alias + " without overflow")
         value = value.real
+    if dtype.category == 1:
+        value = int(value)
+        return value if value >= 0 or dtype.is_signed else value % (1 << 8 * dtype.itemsize)
     return value
 
 

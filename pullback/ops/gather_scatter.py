@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core.arrays import library
 from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
-from ..core.tensor import META, Tensor, stride_of
+from ..core.tensor import META, Tensor, stride_of, wrap_dim_of_scalar
 from . import scatter_kernels as kernels
 from .calls import front
 from .dispatch import dispatch
@@ -104,6 +104,8 @@ def take_along_dim(input, indices, dim=None, *, out=None) -> Tensor:
             "torch.take_along_dim(): input and indices should have the same number of dimensions, "
             f"but got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
+    if not input.ndim:
+        wrap_dim_of_scalar(dim)
     d = wrap_dim(dim, input.ndim)
     ours, theirs = list(input.shape), list(indices.shape)
     ours[d] = theirs[d] = 1

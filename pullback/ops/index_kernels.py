@@ -113,6 +113,7 @@ def put(xp, array, indices, values, accumulate: bool) -> None:
     known = [i is not None for i in indices]
     picked = index_shape([i.shape for i in indices if i is not None])
     target = result_shape(array.shape, known, picked)
+    check_same_dtype(array, values)
     values = fit_values(xp, values, target)
     raise_out_of_range(indices, array.shape)
     if not any(known):
@@ -121,6 +122,17 @@ def put(xp, array, indices, values, accumulate: bool) -> None:
         _add(xp, array, indices, values, picked)
     else:
         array[_key(indices)] = values
+
+
+def check_same_dtype(array, values) -> None:
+    if array.dtype != values.dtype:
+        from ..core.dtype import by_numpy
+
+        ours, theirs = by_numpy[array.dtype].scalar_name, by_numpy[values.dtype].scalar_name
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, "
+            f"got {ours} for the destination and {theirs} for the source."
+        )
 
 
 def fit_values(xp, values, target: tuple):

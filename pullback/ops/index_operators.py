@@ -147,19 +147,7 @@ unsafe_index = _index(
 
 
 # ---- index_put
-def _check_put(self, values) -> None:
-    if self.dtype != values.dtype:
-        from ..core.dtype import by_numpy
-
-        ours, theirs = by_numpy[self.dtype].scalar_name, by_numpy[values.dtype].scalar_name
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, "
-            f"got {ours} for the destination and {theirs} for the source."
-        )
-
-
 def _put_kernel(xp, self, indices, values, accumulate):
-    _check_put(self, values)
     out = self.copy()
     kernels.put(xp, out, indices, values, accumulate)
     return out
@@ -168,7 +156,6 @@ def _put_kernel(xp, self, indices, values, accumulate):
 def _put_write(self, indices, values, accumulate) -> None:
     from ..core.arrays import library
 
-    _check_put(self.array, values.array)
     if self.keys & META:
         return
     arrays = [None if i is None else i.array for i in indices]

@@ -184,12 +184,13 @@ cat = export_operator(
 def _check_stack(shapes, dim: int) -> int:
     if not shapes:
         raise RuntimeError("stack expects a non-empty TensorList")
+    d = wrap_dim(dim, len(shapes[0]) + 1)
     for i, shape in enumerate(shapes):
         if tuple(shape) != tuple(shapes[0]):
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and {list(shape)} at entry {i}"
             )
-    return wrap_dim(dim, len(shapes[0]) + 1)
+    return d
 
 
 def _stack_kernel(xp, tensors, dim):

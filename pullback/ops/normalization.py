@@ -148,6 +148,7 @@ layer_norm_op = operator(
     meta=_layer_meta,
     vjp={("input", "weight", "bias"): _layer_vjp},
     vmap=lambda args, dims, size: _layer_vmap(args, dims),
+    nondifferentiable=(1, 2),
     method=False,
 )
 

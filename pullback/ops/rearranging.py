@@ -218,9 +218,9 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None) -> Ten
     """Each element (or slice along `dim`) repeated; with `input` alone, the places that its counts name."""
     if repeats is None:
         return dispatch(repeat_places, (input, output_size))
+    if dim is not None and not input.ndim:
+        wrap_dim_of_scalar(dim)
     t, d = (input.flatten(), 0) if dim is None else (input, wrap_dim(dim, input.ndim))
-    if not t.ndim:
-        t = t.reshape((1,))
     if isinstance(repeats, Tensor):
         return _interleave_counts(t, repeats, d, output_size)
     return _interleave_number(t, repeats, d, output_size)

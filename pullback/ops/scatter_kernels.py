@@ -129,6 +129,7 @@ def scatter_reduce(xp, out, dim, index, src, reduce, include_self=True) -> None:
     if reduce not in UFUNCS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     target, at, d = prepare(xp, out, dim, index, src, "scatter_reduce")
+    check_reducible(f"scatter_gather_tensor_cpu_reduce_{reduce}", out, reduce)
     if at is None:
         return
     places = _places(xp, target.shape, at, d)
@@ -137,6 +138,12 @@ def scatter_reduce(xp, out, dim, index, src, reduce, include_self=True) -> None:
     done = combine(xp, work, places, values, reduce, include_self)
     if not xp.may_share_memory(target, done):
         target[...] = done.reshape(target.shape)
+
+
+def check_reducible(kernel: str, array, reduce: str) -> None:
+    """Complex numbers have no order, and truth values no mean."""
+    if reduce in ("amax", "amin") and array.dtype.kind == "c" or reduce == "mean" and array.dtype.kind == "b":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(array)}'")
 
 
 def combine(xp, rows, at, values, reduce: str, include_self: bool):
@@ -255,6 +262,7 @@ def reduce_slices(xp, out, dim, index, source, reduce, include_self=True) -> Non
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     check_same_type("index_reduce_", out, source)
     d = check_slices("index_reduce_", out.shape, index, source.shape, dim)
+    check_reducible({"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_reduce_func_exclude_input_init"), out, reduce)
     at = index.reshape(-1)
     check_inside(at, at_least_1d(out).shape[d])
     rows = combine(xp, _rows(xp, out, d), at, _rows(xp, source, d), reduce, include_self)

@@ -7,6 +7,8 @@ stable argsort of ranks.
 
 from __future__ import annotations
 
+from . import tie_order
+
 
 def ranks(xp, a):
     """Unsigned integers in the order of the elements: NaN highest, zeros of both signs equal."""
@@ -59,7 +61,9 @@ def top(xp, a, axis: int, k: int, largest: bool):
     if k == 0 or not rows.size:
         shape = (*a.shape[:axis], k, *a.shape[axis + 1 :])
         return xp.empty(shape, a.dtype), xp.empty(shape, xp.int64)
-    if k >= n // 4:
+    if (retraced := _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest)) is not None and k * 64 > n:
+        at = retraced
+    elif k >= n // 4:
         at = order(xp, rows, rows.ndim - 1, largest)[..., :k]
     else:
         at = _first(xp, ~ranks(xp, rows) if largest else ranks(xp, rows), k)
@@ -75,14 +79,48 @@ def _first(xp, key, k: int):
     return xp.take_along_axis(some, xp.argsort(xp.take_along_axis(key, some, -1), axis=-1, kind="stable"), -1)
 
 
+def _retraced(xp, rows, pick, descending: bool = False):
+    """Places that `pick(keys, less)` gives for each row, where the input is small and has ties; else None."""
+    n = rows.shape[-1]
+    if not 1 < n <= rows.size <= tie_order.SMALL:
+        return None
+    keys = ~ranks(xp, rows) if descending else ranks(xp, rows)
+    in_order = xp.sort(keys, axis=-1)
+    if not (in_order[..., 1:] == in_order[..., :-1]).any():
+        return None
+    made = [pick(key, lambda i, j, key=key: key[i] < key[j]) for key in keys.reshape(-1, n).tolist()]
+    return xp.asarray(made, xp.int64).reshape((*rows.shape[:-1], -1))
+
+
 def kth(xp, a, axis: int, k: int):
     """The k-th smallest element (from 1) and its place, the axis kept."""
-    at = xp.take(order(xp, a, axis), [k - 1], axis=axis)
+    n = a.shape[axis]
+    rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
+    at = _retraced(xp, rows, lambda key, less: [tie_order.kth(n, k - 1, lambda i, j: less(j, i))])
+    at = xp.take(order(xp, a, axis), [k - 1], axis=axis) if at is None else xp.moveaxis(at, -1, axis)
     return xp.take_along_axis(a, at, axis), at
+
+
+def _median_place(keys: list, nan: int, ignore_nan: bool, less) -> list[int]:
+    valid = sum(k != nan for k in keys)
+    if valid < len(keys) and not ignore_nan:
+        return [keys.index(nan)]
+    at = list(range(len(keys)))
+    middle = max(valid - 1, 0) // 2
+    tie_order.nth_element(at, middle, less)
+    return [at[middle]]
 
 
 def median(xp, a, axis: int, ignore_nan: bool = False):
     """The lower median and its place, the axis kept. A NaN wins, unless ignored."""
+    rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
+    nan = (1 << (64 if a.itemsize == 8 else 32)) - 1 if a.dtype.kind == "f" else -1
+    at = _retraced(xp, rows, lambda key, less: _median_place(key, nan, ignore_nan, less))
+    at = _median_by_order(xp, a, axis, ignore_nan) if at is None else xp.moveaxis(at, -1, axis)
+    return xp.take_along_axis(a, at, axis), at
+
+
+def _median_by_order(xp, a, axis: int, ignore_nan: bool):
     places = order(xp, a, axis)
     if a.dtype.kind != "f":
         middle = xp.full_like(xp.take(places, [0], axis=axis), (a.shape[axis] - 1) // 2)
@@ -91,8 +129,7 @@ def median(xp, a, axis: int, ignore_nan: bool = False):
         middle = xp.maximum(valid - 1, 0) // 2
         if not ignore_nan:  # the first NaN stands right after the last number
             middle = xp.where(valid < a.shape[axis], valid, middle)
-    at = xp.take_along_axis(places, middle, axis)
-    return xp.take_along_axis(a, at, axis), at
+    return xp.take_along_axis(places, middle, axis)
 
 
 def mode(xp, a, axis: int):

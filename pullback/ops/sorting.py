@@ -199,7 +199,7 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim, keepdim: bool, interpolat
     out = _read(ordered, ranks.to(self.dtype), interpolation)  # (..., number of q)
     shape = out.shape[:-1]
     if keepdim:
-        shape = (1,) * self.ndim if dim is None else (*self.shape[:dim], 1, *self.shape[dim + 1 :])
+        shape = (1,) * self.ndim if dim is None or not self.ndim else (*self.shape[:dim], 1, *self.shape[dim + 1 :])
     out = out.movedim(-1, 0).reshape((wanted.shape[0], *shape))
     return out if q.ndim else out.squeeze(0)
 

@@ -54,6 +54,7 @@ def tensor_split(
     how = next((g for g in given if g is not None), None)
     if not input.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    wrap_dim(dim, input.ndim)
     if isinstance(how, Tensor):
         how = _places(how)
     if isinstance(how, (tuple, list)):

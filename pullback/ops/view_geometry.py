@@ -41,8 +41,11 @@ def restride(shape, stride, offset, size, strides) -> Placed:
 
 def expand(shape, stride, offset, size, implicit=False) -> Placed:
     lead = len(size) - len(shape)
-    new, strides = [], []
-    for i, s in enumerate(size):
+    if not len(shape) and any(isinstance(s, int) and s < 0 for s in size):
+        raise RuntimeError("numel: integer multiplication overflow")
+    new, strides = list(size), []
+    for i in range(len(size) - 1, -1, -1):
+        s = size[i]
         have = shape[i - lead] if i >= lead else 1
         if isinstance(s, int) and s == -1:
             if i < lead:
@@ -55,7 +58,7 @@ def expand(shape, stride, offset, size, implicit=False) -> Placed:
             )
         if isinstance(s, int) and s < 0:
             raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in dimension {i}: sizes are not negative")
-        new.append(s)
+        new[i] = s
     for i in range(len(new) - 1, -1, -1):
         if i >= lead:
             strides.append(0 if shape[i - lead] == 1 and new[i] != 1 else stride[i - lead])
@@ -214,16 +217,16 @@ def split_with_sizes(shape, stride, offset, split_sizes, dim=0) -> list[Placed]:
         raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}")
     if sum(split_sizes) != shape[d]:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), "
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={list(split_sizes)}"
         )
     return _pieces(shape, stride, offset, d, split_sizes)
 
 
 def unbind(shape, stride, offset, dim=0) -> list[Placed]:
-    if not len(shape):
-        wrap_dim_of_scalar(dim)
     d = wrap_dim(dim, len(shape))
+    if not len(shape):
+        wrap_dim_of_scalar(d)
     rest = (*shape[:d], *shape[d + 1 :]), (*stride[:d], *stride[d + 1 :])
     return [(*rest, offset + i * stride[d]) for i in range(shape[d])]
 

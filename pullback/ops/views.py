@@ -43,10 +43,19 @@ reshape_alias = view(
 )
 
 
+_OLD_TYPES = ("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double")
+
+
+def _type_name(t) -> str:
+    """A tensor's type as PyTorch's older messages spell it."""
+    name = t.dtype.scalar_name
+    return f"torch.{name}Tensor" if name in _OLD_TYPES else f"CPU{name}Type"
+
+
 def _check_expand(self, size, implicit=False) -> None:
     if len(size) < self.array.ndim:
         raise RuntimeError(
-            f"expand(torch.{self.dtype.scalar_name}Tensor{{{list(self.array.shape)}}}, size={list(size)}): the number of sizes provided "
+            f"expand({_type_name(self)}{{{list(self.array.shape)}}}, size={list(size)}): the number of sizes provided "
             f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.array.ndim})"
         )
 

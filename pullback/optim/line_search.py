@@ -76,8 +76,8 @@ def _zoom(at: Callable, bracket: list[Point], start: Point, reach: float, tolera
     """Narrow the bracket; its lower end is the best point so far."""
     low, high = sorted(bracket, key=lambda p: p.value)
     stuck = False
-    while tries < limit and abs(high.t - low.t) * reach >= tolerance:
-        t, stuck = _inside(cubic_minimum(*_in_order(bracket, low, high)), low, high, stuck)
+    while tries < limit and not abs(high.t - low.t) * reach < tolerance:
+        t, stuck = _inside(cubic_minimum(low, high), low, high, stuck)
         new = at(t)
         tries += 1
         if new.value > start.value + DECREASE * t * start.slope or new.value >= low.value:
@@ -90,10 +90,6 @@ def _zoom(at: Callable, bracket: list[Point], start: Point, reach: float, tolera
             high = low
         low = new
     return [low, high], tries
-
-
-def _in_order(bracket: list[Point], low: Point, high: Point) -> tuple[Point, Point]:
-    return (low, high) if low.t <= high.t else (high, low)
 
 
 def _inside(t: float, low: Point, high: Point, stuck: bool) -> tuple[float, bool]:

@@ -277,6 +277,17 @@ def test_rule(name, check):
     CHECKS[check](registry[f"{name}.default"], OPERATORS[name])
 
 
+def test_vmap_of_systems():
+    a, b = regular(4, 3, 3), matrix(4, 3)
+    both = torch.func.vmap(L.solve)(a, b)
+    close(both, torch.stack([L.solve(x, y) for x, y in zip(a, b)]), torch.float64)
+    shared = torch.func.vmap(L.solve, in_dims=(None, 0))(a[0], b)
+    close(shared, torch.stack([L.solve(a[0], y) for y in b]), torch.float64)
+    stacks = torch.func.vmap(L.solve, in_dims=(None, 1))(a, matrix(3, 2))
+    assert stacks.shape == (2, 4, 3)
+    close(torch.func.vmap(L.pinv)(a), L.inv(a), torch.float64)
+
+
 FORWARD = ("linalg_inv_ex", "linalg_solve_triangular", "_linalg_det", "linalg_matrix_exp", "linalg_cross", "linalg_qr")
 
 

@@ -180,7 +180,8 @@ def _fast_lines(op: Operator, tensors: list[str], values: list[str], plain: list
 
 def _inplace_plain(tensors: list[str], plain: list[str]) -> str:
     x = tensors[0]
-    checks = [f"{t}.autograd is None" for t in tensors] + [f"{x}.memory is None", "RESULT is None"]
+    dense = f"{x}.view_info is None and ({x}.memory is None or {x}.array.flags.c_contiguous)"  # no index names an element twice
+    checks = [f"{t}.autograd is None" for t in tensors] + [dense, "RESULT is None"]
     return _plain(tensors, checks + [f"{x}.dtype is {y}.dtype" for y in tensors[1:]] + plain)
 
 

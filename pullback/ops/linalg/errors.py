@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class LinAlgError(RuntimeError):
+class _LinAlgError(RuntimeError):
     """A matrix was singular, not positive-definite, or an iteration did not converge."""
+
+
+LinAlgError = _LinAlgError  # the public name; the class is called as PyTorch's is, which tracebacks show
 
 
 _SINGULAR = (

@@ -85,3 +85,12 @@ def cross(xp: Any, a: Array, b: Array, dim: int) -> Array:
     a, b = xp.moveaxis(a, dim, 0), xp.moveaxis(b, dim, 0)
     out = xp.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
     return xp.ascontiguousarray(xp.moveaxis(out, 0, dim))
+
+
+def trace(xp: Any, a: Array) -> Array:
+    """The sum of a matrix's diagonal; integers add up in int64."""
+    diagonal = diagonal_of(xp, a)
+    if a.dtype.kind in "biu":
+        return diagonal.sum(dtype=xp.int64)
+    narrow = a.dtype.itemsize == 2
+    return (diagonal.astype(xp.float32) if narrow else diagonal).sum().astype(a.dtype)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
+from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
 from ...core.tensor import Tensor
 from ..arithmetic import conj
 from ..family.base import composite, operator
+from ..operator import exports
 from . import checks
 from . import function_kernels as kernels
 from .algebra import cat, eye_like, mH, spec, stacked
@@ -222,6 +225,26 @@ def tensorsolve(self: Tensor, other: Tensor, dims: Sequence[int] | None) -> Tens
             f"but got {prod(second)} != {prod(first)}"
         )
     return solve(a.reshape((prod(second), prod(second))), other.flatten()).reshape(second)
+
+
+def _trace_vjp(g: Tensor, self_shape: Any) -> Tensor:
+    rows, columns = self_shape
+    return g * exports["torch"]["eye"](rows, columns, dtype=g.dtype, device=g.device)
+
+
+def _check_trace(self: Tensor) -> None:
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+
+
+trace = operator(
+    "trace(Tensor self) -> Tensor",
+    check=_check_trace,
+    kernel=kernels.trace,
+    meta=lambda self: spec(self, (), dtypes.int64 if self.dtype.category < 2 else self.dtype),
+    vjp=_trace_vjp,
+    vmap=lambda args, dims, size: (args[0].movedim(dims[0], 0).diagonal(0, -2, -1).sum(-1), 0),
+)
 
 
 # ---- names in torch.linalg for operators that live elsewhere

@@ -77,6 +77,12 @@ def pinv_vjp(g: Tensor, inverse: Tensor, a: Tensor) -> Tensor:
     return around + left + right
 
 
+def _pinv_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int] | None:
+    if any(t is not None and (t.ndim or d is not None) for t, d in zip(args[1:3], dims[1:3])):
+        return None  # tolerances of their own for each matrix
+    return pinv(args[0].movedim(dims[0], 0), atol=args[1], rtol=args[2], hermitian=args[3]), 0
+
+
 pinv = operator(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
     "-> Tensor",
@@ -84,6 +90,7 @@ pinv = operator(
     kernel=_pinv_kernel,
     meta=lambda self, atol, rtol, hermitian: spec(self, (*self.shape[:-2], self.shape[-1], self.shape[-2])),
     vjp={"self": lambda g, self, out: pinv_vjp(g, out, self)},
+    vmap=_pinv_vmap,
     function=False,
 )
 

@@ -130,6 +130,14 @@ def _solve_vjp(gs: tuple, A: Tensor, left: bool, result: Tensor, B_shape: Any, m
     return g_a, g_b.squeeze(-1) if vector else g_b
 
 
+def _solve_vmap(args: tuple, dims: tuple, size: int) -> tuple[Any, int]:
+    a, b = (t.movedim(d, 0) if d is not None else t.expand((size, *t.shape)) for t, d in zip(args[:2], dims[:2]))
+    if is_vector(a[0], b[0]):
+        b = b.reshape((size, *(1,) * (a.ndim - 1 - b.ndim), *b.shape[1:])).expand(tuple(a.shape[:-1]))
+        return solve_ex_helper(a, b, left=args[2], check_errors=args[3]), 0
+    return stacked({0: 2, 1: 2})(lambda: solve_ex_helper)((a, b, *args[2:]), (0, 0), size)
+
+
 solve_ex_helper = operator(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
@@ -142,6 +150,7 @@ solve_ex_helper = operator(
         spec(A, A.shape[:-2], dtypes.int32),
     ),
     vjp={("A", "B"): _solve_vjp},
+    vmap=_solve_vmap,
     nondifferentiable=(1,),
     method=False,
 )

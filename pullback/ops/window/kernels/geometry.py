@@ -12,12 +12,12 @@ from typing import Any
 Array = Any
 Ints = Sequence[int]
 
-_HALF = ("float16", "bfloat16")
-
 
 def widen(array: Array) -> Array:
     """The array in the precision it is computed in: float32 for the two half formats, else unchanged."""
-    return array.astype("float32") if array.dtype.name in _HALF else array
+    dtype = array.dtype
+    half = dtype.itemsize == 2 and dtype.kind in "fV"  # float16, and bfloat16, which array libraries call void
+    return array.astype("float32") if half else array
 
 
 def narrow_to(array: Array, dtype: Any) -> Array:
