@@ -41,6 +41,28 @@ def set_thread_count(n: int) -> None:
     process.threads = n
 
 
+def keep_freed_memory() -> None:
+    """Ask the C library to reuse the memory of large arrays rather than return it: fresh pages cost more than the work.
+
+    Called once, when the first large array is met; without glibc there is nothing to ask.
+    """
+    global _asked
+    if _asked:
+        return
+    _asked = True
+    import ctypes
+    import sys
+
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:
+            mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD: its largest value
+            mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+
+
+_asked = False
+
+
 def _workers(n: int) -> ThreadPoolExecutor:
     global _pool, _pool_size
     if _pool is None or _pool_size != n:
@@ -86,5 +108,6 @@ def split_elementwise(function, arrays: list, out) -> None:
 
 
 def can_split(arrays: list, shape: tuple) -> bool:
-    """Whether arrays are large, row-major and of one shape, and there is more than one thread."""
+    """Whether large arrays are row-major and of one shape, and there is more than one thread."""
+    keep_freed_memory()
     return thread_count() > 1 and all(not a.ndim or a.shape == shape and a.flags.c_contiguous for a in arrays)

@@ -7,7 +7,17 @@ and returns it.
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from .activations import hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu, leaky_relu_backward, prelu, relu, threshold
+from .activations import (
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    leaky_relu_backward,
+    prelu,
+    relu,
+    threshold,
+)
 from .calls import front
 from .dispatch import dispatch
 from .exponential import sigmoid

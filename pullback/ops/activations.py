@@ -9,11 +9,17 @@ from __future__ import annotations
 from ..core.dtype import BOOL, COMPLEX, finfo
 from ..core.tensor import Tensor
 from .arithmetic import zeros_like
+from .array_kernels import masked, number
 from .family.base import composite
 from .family.pointwise import pointwise
 from .selection import where
 
 HIDDEN = dict(function=False, method=False, inplace=False)
+
+
+def _masked(xp, x, mask, value):
+    """`masked`, where the mask may broadcast against `x`."""
+    return masked(xp, x, mask, value) if mask.shape == x.shape else xp.where(mask, number(xp, value, x), x)
 
 
 # ---- thresholds
@@ -26,7 +32,7 @@ def _check_relu(self) -> None:
 
 threshold_backward = pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-    kernel=lambda xp, g, x, threshold: xp.where(x <= threshold, xp.zeros((), g.dtype), g),
+    kernel=lambda xp, g, x, threshold: _masked(xp, g, x <= number(xp, threshold, x), 0),
     fast=True,
     **HIDDEN,
     vjp={
@@ -39,7 +45,7 @@ relu = pointwise(
     "relu(Tensor self) -> Tensor",
     numbers=(),
     check=_check_relu,
-    kernel=lambda xp, x: xp.maximum(x, xp.zeros((), x.dtype)),
+    kernel=lambda xp, x: xp.maximum(x, number(xp, 0, x)),
     fast=True,
     inplace="function",
     vjp=lambda g, out: threshold_backward(g, out, 0),
@@ -49,7 +55,7 @@ threshold = pointwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
     numbers=(),
     supports="real_number",
-    kernel=lambda xp, x, threshold, value: xp.where(x <= threshold, xp.asarray(value).astype(x.dtype), x),
+    kernel=lambda xp, x, threshold, value: masked(xp, x, x <= threshold, value),
     fast=True,
     method=False,
     inplace="hidden",
@@ -68,7 +74,7 @@ def _check_hardtanh(self, min_val, max_val) -> None:
 
 hardtanh_backward = pointwise(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-    kernel=lambda xp, g, x, low, high: xp.where((x <= low) | (x >= high), xp.zeros((), g.dtype), g),
+    kernel=lambda xp, g, x, low, high: _masked(xp, g, (x <= number(xp, low, x)) | (x >= number(xp, high, x)), 0),
     fast=True,
     **HIDDEN,
     vjp={
@@ -81,9 +87,7 @@ hardtanh = pointwise(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     numbers=(),
     check=_check_hardtanh,
-    kernel=lambda xp, x, low, high: xp.minimum(
-        xp.maximum(x, xp.asarray(low).astype(x.dtype)), xp.asarray(high).astype(x.dtype)
-    ),
+    kernel=lambda xp, x, low, high: xp.minimum(xp.maximum(x, number(xp, low, x)), number(xp, high, x)),
     fast=True,
     function=False,
     method=False,
@@ -101,8 +105,8 @@ def _check_lambd(self, lambd) -> None:
         raise RuntimeError(f"lambda must be in range [0, {largest:g}] for input dtype {name}, but found {lambd:g}")
 
 
-def _outside(xp, x, lambd):
-    return ~((x >= -lambd) & (x <= lambd))
+def _inside(xp, x, lambd):
+    return (x >= number(xp, -lambd, x)) & (x <= number(xp, lambd, x))
 
 
 def _shrink(name: str, kernel, check, kernel_name: str, **options):
@@ -113,7 +117,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
 
     backward = pointwise(
         f"{name}_backward(Tensor {'grad_out' if name == 'hardshrink' else 'grad_output'}, Tensor self, Scalar lambd) -> Tensor",
-        kernel=lambda xp, g, x, lambd: xp.where(_outside(xp, x, lambd), g, xp.zeros((), g.dtype)),
+        kernel=lambda xp, g, x, lambd: _masked(xp, g, _inside(xp, x, lambd), 0),
         fast=True,
         **HIDDEN,
         vjp={"grad_out" if name == "hardshrink" else "grad_output": rule, "self": lambda g: zeros_like(g)},
@@ -134,15 +138,13 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
 
 hardshrink_backward, hardshrink = _shrink(
     "hardshrink",
-    lambda xp, x, lambd: xp.where(_outside(xp, x, lambd), x, xp.zeros((), x.dtype)),
+    lambda xp, x, lambd: masked(xp, x, _inside(xp, x, lambd), 0),
     None,
     "hardshrink_cpu",
 )
 softshrink_backward, softshrink = _shrink(
     "softshrink",
-    lambda xp, x, lambd: xp.where(
-        x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, xp.where(xp.isnan(x), x, xp.zeros((), x.dtype)))
-    ),
+    lambda xp, x, lambd: x - xp.minimum(xp.maximum(x, number(xp, -lambd, x)), number(xp, lambd, x)),
     _check_lambd,
     "softshrink_check",
     public="nn.functional.softshrink",
@@ -150,9 +152,15 @@ softshrink_backward, softshrink = _shrink(
 
 
 # ---- piecewise linear
+def _leak(xp, value, x, slope):
+    """`value` where `x` is positive, and `slope` times it elsewhere."""
+    leaked = value * number(xp, slope, value)
+    return masked(xp, leaked, x > number(xp, 0, x), value) if value.shape == leaked.shape == x.shape else xp.where(x > 0, value, leaked)
+
+
 leaky_relu_backward = pointwise(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-    kernel=lambda xp, g, x, slope, is_result: xp.where(x > 0, g, g * xp.asarray(slope).astype(g.dtype)),
+    kernel=lambda xp, g, x, slope, is_result: _leak(xp, g, x, slope),
     fast=True,
     **HIDDEN,
     vjp={
@@ -165,7 +173,7 @@ leaky_relu = pointwise(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x, slope: xp.where(x > 0, x, x * xp.asarray(slope).astype(x.dtype)),
+    kernel=lambda xp, x, slope: _leak(xp, x, x, slope),
     fast=True,
     function=False,
     method=False,
@@ -213,8 +221,14 @@ def prelu(self, weight):
     return prelu_kernel(self, weight)
 
 
+def _hard_sigmoid(xp, x):
+    six = number(xp, 6, x)
+    return xp.minimum(xp.maximum(x + number(xp, 3, x), number(xp, 0, x)), six) / six
+
+
 def _hard_sigmoid_slope(xp, g, x):
-    return xp.where((x > -3) & (x < 3), g * xp.asarray(1 / 6, dtype=g.dtype), xp.zeros((), g.dtype))
+    outside = (x <= number(xp, -3, x)) | (x >= number(xp, 3, x)) | (x != x)
+    return _masked(xp, g * number(xp, 1 / 6, g), outside, 0)
 
 
 hardsigmoid_backward = pointwise(
@@ -229,7 +243,7 @@ hardsigmoid = pointwise(
     "hardsigmoid(Tensor self) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x: xp.minimum(xp.maximum(x + 3, 0), 6) / 6,
+    kernel=_hard_sigmoid,
     fast=True,
     function=False,
     method=False,
@@ -252,7 +266,7 @@ hardswish = pointwise(
     "hardswish(Tensor self) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x: x * xp.minimum(xp.maximum(x + 3, 0), 6) / 6,
+    kernel=lambda xp, x: x * _hard_sigmoid(xp, x),
     fast=True,
     function=False,
     method=False,

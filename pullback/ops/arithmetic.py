@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import dtype as dtypes
 from ..core.tensor import Tensor
+from .array_kernels import number
 from .calls import front
 from .family.base import composite
 from .family.pointwise import INT_TO_FLOAT, pointwise
@@ -28,7 +29,7 @@ def zeros_like(x: Tensor) -> Tensor:
 
 
 def _scaled(xp, x, alpha):
-    return x if alpha.__class__ is int and alpha == 1 else xp.multiply(x, xp.asarray(alpha).astype(x.dtype))
+    return x if alpha.__class__ is int and alpha == 1 else xp.multiply(x, number(xp, alpha, x))
 
 
 # ---- sums
@@ -51,6 +52,7 @@ add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     ufunc="add",
     check=check_alpha,
+    fast=True,
     kernel=lambda xp, x, y, alpha: xp.add(x, _scaled(xp, y, alpha)),
     vjp={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
 )
@@ -61,6 +63,7 @@ sub = pointwise(
     direct="number",
     check=_check_sub,
     aliases=("subtract",),
+    fast=True,
     kernel=lambda xp, x, y, alpha: xp.subtract(x, _scaled(xp, y, alpha)),
     vjp={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * -conj(alpha)},
 )
@@ -110,6 +113,7 @@ addcmul = pointwise(
     numbers=(),
     supports="number",
     kernel_name="addcmul_cpu_out",
+    fast=True,
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) * b,
     vjp={
         "self": lambda g: g,
@@ -134,6 +138,7 @@ addcdiv = pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
     check=_check_addcdiv,
+    fast=True,
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) / b,
     vjp={
         "self": lambda g: g,
@@ -155,9 +160,13 @@ def _check_lerp(self, end, weight) -> None:
 
 
 def _lerp(xp, start, end, weight):
-    near = xp.abs(weight) < 0.5
+    """From the nearer end, so that either end is met exactly."""
     difference = end - start
-    return xp.where(near, start + weight * difference, end - difference * (1 - weight))
+    if getattr(weight, "ndim", 0):
+        return xp.where(xp.abs(weight) < 0.5, start + weight * difference, end - difference * (1 - weight))
+    if abs(weight) < 0.5:
+        return start + difference * number(xp, weight, difference)
+    return end - difference * number(xp, 1 - weight, difference)
 
 
 lerp_scalar = pointwise(
@@ -166,6 +175,7 @@ lerp_scalar = pointwise(
     numbers=(),
     check=_check_lerp,
     kernel=_lerp,
+    fast=True,
     function=False,
     method=False,
     inplace="hidden",
@@ -177,6 +187,7 @@ lerp = pointwise(
     numbers=(),
     check=_check_lerp,
     kernel=_lerp,
+    fast=True,
     overloads={"weight": lerp_scalar},
     number=1,
     vjp={

@@ -368,7 +368,7 @@ def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
     n = max(C // group * HxW, 1)
     share = None if of_mean is None else (of_mean / n).unsqueeze(-1)
     if of_rstd is not None:
-        centered = input.reshape(N, group, -1) - out1.unsqueeze(-1)
+        centered = input.reshape(N, group, C // group * HxW) - out1.unsqueeze(-1)
         through = -(of_rstd * out2.pow(3) / n).unsqueeze(-1) * centered
         share = through if share is None else share + through
     share = share.expand(N, group, C // group * HxW).reshape(input.shape)

@@ -10,6 +10,7 @@ import math
 
 from ..core import dtype as dtypes
 from .arithmetic import conj
+from .array_kernels import logistic, number
 from .family.base import operator
 from .family.pointwise import INT_TO_FLOAT, pointwise
 from .operator import Spec
@@ -35,18 +36,18 @@ log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10))
 log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1))
 log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2))
 sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)))
-rsqrt = _unary("rsqrt", kernel=lambda xp, x: 1 / xp.sqrt(x), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3))
+rsqrt = _unary("rsqrt", kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3))
 
 
 # ---- the logistic function
-def logistic(xp, x):
-    """1 / (1 + exp(-x)), without overflow."""
-    return xp.reciprocal(1 + xp.exp(xp.negative(x)))
+def _logistic_slope(xp, g, y):
+    slope = (number(xp, 1, y) - y) * y
+    return g * (xp.conjugate(slope) if y.dtype.kind == "c" else slope)
 
 
 sigmoid_backward = pointwise(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-    kernel=lambda xp, g, y: g * xp.conjugate((1 - y) * y) if y.dtype.kind == "c" else g * ((1 - y) * y),
+    kernel=_logistic_slope,
     fast=True,
     function=False,
     method=False,

@@ -181,6 +181,8 @@ def require_real(x: Tensor, name: str, kind: str = "real") -> None:
 def shape_and_dims(x: Tensor, s: Sequence[int] | None, dim: Sequence[int] | None) -> tuple[list[int], tuple[int, ...]]:
     """The lengths and the wrapped dims of an n-dimensional transform; a length of -1 is the dim's own."""
     rank = x.ndim
+    if dim and not rank:
+        raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
     if dim is not None:
         dims = tuple(wrap_dim(d, rank) for d in dim)
         if len(set(dims)) != len(dims):

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from ..core import modes
 from ..core import node as nodes
-from ..core.geometry import may_overlap
+from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.promotion import can_cast
 from ..core.storage import storage_of, window
 from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, SPARSE, Tensor, stride_of
+from . import overrides
 from .operator import Operator
 
 
 def run_inplace(op: Operator, args: tuple):
     """An in-place operator on canonical arguments: `self` is written and returned."""
-    from .dispatch import below, execute
+    from .dispatch import execute
 
     target = args[0]
     functional = op.inplace_of
@@ -33,27 +34,61 @@ def run_inplace(op: Operator, args: tuple):
     recording = mode & modes.GRAD and not mode & modes.BELOW_AUTOGRAD
     if recording:
         check_writable(target, wanted)
-    if keys & (DISPATCH_SUBCLASS) or mode & modes.DISPATCH:
-        below(op, args, keys)
-        bump(target)
-        return target
     if keys & SPARSE:
         return execute(op, args, keys)
     if functional.is_view:  # no element is written: the shape changes
         return op.family.execute(op, args)
-    original = None
-    if wanted and recording and op.differentiable:
-        original = before_write(functional, target)
-    direct = functional.options.get("write")
-    if direct is not None and not keys & (CONJ | NEG):
-        check_overlap(target)
-        direct(*args)
-        bump(target)
-    else:
-        store(op, target, execute(functional, args, keys))
+    original = before_write(functional, target) if wanted and recording and op.differentiable else None
+    if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
+        compute_into(op, target, args, keys)
     if original is not None:
         record_write(functional, target, (original, *args[1:]))
     return target
+
+
+def handed_over(op: Operator, args: tuple) -> bool:
+    """Whether a dispatch mode or subclass took the write; it then counts as one write, however it was done."""
+    version = args[0].version[0]
+    taken = overrides.call_dispatch(op, args) is not NotImplemented
+    if taken and args[0].version[0] == version:
+        bump(args[0])
+    return taken
+
+
+def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
+    """Run the functional operator and put its result into `target`: directly where the operator or its family can."""
+    from .dispatch import execute
+
+    functional = op.inplace_of
+    direct = functional.options.get("write")
+    if keys & (CONJ | NEG) or direct is None and functional.family.write is None:
+        store(op, target, execute(functional, args, keys))
+        return
+    check_overlap(target)
+    for t in op.tensors(args)[1:]:
+        check_partial_overlap(target, t)
+    if direct is not None:
+        direct(*args)
+        bump(target)
+    elif functional.family.write(functional, target, args):
+        bump(target)
+    else:
+        store(op, target, execute(functional, args, keys))
+
+
+def check_partial_overlap(target: Tensor, other: Tensor) -> None:
+    """Refuse an operand that shares some memory with the written tensor without being the same view of it."""
+    if other.memory is None or other.memory is not target.memory or target.keys & META:
+        return
+    ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
+    if ours == theirs or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
+        return
+    low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
+    if low < high:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
 
 
 def before_write(op: Operator, target: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ import math
 
 from ..core import dtype as dtypes
 from ..core.dtype import INT
-
 from ..core.tensor import Tensor
 from .arithmetic import conj, zeros_like
 from .calls import front

@@ -71,9 +71,10 @@ def _check_roll(rank: int, shifts, dims) -> tuple:
         return ()
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    axes = tuple(wrap_dim(d, rank) for d in dims)
     if not rank:
         wrap_dim_of_scalar(dims[0])
-    return tuple(wrap_dim(d, rank) for d in dims)
+    return axes
 
 
 def _roll(xp, self, shifts, dims):
@@ -222,7 +223,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None) -> Ten
         wrap_dim_of_scalar(dim)
     t, d = (input.flatten(), 0) if dim is None else (input, wrap_dim(dim, input.ndim))
     if isinstance(repeats, Tensor):
-        return _interleave_counts(t, repeats, d, output_size)
+        return _interleave_counts(t, repeats, d, output_size, d if dim is None else dim)
     return _interleave_number(t, repeats, d, output_size)
 
 
@@ -237,7 +238,7 @@ def _interleave_number(t: Tensor, repeats: int, d: int, output_size) -> Tensor:
     return made if made.memory is None else made.clone()
 
 
-def _interleave_counts(t: Tensor, repeats: Tensor, d: int, output_size) -> Tensor:
+def _interleave_counts(t: Tensor, repeats: Tensor, d: int, output_size, given: int) -> Tensor:
     if repeats.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if repeats.numel() == 1:
@@ -245,7 +246,7 @@ def _interleave_counts(t: Tensor, repeats: Tensor, d: int, output_size) -> Tenso
     elif repeats.shape[0] != t.shape[d]:
         raise RuntimeError(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
-            f"{repeats.shape[0]} and input.size({d}) = {t.shape[d]}"
+            f"{repeats.shape[0]} and input.size({given}) = {t.shape[d]}"
         )
     return t.index_select(d, dispatch(repeat_places, (repeats, output_size)))
 

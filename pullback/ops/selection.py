@@ -11,6 +11,7 @@ import warnings
 from ..core import dtype as dtypes
 from ..core.geometry import broadcast_shapes
 from ..core.tensor import Tensor
+from .array_kernels import masked, number
 from .calls import front
 from .dispatch import dispatch
 from .family.pointwise import pointwise
@@ -86,8 +87,12 @@ fmin = pointwise(
 # ---- limits
 def _limited(xp, x, low, high):
     if low is not None:
-        x = xp.maximum(x, low)
-    return x if high is None else xp.minimum(x, high)
+        x = xp.maximum(x, _limit(xp, low, x))
+    return x if high is None else xp.minimum(x, _limit(xp, high, x))
+
+
+def _limit(xp, limit, like):
+    return limit if hasattr(limit, "dtype") else number(xp, limit, like)
 
 
 def _check_limits(self, min=None, max=None) -> None:
@@ -168,7 +173,7 @@ clamp = pointwise(
 
 def _one_limit(side: str, ufunc: str, inside: str, outside: str):
     """`clamp_min` or `clamp_max`: a limit that is a number, and one that is a tensor."""
-    kernel = lambda xp, x, limit: getattr(xp, ufunc)(x, limit)
+    kernel = lambda xp, x, limit: getattr(xp, ufunc)(x, _limit(xp, limit, x))
     check = lambda self, limit: _check_limits(self, limit) if not isinstance(limit, Tensor) else None
 
     def taken(g, self, limit, which):
@@ -224,11 +229,18 @@ def _check_condition(condition, self, other) -> None:
         )
 
 
+def _where(xp, condition, x, y):
+    if condition.shape == x.shape == y.shape and condition.dtype.kind == "b":
+        return masked(xp, y, condition, x)
+    return xp.where(condition, x, y)
+
+
 where_op = pointwise(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     operands=("self", "other"),
     check=_check_condition,
-    kernel=lambda xp, condition, x, y: xp.where(condition, x, y),
+    kernel=_where,
+    fast="all",
     native=True,
     function=False,
     method=False,
@@ -277,6 +289,8 @@ def _masked_fill(xp, x, mask, value):
         isinstance(value, complex) or getattr(value, "dtype", None) and value.dtype.kind == "c"
     ):
         value = value.real
+    if mask.shape == x.shape:
+        return masked(xp, x, mask, xp.asarray(value).astype(x.dtype) if hasattr(value, "dtype") else value)
     return xp.where(mask, xp.asarray(value).astype(x.dtype), x)
 
 
@@ -285,6 +299,7 @@ masked_fill_number = pointwise(
     operands=("self",),
     check=_check_mask,
     kernel=_masked_fill,
+    fast="all",
     native=True,
     function=False,
     method=False,

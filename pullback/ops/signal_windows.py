@@ -116,11 +116,13 @@ def general_cosine(line: Any, M: int, span: int, *, a: Iterable[float]) -> Tenso
     return sum(terms[1:], terms[0])
 
 
-def _cosines(name: str, coefficients: Callable[..., Iterable[float]]) -> None:
-    """A window that is a sum of cosines with coefficients of its own."""
+def _cosines(name: str, coefficients: Callable[..., Iterable[float]], checked: bool = False) -> None:
+    """A window that is a sum of cosines with coefficients of its own; `checked` speaks of errors in its own name."""
 
     @front(f"signal.windows.{name}")
     def made(M, *, sym=True, dtype=None, layout=devices.strided, device=None, requires_grad=False, **parameters):  # type: ignore[no-untyped-def]
+        if checked:
+            _checked(name, M, dtype, layout)
         options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
         return general_cosine(M, a=coefficients(**parameters), sym=sym, **options)
 
@@ -130,5 +132,5 @@ def _cosines(name: str, coefficients: Callable[..., Iterable[float]]) -> None:
 _cosines("hann", lambda: (0.5, 0.5))
 _cosines("hamming", lambda: (0.54, 0.46))
 _cosines("general_hamming", lambda alpha=0.54: (alpha, 1.0 - alpha))
-_cosines("blackman", lambda: BLACKMAN)
+_cosines("blackman", lambda: BLACKMAN, checked=True)
 _cosines("nuttall", lambda: NUTTALL)

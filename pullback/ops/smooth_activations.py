@@ -12,7 +12,7 @@ from ..core.dtype import by_numpy, dtype
 from ..core.geometry import wrap_dim
 from .activations import HIDDEN
 from .arithmetic import conj
-from .exponential import logistic
+from .array_kernels import logistic, number
 from .family.base import composite, operator
 from .family.pointwise import pointwise
 from .operator import Spec, exports
@@ -103,7 +103,8 @@ def selu(self):
 # ---- smooth ones
 def _silu_slope(xp, g, x):
     s = logistic(xp, x)
-    slope = s * (1 + x * (1 - s))
+    one = number(xp, 1, x)
+    slope = s * (one + x * (one - s))
     return g * (xp.conjugate(slope) if x.dtype.kind == "c" else slope)
 
 
@@ -135,7 +136,7 @@ silu = pointwise(
 
 def _log1pexp(xp, x):
     """log(1 + exp(x)) without overflow."""
-    return xp.logaddexp(x, xp.zeros((), x.dtype))
+    return xp.logaddexp(x, number(xp, 0, x))
 
 
 def _mish_slope(xp, g, x):

@@ -116,11 +116,21 @@ def log_softmax(self, dim, dtype):
     return log_softmax_op(self if dtype is None else self.to(dtype), dim, False)
 
 
-@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
-def safe_softmax(self, dim, dtype):
+def _safe_softmax(xp, a, axis: int):
     """softmax that gives zeros, not NaN, where a whole row is -inf."""
-    out = softmax(self, dim, dtype)
-    return out.masked_fill(self.eq(float("-inf")).all(dim, True), 0)
+    out = kernels.softmax(xp, a, axis)
+    out[xp.broadcast_to((a == -xp.inf).all(axis=axis, keepdims=True), out.shape)] = 0
+    return out
+
+
+safe_softmax = along(
+    "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    kernel=_safe_softmax,
+    check=lambda self, dim, dtype: _check("softmax")(self, dim, False) if dtype is None else None,
+    cast=True,
+    vjp=lambda g, out, dim, self_dtype: softmax_backward(g, out, dim, self_dtype),
+    **HIDDEN,
+)
 
 
 # ---- nn.functional

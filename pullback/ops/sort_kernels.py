@@ -101,26 +101,8 @@ def kth(xp, a, axis: int, k: int):
     return xp.take_along_axis(a, at, axis), at
 
 
-def _median_place(keys: list, nan: int, ignore_nan: bool, less) -> list[int]:
-    valid = sum(k != nan for k in keys)
-    if valid < len(keys) and not ignore_nan:
-        return [keys.index(nan)]
-    at = list(range(len(keys)))
-    middle = max(valid - 1, 0) // 2
-    tie_order.nth_element(at, middle, less)
-    return [at[middle]]
-
-
 def median(xp, a, axis: int, ignore_nan: bool = False):
     """The lower median and its place, the axis kept. A NaN wins, unless ignored."""
-    rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
-    nan = (1 << (64 if a.itemsize == 8 else 32)) - 1 if a.dtype.kind == "f" else -1
-    at = _retraced(xp, rows, lambda key, less: _median_place(key, nan, ignore_nan, less))
-    at = _median_by_order(xp, a, axis, ignore_nan) if at is None else xp.moveaxis(at, -1, axis)
-    return xp.take_along_axis(a, at, axis), at
-
-
-def _median_by_order(xp, a, axis: int, ignore_nan: bool):
     places = order(xp, a, axis)
     if a.dtype.kind != "f":
         middle = xp.full_like(xp.take(places, [0], axis=axis), (a.shape[axis] - 1) // 2)
@@ -129,14 +111,17 @@ def _median_by_order(xp, a, axis: int, ignore_nan: bool):
         middle = xp.maximum(valid - 1, 0) // 2
         if not ignore_nan:  # the first NaN stands right after the last number
             middle = xp.where(valid < a.shape[axis], valid, middle)
-    return xp.take_along_axis(places, middle, axis)
+    at = xp.take_along_axis(places, middle, axis)
+    return xp.take_along_axis(a, at, axis), at
 
 
 def mode(xp, a, axis: int):
-    """The smallest of the most frequent elements, and its last place, the axis kept."""
-    places = order(xp, a, axis)
+    """The smallest of the most frequent elements, and the last of its places in sorted order, the axis kept."""
+    n = a.shape[axis]
+    rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
+    retraced = _retraced(xp, rows, lambda key, less: tie_order.sorted_places(n, less))
+    places = order(xp, a, axis) if retraced is None else xp.moveaxis(retraced, -1, axis)
     values = xp.moveaxis(xp.take_along_axis(a, places, axis), axis, -1)
-    n = values.shape[-1]
     at = xp.arange(n)
     starts = xp.ones(values.shape, bool)
     starts[..., 1:] = values[..., 1:] != values[..., :-1]

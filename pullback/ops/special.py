@@ -2,8 +2,8 @@
 
 In: tensors; integers are promoted to the default float, complex numbers only where PyTorch takes them.
 Out: element-wise results. Poles, infinities and NaN follow PyTorch where it defines them.
-Always: SciPy (or its CuPy mirror) is imported at the first call, never at import. The names of `torch.special` are here or
-in `special_bessel` and `special_polynomials`; those that other modules own appear at the end, as calls to them.
+Always: SciPy (or its CuPy mirror) is imported at the first call, never at import. The names of `torch.special` are here
+or in `special_bessel` and `special_polynomials`; those that other modules own appear at the end, as calls to them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ..core.tensor import Tensor
 from .arithmetic import conj
 from .calls import front
 from .family.base import composite
@@ -38,6 +39,36 @@ def special(schema: str, name: str | None = None, *, kernel: Any = None, **rules
         supports=rules.pop("supports", "real"),
         **rules,
     )
+
+
+def a_tensor_or_two(name: str, first: str, second: str) -> Any:
+    """A check: of two operands one may be a number, not both."""
+    shown = "input" if first == "self" else first
+    forms = (f"Tensor {shown}, Tensor {second}", f"Number {first}, Tensor {second}", f"Tensor {shown}, Number {second}")
+
+    def check(a: Any, b: Any) -> None:
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+            signatures = "".join(f"\n * ({form}, *, Tensor out = None)" for form in forms)
+            got = f"{type(a).__name__}, {type(b).__name__}"
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments - got ({got}), "
+                f"but expected one of:{signatures}\n"
+            )
+
+    return check
+
+
+def two_tensors(name: str) -> Any:
+    """A check: neither operand may be a number."""
+
+    def check(self: Any, other: Any) -> None:
+        for position, (shown, value) in enumerate((("input", self), ("other", other)), 1):
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"{name}(): argument '{shown}' (position {position}) must be Tensor, not {type(value).__name__}"
+                )
+
+    return check
 
 
 def special_only(schema: str, name: str | None = None, **rules: Any) -> Operator:
@@ -126,6 +157,7 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
 igamma = special(
     "igamma(Tensor self, Tensor other) -> Tensor",
     "gammainc",
+    check=two_tensors("igamma"),
     promote="promote",
     supports="float",
     vjp={"self": NOT_IMPLEMENTED, "other": _igamma_slope},
@@ -133,6 +165,7 @@ igamma = special(
 igammac = special(
     "igammac(Tensor self, Tensor other) -> Tensor",
     "gammaincc",
+    check=two_tensors("igammac"),
     promote="promote",
     supports="float",
     vjp={"self": NOT_IMPLEMENTED, "other": lambda g, self, other: -_igamma_slope(g, self, other)},
@@ -140,6 +173,7 @@ igammac = special(
 zeta = special_only(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     "zeta",
+    check=a_tensor_or_two("special_zeta", "self", "other"),
     kernel_name="zeta_cpu",
     vjp={"self": NOT_IMPLEMENTED, "other": lambda g, self, other: g * -self * zeta(self + 1.0, other)},
 )
@@ -208,6 +242,7 @@ def _xlog_rules(log: str, pole: float) -> dict[str, Any]:
 xlogy = special(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
     "xlogy",
+    check=a_tensor_or_two("xlogy", "self", "other"),
     inplace="function",
     kernel_name="xlogy_cpu",
     vjp=_xlog_rules("log", 0.0),
@@ -215,6 +250,7 @@ xlogy = special(
 xlog1py = special_only(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor",
     "xlog1py",
+    check=a_tensor_or_two("special_xlog1py", "self", "other"),
     kernel_name="xlog1py_cpu",
     vjp=_xlog_rules("log1p", -1.0),
 )

@@ -3,9 +3,9 @@
 In: one real tensor, integers promoted. Out: the same shape.
 Always: the second kinds are NaN to the left of zero and infinite at zero.
 
-Past |x| = 5 PyTorch uses J = s (P cos t - Q sin t) and Y = s (P sin t + Q cos t), where Q is a quotient of polynomials in
-z = 25 / x^2 whose denominator is z^7 + c6 z^6 + ... + c0; its code leaves z^7 out. That moves results by up to 3e-7 near
-x = 5 and by less and less beyond. Numbers should not change when a program moves here, so the same is done: Q is
+Past |x| = 5 PyTorch uses J = s (P cos t - Q sin t) and Y = s (P sin t + Q cos t), where Q is a quotient of polynomials
+in z = 25 / x^2 whose denominator is z^7 + c6 z^6 + ... + c0; its code leaves z^7 out. That moves results by up to 3e-7
+near x = 5 and by less and less beyond. Numbers should not change when a program moves here, so the same is done: Q is
 recovered from the exact J and Y, and what the missing term does to it is added.
 """
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .operator import NOT_IMPLEMENTED
-from .special import special_only
+from .special import a_tensor_or_two, special_only
 
 Array = Any
 Step = Callable[[Any, Array, Array, int], Array]
@@ -49,7 +49,8 @@ def polynomial(kernel: Callable[[Any, Array, Array], Array]) -> Any:
     name = kernel.__name__
     schema = f"special_{name}(Tensor x, Tensor n) -> Tensor"
     rules = {"x": NOT_IMPLEMENTED, "n": NOT_IMPLEMENTED}
-    return special_only(schema, kernel=full, kernel_name=f"{name}_cpu", vjp=rules)
+    check = a_tensor_or_two(f"special_{name}", "x", "n")
+    return special_only(schema, kernel=full, kernel_name=f"{name}_cpu", check=check, vjp=rules)
 
 
 def odd(xp: Any, n: Array) -> Array:

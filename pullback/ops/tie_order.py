@@ -1,6 +1,6 @@
 """Which of equal elements is picked: PyTorch's choice, where the choice is free.
 
-`topk`, `kthvalue` and `median` return the place of an element, and among equal ones any will do. PyTorch's choice
+`topk`, `kthvalue` and `mode` return the place of an element, and among equal ones any will do. PyTorch's choice
 follows from its selection algorithms (introselect and introsort as the C++ library has them, quickselect by median of
 three). They are retraced here on Python lists, for rows that are small and have ties; elsewhere the earliest is picked.
 `less(i, j)` compares the elements at two places.
@@ -81,6 +81,13 @@ def top(n: int, k: int, less: Less) -> list[int]:
     nth_element(at, k - 1, less)
     sort(at, k - 1, less)
     return at[:k]
+
+
+def sorted_places(n: int, less: Less) -> list[int]:
+    """All places in order."""
+    at = list(range(n))
+    sort(at, n, less)
+    return at
 
 
 def kth(n: int, k: int, greater: Less) -> int:

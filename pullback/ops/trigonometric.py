@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from .arithmetic import conj
+from .array_kernels import number
 from .family.pointwise import INT_TO_FLOAT, pointwise
 
 
@@ -41,9 +42,14 @@ acosh = _unary("acosh", "arccosh", lambda g, self: g * conj(_acosh_slope(self)),
 atanh = _unary("atanh", "arctanh", lambda g, self: g / conj(1 - self * self), "arctanh")
 
 
+def _tanh_slope(xp, g, y):
+    slope = number(xp, 1, y) - y * y
+    return g * (xp.conjugate(slope) if y.dtype.kind == "c" else slope)
+
+
 tanh_backward = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-    kernel=lambda xp, g, y: g * xp.conjugate(1 - y * y) if y.dtype.kind == "c" else g * (1 - y * y),
+    kernel=_tanh_slope,
     fast=True,
     function=False,
     method=False,

@@ -6,8 +6,17 @@ from collections.abc import Iterable
 
 from ..core.tensor import Tensor
 from .per_parameter import (
-    PerParameter, advance, check_at_least_zero, check_kernel_flags, check_lr, counter, decay, full_like, move_ratio,
-    number, settled,
+    PerParameter,
+    advance,
+    check_at_least_zero,
+    check_kernel_flags,
+    check_lr,
+    counter,
+    decay,
+    full_like,
+    move_ratio,
+    number,
+    settled,
 )  # fmt: skip
 
 

@@ -6,8 +6,18 @@ from collections.abc import Iterable
 
 from ..core.tensor import Tensor
 from .per_parameter import (
-    PerParameter, advance, check_at_least_zero, check_betas, check_kernel_flags, check_lr, counter, decay, move_ratio,
-    number, settled, zeros_like,
+    PerParameter,
+    advance,
+    check_at_least_zero,
+    check_betas,
+    check_kernel_flags,
+    check_lr,
+    counter,
+    decay,
+    move_ratio,
+    number,
+    settled,
+    zeros_like,
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """A line search that meets the strong Wolfe conditions.
 
 `evaluate(t)` gives value and gradient of the objective at distance `t` along a direction. The search brackets a step
-that decreases the objective enough and where the slope is small enough, then narrows the bracket by cubic interpolation.
+that decreases the objective enough and where the slope is small enough, then narrows the bracket by interpolation.
 """
 
 from __future__ import annotations

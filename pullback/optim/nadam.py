@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 from ..core.tensor import Tensor
 from .per_parameter import (
-    PerParameter, advance, check_at_least_zero, check_betas, check_lr, counter, decay, move_ratio, number, settled,
+    PerParameter,
+    advance,
+    check_at_least_zero,
+    check_betas,
+    check_lr,
+    counter,
+    decay,
+    move_ratio,
+    number,
+    settled,
     zeros_like,
 )  # fmt: skip
 

@@ -21,6 +21,7 @@ from .optimizer import Optimizer, use_grad_for_differentiable
 zeros_like = public("torch", "zeros_like")
 full_like = public("torch", "full_like")
 make_tensor = public("torch", "tensor")
+view_as_real = public("torch", "view_as_real")
 
 _CAPTURABLE = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
 
@@ -29,6 +30,7 @@ class PerParameter(Optimizer):
     """See the module's docstring."""
 
     refuses_sparse: str | None = None  # the error for sparse gradients, where they are not supported
+    splits_complex = True  # `update` sees complex numbers as pairs of real ones, and changes state in place
     counters: tuple[str, ...] = ("step",)  # state that is a 0-dimensional tensor
 
     def start(self, p: Tensor, group: dict) -> dict[str, Any]:
@@ -75,18 +77,16 @@ class PerParameter(Optimizer):
             check_capturable(p)
         if group.get("maximize"):
             g = -g
-        if p.dtype.is_complex:
+        if p.dtype.is_complex and self.splits_complex:
             seen = {k: real_view(v) for k, v in state.items()}
-            before = dict(seen)
             self.update(real_view(p), real_view(g), seen, group)
-            state.update({k: v for k, v in seen.items() if v is not before.get(k)})
         else:
             self.update(p, g, state, group)
 
 
 def real_view(x):
     """A complex tensor as pairs of real numbers on the same memory; anything else as it is."""
-    return x.view_as_real() if isinstance(x, Tensor) and x.dtype.is_complex else x
+    return view_as_real(x) if isinstance(x, Tensor) and x.dtype.is_complex else x
 
 
 def counter(group: dict, value: float = 0.0) -> Tensor:

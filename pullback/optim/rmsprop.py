@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 from ..core.tensor import Tensor
 from .per_parameter import (
-    PerParameter, check_at_least_zero, check_lr, counter, decay, move, move_ratio, number, settled, zeros_like,
+    PerParameter,
+    check_at_least_zero,
+    check_lr,
+    counter,
+    decay,
+    move,
+    move_ratio,
+    number,
+    settled,
+    zeros_like,
 )  # fmt: skip
 
 

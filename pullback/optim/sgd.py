@@ -11,10 +11,12 @@ from .per_parameter import PerParameter, check_kernel_flags, decay, move, number
 class SGD(PerParameter):
     """`p -= lr * g`, where `g` may be a running sum of gradients (momentum)."""
 
+    splits_complex = False
+
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
-        weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
-        differentiable: bool = False, fused: bool | None = None,
+        weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
+        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
     ):  # fmt: skip
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")

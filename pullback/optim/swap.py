@@ -58,7 +58,8 @@ def _checked(optimizer: Optimizer, given: dict[str, Any]) -> tuple[dict, list[di
         raise RuntimeError(f"{_NAME} per-parameter optimizer state entries to be dictionaries.")
     if not isinstance(groups, list):
         raise RuntimeError(
-            f"{_NAME} swapin_optim_state['param_groups'] to be a list of param-group dicts, got {type(groups).__name__}."
+            f"{_NAME} swapin_optim_state['param_groups'] to be a list of param-group dicts, "
+            f"got {type(groups).__name__}."
         )
     if len(groups) != len(optimizer.param_groups):
         raise RuntimeError("swapin_optim_state has a different number of parameter groups than the live optimizer.")

@@ -21,6 +21,7 @@ class Family:
     """Rules shared by a kind of operator."""
 
     is_view = False
+    write = None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
 
     def execute(self, op: Operator, args: tuple):
         """Run the kernel on the arrays of the arguments and wrap what comes out."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.arrays import LARGE, can_split, library, run_chunks, thread_count
+from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise, thread_count
 from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
@@ -116,6 +116,22 @@ class Pointwise(Family):
         shape = broadcast_shapes(*[t.array.shape for t in tensors])
         stride = elementwise_strides(shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())])
         return Spec(shape, result, stride)
+
+    def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
+        """In place by the ufunc itself, over threads where the memory is large."""
+        if not pointwise_fast.ufunc_writes(op, target, args):
+            return False
+        check = op.options.get("check")
+        if check is not None:
+            check(*args)
+        ufunc, out = getattr(library(target.device), op.options["ufunc"]), target.array
+        operands = [a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m]
+        arrays = [np.asarray(o, out.dtype) for o in operands]
+        if out.size >= LARGE and can_split([out, *arrays], out.shape):
+            split_elementwise(ufunc, arrays, out)
+        else:
+            ufunc(*arrays, out=out)
+        return True
 
     # ---- the plain case
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:

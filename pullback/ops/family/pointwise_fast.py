@@ -1,29 +1,37 @@
 """The text of an element-wise operator's plain case: lines that its generated wrapper runs before the general path.
 
 In: an operator and the names of its wrapper's parameters. Out: source lines, and what they name. What always holds: the
-lines return only where every tensor is a small plain CPU tensor and nothing listens; in any other case they fall through.
+lines return only where every tensor is a small plain CPU tensor and nothing listens; otherwise they fall through.
 
 Two kinds of operators have a plain case: those whose kernel is one ufunc (`ufunc=`), and those whose kernel may be
-called on float32 and float64 arrays as they are (`fast=True`), with Python numbers for their attributes. A third kind of
-lines chooses another overload where an argument is a Python number (`overloads={"other": remainder_scalar}`).
+called on arrays of one dtype and shape as they are (`fast=True`: float32 and float64; `fast="all"`: any), with Python
+numbers for attributes. A third kind of lines chooses another overload where an argument is a Python number
+(`overloads={"other": remainder_scalar}`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.geometry import elementwise_strides
 from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
+from ...core.geometry import elementwise_strides
+from ...core.tensor import Tensor
 from ..operator import Operator
 
-CATEGORIES = {"all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX), "real": (BOOL, INT, FLOAT), "real_number": (INT, FLOAT), "int": (BOOL, INT), "integer": (INT,), "real_float": (FLOAT,)}  # fmt: skip
+CATEGORIES = {
+    "all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX), "real": (BOOL, INT, FLOAT),
+    "real_number": (INT, FLOAT), "int": (BOOL, INT), "integer": (INT,), "real_float": (FLOAT,),
+}  # fmt: skip
 NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
+COMPUTED = frozenset(d for d in dtypes.ALL if d.numpy is not None and not (d.is_floating_point and d.itemsize == 1))
 _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
 _WRAP = [
-    "t = new(Tensor)", "t.array = r", "t.dtype = RESULT or d", "t.device = cpu", "t.keys = 0", "t.autograd = None", "t.version = [0]",
-    "t.memory = None", "t.offset = 0", "t.view_info = None",
+    "t = new(Tensor)", "t.array = r", "t.dtype = RESULT or d", "t.device = cpu", "t.keys = 0", "t.autograd = None",
+    "t.version = [0]", "t.memory = None", "t.offset = 0", "t.view_info = None",
 ]  # fmt: skip
 
 
@@ -40,111 +48,148 @@ def laid_out(made, arrays):
     return out
 
 
+@dataclass
+class Call:
+    """What the lines of one wrapper are made from."""
+
+    op: Operator  # the functional operator
+    inplace: bool
+    values: list[str]  # parameter names, in schema order
+    has_out: bool
+
+    @property
+    def arguments(self) -> list:
+        return list(zip(self.values, self.op.schema.arguments, strict=True))
+
+    @property
+    def tensors(self) -> list[str]:
+        return [v for v, a in self.arguments if a.is_tensor]
+
+    @property
+    def masks(self) -> list[str]:
+        """Tensors that take no part in promotion: they must be boolean."""
+        operands = self.op.options.get("operands")
+        return [v for v, a in self.arguments if operands and a.is_tensor and a.name not in operands]
+
+    @property
+    def no_out(self) -> list[str]:
+        return ["out is None"] if self.has_out else []
+
+
 def lines_of(op: Operator, values: list[str], has_out: bool) -> list[str]:
     """All lines of the plain case of an operator, or of its in-place twin."""
-    return _kernel_lines(op, values, has_out) + _overload_lines(op, values, has_out)
-
-
-def _kernel_lines(op: Operator, values: list[str], has_out: bool) -> list[str]:
-    functional = op.inplace_of or op
-    arguments = list(zip(values, op.schema.arguments, strict=True))
-    tensors = [v for v, a in arguments if a.is_tensor]
-    if len(tensors) > 2:
-        return []
-    no_out = ["out is None"] if has_out else []
-    if "ufunc" in functional.options:
-        plain = [f"{v} is default_{v}" for v in values if v not in tensors] + no_out
-        rest = "".join(f", {v}" for v in values if v not in tensors)
-        if op.inplace_of is not None:
-            return _inplace_lines(tensors, plain, rest)
-        return _unary_lines(tensors[0], plain, rest) if len(tensors) == 1 else _binary_lines(functional, *tensors, plain, rest)
-    if functional.options.get("fast"):
-        plain = [f"{v}.__class__ in {_PLAIN_VALUES[a.base]}{'_OR_NONE' * a.optional}" for v, a in arguments if not a.is_tensor] + no_out
-        return _inplace_fast_lines(tensors, values, plain) if op.inplace_of is not None else _fast_lines(functional, tensors, values, plain)
-    return []
+    call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
+    options = call.op.options
+    lines: list[str] = []
+    if call.inplace and options.get("result") is not None:
+        return _overload_lines(call)
+    if "ufunc" in options and len(call.tensors) <= 2:
+        lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
+    if options.get("fast"):
+        lines += _inplace_kernel_lines(call) if call.inplace else _kernel_lines(call)
+    return lines + _overload_lines(call)
 
 
 def names_of(op: Operator) -> dict:
     """What those lines name."""
     functional = op.inplace_of or op
     options = functional.options
-    names: dict = {"NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,))}
+    result = options.get("result")
+    names = {
+        "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
+        "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
+        "RESULT": result if isinstance(result, dtype) else None, "differentiable": functional.differentiable,
+    }  # fmt: skip
     for name, other in options.get("overloads", {}).items():
-        chosen = other if op.inplace_of is None else other.inplace
-        names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, "function" if op.inplace_of is None else "inplace_function", None)}
+        chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
+        names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
     if "ufunc" in options:
         names |= {"ufunc": getattr(np, options["ufunc"]), "DIRECT": _direct(functional)}
-    elif options.get("fast"):
-        names |= {"kernel": functional.kernel, "DIRECT": frozenset((dtypes.float32, dtypes.float64)), "ndarray": np.ndarray, "check": options.get("check")}
-    else:
-        return names
-    names["laid_out"] = laid_out
-    result = options.get("result")
-    return names | {"RESULT": result if isinstance(result, dtype) else None, "record": functional, "differentiable": functional.differentiable}
+    if options.get("fast"):
+        direct = COMPUTED if options["fast"] == "all" else frozenset((dtypes.float32, dtypes.float64))
+        names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": options.get("check")}
+    return names
 
 
 def _direct(op: Operator) -> frozenset:
     """The dtypes for which the ufunc alone is right."""
     by_default = "float" if op.options["promote"] == "int_to_float" else op.options.get("supports", "all")
     accepted = CATEGORIES[op.options.get("direct", by_default)]
-    computed = (d for d in dtypes.ALL if d.numpy is not None and not (d.is_floating_point and d.itemsize == 1))
-    direct = {d for d in computed if d.category in accepted}
+    direct = {d for d in COMPUTED if d.category in accepted}
     result = op.options.get("result")
     if result is not None and not isinstance(result, dtype):  # depends on the operand: real results of complex ones
         direct = {d for d in direct if not d.is_complex}
     return frozenset(direct)
 
 
-def _layout(tensors: list[str]) -> list[str]:
+def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
+    """Whether `ufunc(..., out=target)` is the whole in-place operator for these arguments."""
+    options, d = op.options, target.dtype
+    if "ufunc" not in options or options.get("result") is not None or d not in _direct(op) or target.keys or options.get("operands"):
+        return False
+    for argument, value in zip(op.schema.arguments, args, strict=True):
+        if not argument.is_tensor:
+            if not argument.has_default or value != argument.default:
+                return False
+        elif isinstance(value, Tensor):
+            if value.dtype is not d or value.keys or not _fits(value.array.shape, target.array.shape):
+                return False
+        elif d.category != FLOAT or value.__class__ not in (int, float):
+            return False
+    return True
+
+
+def _fits(shape: tuple, into: tuple) -> bool:
+    lead = len(into) - len(shape)
+    return lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, into[lead:], strict=True))
+
+
+def _plain(tensors: list[str], *more: str) -> str:
+    return " and ".join([*[c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}.keys")], *more])
+
+
+def _finish(call: Call, tensors: list[str], depth: int) -> list[str]:
+    """Lay out the result, wrap it, record the call."""
+    pad = "    " * depth
     dense = " and ".join(f"{t}.array.flags.c_contiguous" for t in tensors)
-    arrays = ", ".join(f"{t}.array" for t in tensors)
-    return [f"if r.ndim > 1 and not ({dense}):", f"    r = laid_out(r, ({arrays},))"]
+    live = " or ".join(f"{t}.autograd is not None" for t in tensors)
+    lines = [f"if r.ndim > 1 and not ({dense}):", f"    r = laid_out(r, ({', '.join(f'{t}.array' for t in tensors)},))", *_WRAP]
+    if call.op.differentiable:
+        lines += [f"if mode and ({live}):", f"    return record.record(t, {', '.join(call.values)})"]
+    return [pad + line for line in [*lines, "return t"]]
 
 
-def _plain(tensors: list[str], plain: list[str]) -> str:
-    checks = [c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}.keys")]
-    return " and ".join([*checks, *plain])
+# ---- one ufunc
+def _defaults(call: Call) -> list[str]:
+    return [f"{v} is default_{v}" for v in call.values if v not in call.tensors] + call.no_out
 
 
-def _unary_lines(x: str, plain: list[str], rest: str) -> list[str]:
-    return [
-        f"    if {_plain([x], plain)}:",
+def _ufunc_lines(call: Call) -> list[str]:
+    x, *others = call.tensors
+    head = [
+        f"    if {_plain([x], *_defaults(call))}:",
         "        mode = ambient.mode",
         f"        d = {x}.dtype",
         f"        if mode < 2 and d in DIRECT and {x}.array.size < LARGE:",
-        f"            r = ufunc({x}.array, out=...)",
-        *[f"            {line}" for line in _layout([x]) + _WRAP],
-        f"            if mode and differentiable and {x}.autograd is not None:",
-        f"                return record.record(t, {x}{rest})",
-        "            return t",
     ]
-
-
-def _binary_lines(op: Operator, x: str, y: str, plain: list[str], rest: str) -> list[str]:
+    if not others:
+        return [*head, f"            r = ufunc({x}.array, out=...)", *_finish(call, [x], 3)]
+    y = others[0]
     lines = [
-        f"    if {_plain([x], plain)}:",
-        "        mode = ambient.mode",
-        f"        d = {x}.dtype",
-        f"        if mode < 2 and d in DIRECT and {x}.array.size < LARGE:",
+        *head,
         f"            if {y}.__class__ in PLAIN:",
         f"                if d is {y}.dtype and not {y}.keys and {y}.array.size < LARGE:",
         "                    try:",
         f"                        r = ufunc({x}.array, {y}.array, out=...)",
         "                    except ValueError:",
-        f"                        return general(function, op, ({x}, {y}{rest}))",
-        *[f"                    {line}" for line in _layout([x, y]) + _WRAP],
-        f"                    if mode and differentiable and ({x}.autograd is not None or {y}.autograd is not None):",
-        f"                        return record.record(t, {x}, {y}{rest})",
-        "                    return t",
+        f"                        return general(function, op, ({', '.join(call.values)},))",
+        *_finish(call, [x, y], 5),
     ]
-    if _takes_number(op, y):
+    if _takes_number(call.op, y):
         lines += [
             f"            elif d.category == 2 and ({y}.__class__ is float or {y}.__class__ is int):",
-            f"                r = ufunc({x}.array, {y}, out=...)",
-            *[f"                {line}" for line in _layout([x]) + _WRAP],
-            f"                if mode and differentiable and {x}.autograd is not None:",
-            f"                    return record.record(t, {x}, {y}{rest})",
-            "                return t",
+            f"                r = ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out=...)",
+            *_finish(call, [x], 4),
         ]
     return lines
 
@@ -157,79 +202,112 @@ def _takes_number(op: Operator, name: str) -> bool:
     return allowed is None or name in allowed
 
 
-def _fast_lines(op: Operator, tensors: list[str], values: list[str], plain: list[str]) -> list[str]:
-    x = tensors[0]
-    same = [f"{y}.dtype is d and {y}.array.shape == {x}.array.shape" for y in tensors[1:]]
-    arrays = [f"{v}.array" if v in tensors else v for v in values]
-    check = [f"            check({', '.join(values)})"] if op.options.get("check") is not None else []
+# ---- a kernel
+def _values_are_plain(call: Call) -> list[str]:
+    attributes = [(v, a) for v, a in call.arguments if not a.is_tensor]
+    return [f"{v}.__class__ in {_PLAIN_VALUES[a.base]}{'_OR_NONE' * a.optional}" for v, a in attributes] + call.no_out
+
+
+def _alike(call: Call) -> tuple[str, list[str]]:
+    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean), one shape."""
+    masks = call.masks
+    first = next(t for t in call.tensors if t not in masks)
+    same = []
+    for t in call.tensors:
+        if t != first:
+            same += [f"{t}.dtype is {'BOOL' if t in masks else 'd'}", f"{t}.array.shape == {first}.array.shape"]
+    return first, same
+
+
+def _kernel_call(call: Call) -> str:
+    arrays = [f"{v}.array" if v in call.tensors else v for v in call.values]
+    return f"kernel(np, {', '.join(arrays)})"
+
+
+def _check_lines(call: Call, depth: int) -> list[str]:
+    return ["    " * depth + f"check({', '.join(call.values)})"] if call.op.options.get("check") is not None else []
+
+
+def _kernel_lines(call: Call) -> list[str]:
+    first, same = _alike(call)
     return [
-        f"    if {_plain(tensors, plain)}:",
+        f"    if {_plain(call.tensors, *_values_are_plain(call))}:",
         "        mode = ambient.mode",
-        f"        d = {x}.dtype",
-        f"        if {' and '.join(['mode < 2', 'd in DIRECT', f'{x}.array.size < LARGE', *same])}:",
-        *check,
-        f"            r = kernel(np, {', '.join(arrays)})",
+        f"        d = {first}.dtype",
+        f"        if {' and '.join(['mode < 2', 'd in DIRECT_KERNEL', f'{first}.array.size < LARGE', *same])}:",
+        *_check_lines(call, 3),
+        f"            r = {_kernel_call(call)}",
         "            if r.__class__ is not ndarray:",
         "                r = np.asarray(r)",
-        *[f"            {line}" for line in _layout(tensors) + _WRAP],
-        f"            if mode and differentiable and ({' or '.join(f'{v}.autograd is not None' for v in tensors)}):",
-        f"                return record.record(t, {', '.join(values)})",
-        "            return t",
+        *_finish(call, call.tensors, 3),
     ]
 
 
-def _inplace_plain(tensors: list[str], plain: list[str]) -> str:
+# ---- in place
+def _writable(call: Call, tensors: list[str], direct: str) -> str:
+    """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
     x = tensors[0]
-    dense = f"{x}.view_info is None and ({x}.memory is None or {x}.array.flags.c_contiguous)"  # no index names an element twice
-    checks = [f"{t}.autograd is None" for t in tensors] + [dense, "RESULT is None"]
-    return _plain(tensors, checks + [f"{x}.dtype is {y}.dtype" for y in tensors[1:]] + plain)
+    no_history = " and ".join([*[f"{t}.autograd is None" for t in tensors], f"{x}.view_info is None"])
+    recording = f"(mode == 0 or mode == 1 and {no_history})"
+    memory = f"({x}.memory is None or {x}.array.flags.c_contiguous)"
+    return f"{recording} and d in {direct} and {x}.array.size < LARGE and {memory}"
 
 
-def _inplace_lines(tensors: list[str], plain: list[str], rest: str) -> list[str]:
-    x = tensors[0]
-    arrays = ", ".join(f"{t}.array" for t in tensors)
-    return [
-        f"    if {_inplace_plain(tensors, plain)}:",
-        f"        if ambient.mode < 2 and {x}.dtype in DIRECT and {x}.array.size < LARGE:",
+def _inplace_ufunc_lines(call: Call) -> list[str]:
+    x, *others = call.tensors
+    head = [f"    if {_plain([x], *_defaults(call))}:", "        mode = ambient.mode", f"        d = {x}.dtype"]
+    done = [f"            {x}.version[0] += 1", f"            return {x}"]
+    if not others:
+        return [*head, f"        if {_writable(call, [x], 'DIRECT')}:", f"            ufunc({x}.array, out={x}.array)", *done]
+    y = others[0]
+    lines = [
+        *head,
+        f"        if {y}.__class__ in PLAIN and not {y}.keys and {y}.dtype is d and {_writable(call, [x, y], 'DIRECT')}:",
         "            try:",
-        f"                ufunc({arrays}, out={x}.array)",
+        f"                ufunc({x}.array, {y}.array, out={x}.array)",
         "            except ValueError:",
-        f"                return general(function, op, ({', '.join(tensors)}{rest},))",
-        f"            {x}.version[0] += 1",
-        f"            return {x}",
+        f"                return general(function, op, ({', '.join(call.values)},))",
+        *done,
     ]
+    if _takes_number(call.op, y):
+        number = f"({y}.__class__ is float or {y}.__class__ is int)"
+        lines += [
+            f"        if {number} and d.category == 2 and {_writable(call, [x], 'DIRECT')}:",
+            f"            ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out={x}.array)",
+            *done,
+        ]
+    return lines
 
 
-def _inplace_fast_lines(tensors: list[str], values: list[str], plain: list[str]) -> list[str]:
-    if len(tensors) > 1:
+def _inplace_kernel_lines(call: Call) -> list[str]:
+    first, same = _alike(call)
+    if first != call.tensors[0]:
         return []
-    x = tensors[0]
     return [
-        f"    if {_inplace_plain(tensors, plain)}:",
-        f"        if ambient.mode < 2 and {x}.dtype in DIRECT and {x}.array.size < LARGE:",
-        "            if check is not None:",
-        f"                check({', '.join(values)})",
-        f"            {x}.array[...] = kernel(np, {', '.join([f'{x}.array', *values[1:]])})",
-        f"            {x}.version[0] += 1",
-        f"            return {x}",
+        f"    if {_plain(call.tensors, *_values_are_plain(call))}:",
+        "        mode = ambient.mode",
+        f"        d = {first}.dtype",
+        f"        if {' and '.join([_writable(call, call.tensors, 'DIRECT_KERNEL'), *same])}:",
+        *_check_lines(call, 3),
+        f"            {first}.array[...] = {_kernel_call(call)}",
+        f"            {first}.version[0] += 1",
+        f"            return {first}",
     ]
 
 
-def _overload_lines(op: Operator, values: list[str], has_out: bool) -> list[str]:
+# ---- another overload
+def _overload_lines(call: Call) -> list[str]:
     """Another overload takes the call where an argument is a Python number; plain calls go to its own wrapper."""
-    functional = op.inplace_of or op
-    names = {a.name: v for v, a in zip(values, op.schema.arguments, strict=True)}
-    arguments = ", ".join(values)
-    tail = ", out" if has_out else ""
-    keyword = ", out=out" if has_out else ""
+    names = {a.name: v for v, a in call.arguments}
+    arguments = ", ".join(call.values)
     lines = []
-    for name in functional.options.get("overloads", {}):
+    for name in call.op.options.get("overloads", {}):
         v = names[name]
-        others = [f"{o}.__class__ in PLAIN" for o, a in zip(values, op.schema.arguments, strict=True) if a.is_tensor and o != v]
+        others = [f"{o}.__class__ in PLAIN" for o in call.tensors if o != v and o not in map(names.get, call.op.options["overloads"])]
         lines += [
             f"    if {v}.__class__ in NUMBERS:",
             f"        if {' and '.join(['ambient.mode < 2', *others])}:",
-            f"            return function_{name}({arguments}{keyword})",
-            f"        return general(function, op_{name}, ({arguments},){tail})",
+            f"            return function_{name}({arguments}{', out=out' * call.has_out})",
+            f"        return general(function, op_{name}, ({arguments},){', out' * call.has_out})",
         ]
     return lines

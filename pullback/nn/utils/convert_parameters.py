@@ -1,0 +1,32 @@
+"""All parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...core.tensor import Tensor
+from ...ops import public
+from ..module import type_name
+
+
+def _one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
+    listed = list(parameters)
+    if len({p.device for p in listed}) > 1:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
+    return listed
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """The elements of all parameters, one after another."""
+    return public("torch", "cat")([p.view(-1) for p in _one_device(parameters)])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Give each parameter its part of the vector as data."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {type_name(vec)}")
+    at = 0
+    for p in _one_device(parameters):
+        n = p.numel()
+        p.data = vec[at : at + n].view_as(p).data
+        at += n
