@@ -100,11 +100,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
             with_tangent(r, t, level)
     final = type(out)(results) if many else results[0]
     if wanted and ambient.mode & modes.GRAD:
-        kept = [r.autograd.tangents if isinstance(r, Tensor) and r.autograd else None for r in results]
         op.record(final, *args)
-        for r, t in zip(results, kept, strict=True):
-            if t and isinstance(r, Tensor):
-                r.autograd.tangents = t
     return final
 
 

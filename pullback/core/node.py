@@ -235,7 +235,7 @@ def save_output(tensor):
     if ambient.saved_hooks:
         return pack_with_hooks(tensor, True)
     a = tensor.autograd
-    kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None)
+    kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=False)
     return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a is not None and a.edge is not None else 0)
 
 
@@ -272,8 +272,8 @@ def unpack(entry, node: Node):
             a = tensor.autograd
             if a is None or a.edge is edge:
                 return tensor
-            return tensor.shallow(_history(edge, a))
-        return tensor.shallow(_history((node, edge), tensor.autograd))
+            return tensor.shallow(_history(edge, a), storage=False)
+        return tensor.shallow(_history((node, edge), tensor.autograd), storage=False)
     if kind is SavedTensor:
         return unpack_packed(entry, node)
     if kind is list:

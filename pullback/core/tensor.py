@@ -213,8 +213,11 @@ class Tensor(TensorMethods):
 
     const_data_ptr = data_ptr
 
-    def shallow(self, autograd: Autograd | None = None):
-        """Another tensor on the same memory and version, with the history given."""
+    def shallow(self, autograd: Autograd | None = None, storage: bool = True):
+        """Another tensor on the same memory and version, with the history given.
+
+        A short-lived one need not share the storage object (`storage=False`), which may then not be made at all.
+        """
         t = new_object(type(self))
         t.array = self.array
         t.dtype = self.dtype
@@ -222,7 +225,7 @@ class Tensor(TensorMethods):
         t.keys = self.keys
         t.autograd = autograd
         t.version = self.version
-        t.memory = storage_of(self) if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED) else None
+        t.memory = self.memory if not storage else storage_of(self) if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED) else None
         t.offset = self.offset
         t.view_info = None
         if self.__dict__ and self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS):

@@ -40,23 +40,18 @@ def _track(x):
     return _rewrap(value, wraps)
 
 
-def _batch_everywhere(x: Tensor) -> Tensor:
-    """`x` batched at every open vmap level."""
-    for level in ambient.transforms:
-        if not _is_batched_at(x, level):
-            with outside(level):
-                value = x.unsqueeze(0).expand(level.size, *x.shape)
-            x = make_batched(value, 0, level)
-    return x
-
-
-def _is_batched_at(x: Tensor, level) -> bool:
-    while isinstance(x, Tensor) and x.keys & TRANSFORMED:
-        w = x.wrapped
-        if w.level is level:
-            return True
-        x = w.value
-    return False
+def _batch_everywhere(x: Tensor, levels: list | None = None) -> Tensor:
+    """`x` batched at every open vmap level, outermost first."""
+    levels = ambient.transforms if levels is None else levels
+    if not levels:
+        return x
+    level = levels[-1]
+    value, dim = unwrap(x, level)
+    inner = _batch_everywhere(value, levels[:-1])
+    if dim is None:
+        with outside(level):
+            inner, dim = inner.unsqueeze(0).expand(level.size, *inner.shape), 0
+    return make_batched(inner, dim, level)
 
 
 def _strip(x: Tensor):
@@ -75,20 +70,23 @@ def _rewrap(value: Tensor, wraps: list) -> Tensor:
     return value
 
 
-class base_level:
-    """No transform is active: the engine works on plain values."""
+class graph_level:
+    """Only the transforms that were opened after a graph was recorded stay active: its values are those underneath."""
+
+    def __init__(self, recorded: list):
+        self.recorded = recorded
 
     def __enter__(self):
         self.before = ambient.transforms, ambient.mode
-        ambient.transforms = []
-        ambient.switch(modes.TRANSFORM, False)
+        ambient.transforms = [t for t in ambient.transforms if t not in self.recorded]
+        ambient.switch(modes.TRANSFORM, ambient.transforms)
 
     def __exit__(self, *exc):
         ambient.transforms, ambient.mode = self.before
 
 
-def _gradients(outputs: list, inputs: list, cotangents: list) -> list:
-    """Gradients of flat outputs with respect to tracked inputs, differentiable."""
+def _gradients(outputs: list, inputs: list, cotangents: list, levels: list) -> list:
+    """Gradients of flat outputs with respect to tracked inputs, differentiable. `levels` were open when they were made."""
     roots, seeds = [], []
     for out, g in zip(outputs, cotangents, strict=True):
         if not isinstance(out, Tensor) or g is None:
@@ -97,28 +95,52 @@ def _gradients(outputs: list, inputs: list, cotangents: list) -> list:
         edge = edge_of(value)
         if edge is not None:
             roots.append(edge)
-            seeds.append(_aligned(g, wraps))
+            seeds.append(_lower(g, wraps, levels))
     stripped = [_strip(x) for x in inputs]
     wanted = [edge_of(v) for v, _ in stripped]
     if not roots:
-        return [x * 0 for x in inputs]
-    with base_level():
+        return [x.detach() * 0 for x in inputs]
+    with graph_level(levels):
         got = run_graph(roots, seeds, True, True, wanted)
-    made = []
-    for x, (_, wraps), edge in zip(inputs, stripped, wanted, strict=True):
-        g = got.get(edge)
-        made.append(x.detach() * 0 if g is None else _rewrap(g, wraps))
-    return made
+    return [
+        x.detach() * 0 if got.get(edge) is None else _raise(got[edge], wraps, levels)
+        for x, (_, wraps), edge in zip(inputs, stripped, wanted, strict=True)
+    ]
 
 
-def _aligned(g: Tensor, wraps: list) -> Tensor:
-    """A cotangent's innermost value, with batch dimensions where the output has them."""
-    g = _batch_everywhere(g) if wraps else g
+def _outer_wrap(t: Tensor, levels: list):
+    """The wrapping of a tensor by a transform that is not among `levels`, if its outermost one is such."""
+    w = t.wrapped if t.keys & TRANSFORMED else None
+    return w if w is not None and w.level not in levels else None
+
+
+def _lower(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
+    """A cotangent as the graph's own values are: batch dimensions of `levels` where the output has them (`wraps`).
+
+    What newer transforms wrap around it stays; their dimension goes first, so the others move up by `shift`.
+    """
+    w = _outer_wrap(g, levels)
+    if w is not None:
+        with outside(w.level):
+            inner = _lower(w.value.movedim(w.dim, 0), wraps, levels, shift + 1)
+        return make_batched(inner, 0, w.level)
+    if wraps:
+        g = _batch_everywhere(g, [level for _, level in reversed(wraps)])
     for dim, level in wraps:
         value, at = unwrap(g, level)
         with outside(level):
-            g = value if at is None else value.movedim(at, dim)
-    return _strip(g)[0]
+            g = value if at is None else value.movedim(at, dim + shift)
+    return g
+
+
+def _raise(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
+    """The inverse of `_lower`: wrap a gradient as the tracked input is wrapped, inside what newer transforms wrap."""
+    w = _outer_wrap(g, levels)
+    if w is None:
+        return _rewrap(g, [(dim + shift, level) for dim, level in wraps])
+    with graph_level(levels), outside(w.level):
+        inner = w.value.movedim(w.dim, 0)
+    return make_batched(_raise(inner, wraps, levels, shift + 1), 0, w.level)
 
 
 def _settle(results: list, tracked: list) -> list:
@@ -131,11 +153,10 @@ def _detach_if_own(r: Tensor, own: set) -> Tensor:
     value, wraps = _strip(r)
     if not value.requires_grad or _reaches_outside(value, own):
         return r
-    tangents = value.autograd.tangents
     plain = value.shallow()
-    if tangents:
+    if value.autograd.tangents:
         plain.autograd = Autograd()
-        plain.autograd.tangents = tangents
+        plain.autograd.tangents = {n: _detach_if_own(t, own) for n, t in value.autograd.tangents.items()}
     return _rewrap(plain, wraps)
 
 
@@ -197,7 +218,7 @@ def grad_and_value(func, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
                 raise RuntimeError(f"Expected f(*args) to return a scalar tensor, got output of type {type(out)}. Did you mean to set has_aux?")
             if out.ndim or out.dtype.category < 2:
                 raise RuntimeError(f"Expected f(*args) to return a scalar tensor, got tensor with {out.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
-            grads = _gradients([out], tracked, [out.detach() * 0 + 1])
+            grads = _gradients([out], tracked, [out.detach() * 0 + 1], ambient.transforms)
         settled = _settle([*grads, out], tracked)
         gradient = tree_unflatten(settled[:-1], spec)
         gradient = gradient[0] if isinstance(argnums, int) else tuple(gradient)
@@ -218,6 +239,7 @@ def _split_aux(result, has_aux: bool, message: str):
 def vjp(func, *primals, has_aux: bool = False):
     """(output, vjp function[, aux]): the function maps cotangents of the output to those of the primals."""
     flat, spec = tree_flatten(primals)
+    levels = ambient.transforms
     with _recording():
         tracked = [_track(x) for x in flat]
         out, aux = _split_aux(func(*tree_unflatten(tracked, spec)), has_aux, "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True")
@@ -229,10 +251,11 @@ def vjp(func, *primals, has_aux: bool = False):
         if g_spec != out_spec:
             raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {g_spec}, primal output: {out_spec}")
         with _recording():
-            grads = _gradients(flat_out, [t for t in tracked if isinstance(t, Tensor)], flat_g)
+            grads = _gradients(flat_out, [t for t in tracked if isinstance(t, Tensor)], flat_g, levels)
         made = tree_unflatten(_settle(grads, tracked), spec)
         return tuple(made)
 
+    pull.tracked = tracked  # type: ignore[attr-defined]
     result = tree_unflatten(_settle(flat_out, tracked), out_spec)
     return (result, pull, tree_map(lambda x: _settle([x], tracked)[0], aux)) if has_aux else (result, pull)
 
@@ -307,7 +330,7 @@ def _dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
         raise RuntimeError(f"Expected tangent to have the same shape as primal, got {tuple(tangent.shape)} and {tuple(primal.shape)}")
     made = dispatch(alias_op, (_batch_everywhere(primal),))
     value, wraps = _strip(made)
-    with_tangent(value, _aligned(tangent, wraps), level)
+    with_tangent(value, _lower(tangent, wraps, ambient.transforms), level)
     return _rewrap(value, wraps)
 
 
@@ -373,13 +396,10 @@ def linearize(func, *primals):
     flat_out, out_spec = tree_flatten(out)
 
     def push(*tangents):
+        if tree_flatten(tangents)[1] != tree_flatten(primals)[1]:
+            raise RuntimeError(f"linearize: expected tangents of the structure of the primals, {tree_flatten(primals)[1]}, got {tree_flatten(tangents)[1]}")
         seeds = [o.detach() * 0 for o in flat_out]
-
-        def pulled(*cotangents):
-            return pull(tree_unflatten(list(cotangents), out_spec))
-
-        _, transpose = vjp(pulled, *seeds)
-        made = transpose(tuple(tangents) if tree_flatten(tangents)[1] == tree_flatten(primals)[1] else tangents[0])
-        return tree_unflatten(list(made), out_spec)
+        _, transpose = vjp(lambda *cotangents: pull(tree_unflatten(list(cotangents), out_spec)), *seeds)
+        return tree_unflatten(_settle(list(transpose(tuple(tangents))), pull.tracked), out_spec)
 
     return out, push

@@ -193,7 +193,7 @@ class _ConvTransposeNd(_ConvNd):
         most = [n + s - 1 for n, s in zip(least, self.stride, strict=True)]
         if any(not low <= size <= high for size, low, high in zip(wanted, least, most, strict=True)):
             raise ValueError(
-                f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an input of {input.size()[2:]})"
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an input of {input.size()[2:]})"
             )
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 

@@ -49,8 +49,9 @@ class _Uninitialized:
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Give the tensor a shape and memory; from here on it is an ordinary one."""
         made = public("torch", "empty")(shape, device=device or self.device, dtype=dtype or self.dtype)
-        self.__class__ = self.cls_to_become
-        self.keys = made.keys | self.cls_to_become.class_keys
+        become = self.cls_to_become
+        self.__class__ = become
+        self.keys = made.keys | become.class_keys
         self.data = made
 
     @property

@@ -180,7 +180,7 @@ def _rrelu(xp, x, noise, lower, upper, training):
 
 
 def _rrelu_rule(g, self, noise, lower, upper, training):
-    return g * noise if training else leaky_relu_backward(g, self, (lower + upper) / 2, False)
+    return g * noise if training else leaky_relu_backward.function(g, self, (lower + upper) / 2, False)
 
 
 rrelu_with_noise = pointwise(

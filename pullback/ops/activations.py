@@ -36,7 +36,7 @@ threshold_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, threshold: threshold_backward(g, self, threshold),
+        "grad_output": lambda g, self, threshold: threshold_backward.function(g, self, threshold),
         "self": lambda g: zeros_like(g),
     },
 )
@@ -45,10 +45,12 @@ relu = pointwise(
     "relu(Tensor self) -> Tensor",
     numbers=(),
     check=_check_relu,
+    ufunc="maximum",
+    constant=0,
+    direct="real_number",
     kernel=lambda xp, x: xp.maximum(x, number(xp, 0, x)),
-    fast=True,
     inplace="function",
-    vjp=lambda g, out: threshold_backward(g, out, 0),
+    vjp=lambda g, out: threshold_backward.function(g, out, 0),
 )
 
 threshold = pointwise(
@@ -59,7 +61,7 @@ threshold = pointwise(
     fast=True,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self, threshold: threshold_backward(g, self, threshold),
+    vjp=lambda g, self, threshold: threshold_backward.function(g, self, threshold),
 )
 
 
@@ -78,7 +80,7 @@ hardtanh_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val),
+        "grad_output": lambda g, self, min_val, max_val: hardtanh_backward.function(g, self, min_val, max_val),
         "self": lambda g: zeros_like(g),
     },
 )
@@ -87,12 +89,13 @@ hardtanh = pointwise(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     numbers=(),
     check=_check_hardtanh,
+    check_plain=False,
     kernel=lambda xp, x, low, high: xp.minimum(xp.maximum(x, number(xp, low, x)), number(xp, high, x)),
     fast=True,
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val),
+    vjp=lambda g, self, min_val, max_val: hardtanh_backward.function(g, self, min_val, max_val),
 )
 
 relu6 = composite("relu6(Tensor self) -> Tensor", function=False, method=False)(lambda self: hardtanh(self, 0, 6))
@@ -113,7 +116,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
     """A function that is zero within ±lambd, and its backward, which is zero there too."""
 
     def rule(g, self, lambd):
-        return backward(g, self, lambd)
+        return backward.function(g, self, lambd)
 
     backward = pointwise(
         f"{name}_backward(Tensor {'grad_out' if name == 'hardshrink' else 'grad_output'}, Tensor self, Scalar lambd) -> Tensor",
@@ -154,6 +157,8 @@ softshrink_backward, softshrink = _shrink(
 # ---- piecewise linear
 def _leak(xp, value, x, slope):
     """`value` where `x` is positive, and `slope` times it elsewhere."""
+    if value is x and 0 <= slope <= 1:
+        return xp.maximum(x, x * number(xp, slope, x))
     leaked = value * number(xp, slope, value)
     return masked(xp, leaked, x > number(xp, 0, x), value) if value.shape == leaked.shape == x.shape else xp.where(x > 0, value, leaked)
 
@@ -164,7 +169,7 @@ leaky_relu_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope, False),
+        "grad_output": lambda g, self, negative_slope: leaky_relu_backward.function(g, self, negative_slope, False),
         "self": lambda g: zeros_like(g),
     },
 )
@@ -178,7 +183,7 @@ leaky_relu = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope, False),
+    vjp=lambda g, self, negative_slope: leaky_relu_backward.function(g, self, negative_slope, False),
 )
 
 prelu_kernel = pointwise(
@@ -236,7 +241,7 @@ hardsigmoid_backward = pointwise(
     kernel=_hard_sigmoid_slope,
     fast=True,
     **HIDDEN,
-    vjp={"grad_output": lambda g, self: hardsigmoid_backward(g, self), "self": lambda g: zeros_like(g)},
+    vjp={"grad_output": lambda g, self: hardsigmoid_backward.function(g, self), "self": lambda g: zeros_like(g)},
 )
 
 hardsigmoid = pointwise(
@@ -248,7 +253,7 @@ hardsigmoid = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self: hardsigmoid_backward(g, self),
+    vjp=lambda g, self: hardsigmoid_backward.function(g, self),
 )
 
 hardswish_backward = pointwise(
@@ -257,7 +262,7 @@ hardswish_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self: hardswish_backward(g, self),
+        "grad_output": lambda g, self: hardswish_backward.function(g, self),
         "self": lambda g, grad_output, self: where((self > -3).logical_and(self < 3), g * grad_output / 3, 0),
     },
 )
@@ -271,5 +276,5 @@ hardswish = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self: hardswish_backward(g, self),
+    vjp=lambda g, self: hardswish_backward.function(g, self),
 )

@@ -41,7 +41,7 @@ def _columns(a):
     """Scores with one sample dimension in front and one element dimension behind."""
     if a.ndim == 1:
         return a.reshape(1, -1, 1)
-    return a.reshape(a.shape[0], a.shape[1], -1)
+    return a.reshape(a.shape[0], a.shape[1], math.prod(a.shape[2:]))
 
 
 def _check_common(self, target, weight) -> None:

@@ -486,10 +486,10 @@ def _linear(input, weight, bias=None):
         return input.matmul(transposed)
     if input.ndim == 2:
         return bias.addmm(input, transposed)
-    if input.ndim > 2 and weight.ndim == 2 and bias.ndim <= 1:
+    if weight.ndim == 2 and bias.ndim <= 1:
         *lead, features = input.shape
         made = bias.addmm(input.reshape(_count(lead), features), transposed)
-        return unsafe_view(made, (*lead, weight.shape[0]))
+        return made.view((*lead, weight.shape[0]))
     return input.matmul(transposed) + bias
 
 

@@ -101,6 +101,8 @@ floor_divide = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
     supports="real_number",
     kernel_name="div_floor_cpu",
+    ufunc="floor_divide",
+    direct="real_float",
     kernel=lambda xp, x, y: xp.floor_divide(x, _nonzero(xp, x, y)),
     vjp={"self": NOT_IMPLEMENTED, "other": NOT_IMPLEMENTED},
 )

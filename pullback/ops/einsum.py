@@ -188,10 +188,10 @@ def _contract(operands: list[Tensor], kept: int, rank: int, path) -> Tensor:
         made = _pair(a, b, gone)
         operands = [made, *operands] if path is None else [*operands, made]
     (t,) = operands
-    gone = [d for d in range(kept, rank) if t.shape[d] != 1]
-    if gone:
-        t = t.sum(gone, keepdim=True, dtype=t.dtype)
-    return t.reshape(t.shape[:kept]) if rank > kept else t
+    gone = list(range(kept, rank))
+    if any(t.shape[d] != 1 for d in gone):
+        return t.sum(gone, dtype=t.dtype)
+    return t.reshape(t.shape[:kept]) if gone else t
 
 
 def _steps(path, n: int) -> list[tuple[int, int]]:

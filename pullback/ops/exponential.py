@@ -53,12 +53,12 @@ sigmoid_backward = pointwise(
     method=False,
     inplace=False,
     vjp={
-        "grad_output": lambda g, output: sigmoid_backward(g, conj(output)),
+        "grad_output": lambda g, output: sigmoid_backward.function(g, conj(output)),
         "output": lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)),
     },
 )
 
-sigmoid = _unary("sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward(g, out))
+sigmoid = _unary("sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward.function(g, out))
 
 
 # ---- sums of exponentials

@@ -23,10 +23,11 @@ from ..core.modes import ambient
 from ..core.tensor import Tensor
 from .arithmetic import conj
 from .calls import front
+from .dispatch import dispatch
 from .factories import finish
 from .family.base import composite, operator
 from .family.factory import factory
-from .operator import LINEAR, Spec, export, exports
+from .operator import LINEAR, Operator, Spec, export, exports
 
 Array = Any
 FORWARD_NORM = ("backward", "ortho", "forward")
@@ -76,7 +77,7 @@ def half_shape(shape: Sequence[int], dim: int) -> tuple[int, ...]:
 
 def r2c_vjp(g: Tensor, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     full = resize(g, (dim[-1],), (self_shape[dim[-1]],)) if onesided else g
-    return c2c(full, dim, normalization, False).real
+    return run(c2c, full, dim, normalization, False).real
 
 
 def c2r_vjp(g: Tensor, self_shape: Any, dim: Sequence[int], normalization: int) -> Tensor:
@@ -133,6 +134,11 @@ c2r = operator(
 
 
 # ---- arguments
+def run(op: Operator, *args: Any) -> Tensor:
+    """Call an operator on arguments that are already in canonical form."""
+    return dispatch(op, args)
+
+
 def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
     return exports["torch"]["cat"](tensors, dim)
 
@@ -155,7 +161,8 @@ def promoted(x: Tensor, to_complex: bool = False) -> Tensor:
         d = ambient.default_dtype
     if d not in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128):
         raise RuntimeError(f"Unsupported dtype {d.scalar_name}")
-    return x.to(d.to_complex() if to_complex else d)
+    d = d.to_complex() if to_complex else d
+    return x if x.dtype is d else x.to(d)
 
 
 def normalization_of(norm: str | None, forward: bool) -> int:
@@ -222,8 +229,8 @@ def transform_1d(x: Tensor, n: int | None, dim: int, norm: str | None, forward: 
     x, dim = one_dim(promoted(x), n, dim)
     how = normalization_of(norm, forward)
     if x.dtype.is_complex:
-        return c2c(x, (dim,), how, forward)
-    made = r2c(x, (dim,), how, False)
+        return run(c2c, x, (dim,), how, forward)
+    made = run(r2c, x, (dim,), how, False)
     return made if forward else conj_physical(made)
 
 
@@ -235,7 +242,7 @@ def to_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, forwa
     """rfft or ihfft."""
     require_real(x, name)
     x, dim = one_dim(promoted(x), n, dim)
-    made = r2c(x, (dim,), normalization_of(norm, forward), True)
+    made = run(r2c, x, (dim,), normalization_of(norm, forward), True)
     return made if forward else conj_physical(made)
 
 
@@ -245,7 +252,7 @@ def from_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, for
     dim = only_dim(x, dim)
     n = check_points(2 * (x.shape[dim] - 1) if n is None else n)
     x = resize(x, (dim,), (n // 2 + 1,))
-    return c2r(conj(x) if forward else x, (dim,), normalization_of(norm, forward), n)
+    return run(c2r, conj(x) if forward else x, (dim,), normalization_of(norm, forward), n)
 
 
 @composite("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
@@ -283,7 +290,7 @@ def transform_nd(x: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -
     """fftn or ifftn."""
     sizes, dims = shape_and_dims(x, s, dim)
     x = resize(promoted(x, to_complex=True), dims, sizes)
-    return c2c(x, dims, normalization_of(norm, forward), forward)
+    return run(c2c, x, dims, normalization_of(norm, forward), forward)
 
 
 def at_least_one(dims: Sequence[int], name: str) -> None:
@@ -315,14 +322,14 @@ def rfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     require_real(self, "rfftn", "real-valued")
     sizes, dims = shape_and_dims(self, s, dim)
     at_least_one(dims, "rfftn")
-    return r2c(resize(promoted(self), dims, sizes), dims, normalization_of(norm, True), True)
+    return run(r2c, resize(promoted(self), dims, sizes), dims, normalization_of(norm, True), True)
 
 
 @composite("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
 def irfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     sizes, dims, last = half_sizes(self, s, dim, "irfftn")
     x = resize(promoted(self, to_complex=True), dims, sizes)
-    return c2r(x, dims, normalization_of(norm, False), last)
+    return run(c2r, x, dims, normalization_of(norm, False), last)
 
 
 @composite("fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
@@ -331,8 +338,8 @@ def hfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     x = resize(promoted(self, to_complex=True), dims, sizes)
     how = normalization_of(norm, True)
     if len(dims) > 1:
-        x = c2c(x, dims[:-1], how, True)
-    return c2r(conj(x), dims[-1:], how, last)
+        x = run(c2c, x, dims[:-1], how, True)
+    return run(c2r, conj(x), dims[-1:], how, last)
 
 
 @composite("fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
@@ -343,8 +350,8 @@ def ihfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {self.dtype.scalar_name}")
     x = resize(promoted(self), dims, sizes)
     how = normalization_of(norm, False)
-    made = conj_physical(r2c(x, dims[-1:], how, True))
-    return c2c(made, dims[:-1], how, False) if len(dims) > 1 else made
+    made = conj_physical(run(r2c, x, dims[-1:], how, True))
+    return run(c2c, made, dims[:-1], how, False) if len(dims) > 1 else made
 
 
 def _in_two_dims(name: str) -> None:

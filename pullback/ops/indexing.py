@@ -11,10 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.modes import ambient
-from ..core.tensor import META, PLAIN, Tensor, wrap
+from ..core.node import View
+from ..core.storage import storage_of
+from ..core.tensor import META, PLAIN, Tensor, new_object, wrap
 from . import index_kernels as kernels
 from .dispatch import dispatch
-from .family.view import plain_view
+from .family.view import is_plain, plain_view
 from .index_operators import index as index_op
 from .index_operators import index_put
 from .operator import exports
@@ -33,10 +35,6 @@ _TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
 
 
 # ---- one basic index at a time
-def _plain(t: Tensor) -> bool:
-    return t.__class__ in PLAIN and not t.keys and ambient.mode < 2
-
-
 def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     """`place`: of this part in the whole index, for the error."""
     a = t.array
@@ -46,7 +44,7 @@ def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     size = shape[dim]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
-    if not _plain(t):
+    if not is_plain(t):
         return dispatch(select, (t, dim, index))
     at = index if index >= 0 else index + size
     made = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
@@ -57,7 +55,7 @@ def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
     a = t.array
     if not a.shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if not _plain(t):
+    if not is_plain(t):
         return dispatch(slice_, (t, dim, *_slice_numbers(index)))
     start, stop, step = index.indices(a.shape[dim])
     if step < 0:
@@ -206,19 +204,107 @@ def _spread(found: list) -> list:
 # ---- reading
 @raw("Tensor.__getitem__")
 def getitem(self, index):
-    """`self[index]`."""
-    if self.__class__ in PLAIN and not self.keys and ambient.mode < 2:
+    """`self[index]`. One int or slice into a plain tensor is the case that must be quick: all of it stands here."""
+    if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2:
+        a = self.array
         kind = index.__class__
-        if kind is slice and self.array.ndim:
-            return _slice(self, 0, index)
-        if kind is int:
-            return _select(self, 0, index)
+        op = None
+        if kind is slice:
+            if shape := a.shape:
+                start, stop, step = index.indices(shape[0])
+                if step > 0:
+                    op, args, made = slice_, (self, 0, start, stop, step), a[index]
+                    offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+        elif kind is int:
+            if (shape := a.shape) and -(size := shape[0]) <= index < size:
+                op, args, made = select, (self, 0, index), a[index, ...]
+                start = index if index >= 0 else index + size
+                offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+        elif kind is tuple:
+            if (out := _basic(self, index)) is not None:
+                return out
+        elif index is None:
+            return self.unsqueeze(0)
+        elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
+            return out
+        if op is not None:  # what `plain_view` does, without the call
+            t = new_object(Tensor)
+            t.array = made
+            t.dtype = self.dtype
+            t.device = self.device
+            t.keys = 0
+            t.autograd = None
+            t.version = version = self.version
+            memory = self.memory
+            t.memory = memory if memory is not None else storage_of(self)
+            t.offset = offset
+            if mode and self.autograd is not None:
+                op.record(t, *args)
+            t.view_info = v = new_object(View)
+            if (info := self.view_info) is None:
+                v.base = self
+                v.parent = None
+                v.creation = None if mode else "no_grad"
+            else:
+                v.base = info.base
+                v.parent = info
+                v.creation = info.creation if mode else "no_grad"
+            v.op = op
+            v.args = args
+            v.version = version[0]
+            return t
     elif overridden(self, index):
         return call_overridden(getitem, (self, index), {})
+    return _getitem_general(self, index)
+
+
+def _getitem_general(self: Tensor, index):
     out, indices = apply_index(self, index)
     if indices:
         return dispatch(index_op, (out, tuple(indices)))
     return dispatch(alias, (self,)) if out is self else out
+
+
+def _basic(t: Tensor, index: tuple):
+    """A plain tensor by ints, slices, None and Ellipsis; None where something else is among them, or anything is wrong."""
+    named = 0
+    for item in index:
+        kind = item.__class__
+        if kind is int or kind is slice and (item.step is None or item.step.__class__ is int and item.step > 0):
+            named += 1
+        elif item is not None and item is not Ellipsis:
+            return None
+    rank = len(t.array.shape)
+    if named > rank:
+        return None
+    out, dim = t, 0
+    for place, item in enumerate(index):
+        kind = item.__class__
+        if kind is int:
+            out = _select(out, dim, item, place)
+        elif kind is slice:
+            if item.start is not None or item.stop is not None or item.step is not None or len(index) == 1:
+                out = _slice(out, dim, item)
+            dim += 1
+        elif item is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+        else:
+            dim += rank - named
+    return None if out is t else out
+
+
+def _quick_pick(t: Tensor, index: Tensor):
+    """A plain tensor by one plain tensor of integers; None where it takes more than that."""
+    at = index.array
+    if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not t.array.ndim:
+        return None
+    try:
+        made = t.array.take(at, 0)
+    except IndexError:
+        return None  # the general path finds the words
+    out = wrap(made, t.dtype)
+    return index_op.record(out, t, (index,)) if ambient.mode and t.autograd is not None else out
 
 
 # ---- writing

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core import device as devices
 from ..core.dtype import by_numpy
 from ..core.geometry import broadcast_shapes as common_shape
 from ..core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ..core.modes import ambient
 from ..core.promotion import can_cast, promote_types
 from ..core.size import Size
-from ..core.tensor import PLAIN, Tensor, stride_of, wrap
+from ..core.tensor import PLAIN, Tensor, new_object, stride_of, wrap
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
@@ -121,24 +122,39 @@ def _quick_cat(tensors, dim):
     mode = ambient.mode
     if mode > 1 or tensors.__class__ not in _LISTS or not tensors or dim.__class__ is not int:
         return None
-    arrays = []
-    live = False
-    dtype = None
+    arrays, dtype = [], None
     for x in tensors:
         if x.__class__ not in PLAIN or x.keys or x.dtype is not dtype and dtype is not None:
             return None
         dtype = x.dtype
-        live = live or x.autograd is not None
         arrays.append(x.array)
     try:
-        made = np.concatenate(arrays, dim)
+        made = _concatenate(arrays, dim)
     except ValueError:
         return None
     if not made.flags.c_contiguous:
         return None
-    out = wrap(made, dtype)
-    if mode and live:
-        cat.record(out, tuple(tensors), dim)
+    out = new_object(Tensor)
+    out.array = made
+    out.dtype = dtype
+    out.device = devices.cpu
+    out.keys = 0
+    out.autograd = None
+    out.version = [0]
+    out.memory = None
+    out.offset = 0
+    out.view_info = None
+    return _record_live(cat, out, tensors, dim) if mode else out
+
+
+# NumPy's own function without the layer that asks other array libraries first, which costs as much as the call
+_concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
+
+
+def _record_live(op: Operator, out: Tensor, tensors, dim: int) -> Tensor:
+    for x in tensors:
+        if x.autograd is not None:
+            return op.record(out, tuple(tensors), dim)
     return out
 
 
@@ -209,22 +225,21 @@ def _quick_stack(tensors, dim):
     mode = ambient.mode
     if mode > 1 or dim != 0 or tensors.__class__ not in _LISTS or not tensors:
         return None
-    first = tensors[0]
-    if first.__class__ not in PLAIN:
-        return None
-    dtype, shape, live, arrays = first.dtype, first.array.shape, False, []
+    arrays, dtype, shape = [], None, None
     for x in tensors:
-        if x.__class__ not in PLAIN or x.keys or x.dtype is not dtype or x.array.shape != shape:
+        if x.__class__ not in PLAIN or x.keys:
             return None
-        live = live or x.autograd is not None
-        arrays.append(x.array[None])
-    made = np.concatenate(arrays)
+        a = x.array
+        if dtype is None:
+            dtype, shape = x.dtype, a.shape
+        elif x.dtype is not dtype or a.shape != shape:
+            return None
+        arrays.append(a[None])
+    made = _concatenate(arrays)
     if not made.flags.c_contiguous:
         return None
     out = wrap(made, dtype)
-    if mode and live:
-        stack.record(out, tuple(tensors), dim)
-    return out
+    return _record_live(stack, out, tensors, 0) if mode else out
 
 
 stack = export_operator(

@@ -51,9 +51,15 @@ def reduction_code(reduction: str, size_average: bool | None = None, reduce: boo
     return _CODES[name]
 
 
+def _same_shape(input: Tensor, target: Tensor) -> bool:
+    if isinstance(input, Tensor) and isinstance(target, Tensor):
+        return input.array.shape == target.array.shape
+    return target.size() == input.size()
+
+
 def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Both of one shape; different ones are most likely a mistake."""
-    if tuple(input.shape) == tuple(target.shape):
+    if _same_shape(input, target):
         return input, target
     warnings.warn(
         f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
@@ -128,7 +134,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None) -> Tenso
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """Cross entropy of two classes, from probabilities."""
     code = reduction_code(reduction, size_average, reduce)
-    if tuple(target.shape) != tuple(input.shape):
+    if not _same_shape(input, target):
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
             "Please ensure they have the same size."
@@ -145,7 +151,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Cross entropy of two classes, from logits."""
     code = reduction_code(reduction, size_average, reduce)
-    if tuple(target.shape) != tuple(input.shape):
+    if not _same_shape(input, target):
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     _constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     return dispatch(losses.binary_cross_entropy_with_logits, (input, target, weight, pos_weight, code))

@@ -13,22 +13,29 @@ from ..core.tensor import Tensor
 from .dispatch import dispatch
 from .operator import Operator, export
 from .overrides import any_overridden, call_overridden
-from .schema import Argument, Unfit, wrong_type
+from .schema import Argument, Unfit
 
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "input": "self", "x2": "other"}
+_SHOWN = {("int", True): "tuple of ints", ("Scalar", False): "Number", ("ScalarType", False): "torch.dtype"}
 _MISSING = object()
 
 
-def overloaded(name: str, *operators: Operator, homes: tuple[str, ...] = ("torch", "Tensor"), aliases: tuple[str, ...] = ()):
-    """Export one function for several operators under `homes`."""
+def overloaded(
+    name: str, *operators: Operator, homes: tuple[str, ...] = ("torch", "Tensor"), aliases: tuple[str, ...] = ()
+) -> None:
+    """Export a function for several operators under `homes`."""
+    for home in homes:
+        function = _choosing(name, operators, method=home == "Tensor")
+        publish(function, name, *aliases, homes=(home,))
 
+
+def _choosing(name: str, operators: tuple[Operator, ...], method: bool):
     def function(*args, **kwargs):
-        return resolve(function, operators, args, kwargs)
+        return resolve(function, operators, args, kwargs, method)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}: " + "; ".join(f"`{op.text}`" for op in operators)
-    function.operators = operators  # type: ignore[attr-defined]  # read by the stubs
-    return publish(function, name, *aliases, homes=homes)
+    return function
 
 
 def publish(function, *names: str, homes: tuple[str, ...] = ("torch", "Tensor")):
@@ -39,7 +46,7 @@ def publish(function, *names: str, homes: tuple[str, ...] = ("torch", "Tensor"))
     return function
 
 
-def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict):
+def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict, method: bool = False):
     """Run the first operator that the arguments fit; `function` is what overrides are told was called."""
     if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
         return call_overridden(function, args, kwargs)
@@ -56,7 +63,7 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
             from .inplace import write_out
 
             return write_out(op, bound, out)
-    raise mismatch(function.__name__, operators, args, kwargs)
+    raise mismatch(function.__name__, operators, args, kwargs, method)
 
 
 def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:
@@ -64,7 +71,9 @@ def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:
     arguments = op.schema.arguments
     if len(args) > len(arguments):
         return None
-    left = {_SYNONYMS.get(k, k) if _SYNONYMS.get(k) in op.schema.index else k: v for k, v in kwargs.items()} if kwargs else kwargs
+    left = {_own_name(op, k): v for k, v in kwargs.items()} if kwargs else kwargs
+    if len(left) != len(kwargs):
+        return None
     out = []
     for i, argument in enumerate(arguments):
         if i < len(args):
@@ -88,6 +97,12 @@ def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:
     return tuple(out) if used == len(left) else None
 
 
+def _own_name(op: Operator, keyword: str) -> str:
+    """The schema's name for a keyword."""
+    other = _SYNONYMS.get(keyword)
+    return other if other in op.schema.index else keyword
+
+
 def accepts(argument: Argument, value) -> bool:
     """What the converters would bend but PyTorch's parser refuses."""
     if value is None:
@@ -98,44 +113,24 @@ def accepts(argument: Argument, value) -> bool:
     if argument.base == "Scalar" and argument.is_list:
         return isinstance(value, (tuple, list)) and not any(isinstance(v, Tensor) for v in value)
     if argument.base in ("int", "SymInt"):
-        return not isinstance(value, (bool, float)) and not (isinstance(value, (tuple, list)) and any(isinstance(v, (bool, float)) for v in value))
+        return not any(isinstance(v, (bool, float)) for v in (value if isinstance(value, (tuple, list)) else (value,)))
     return True
 
 
-def mismatch(name: str, operators: tuple[Operator, ...], args: tuple, kwargs: dict) -> TypeError:
+def mismatch(
+    name: str, operators: tuple[Operator, ...], args: tuple, kwargs: dict, method: bool = False
+) -> TypeError:
     """PyTorch's words for arguments that fit no signature."""
-    first = operators[0].schema.arguments[0]
-    if args and not isinstance(args[0], Tensor) and first.base == "Tensor" and not first.is_list:
+    tensors_first = all(op.schema.arguments[0].base == "Tensor" for op in operators)
+    if args and not isinstance(args[0], Tensor) and tensors_first:
         return TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}")
-    possible = [op for op in operators if _plausible(op, args, kwargs)]
-    if len(possible) == 1 and (wrong := _first_wrong(possible[0], args, kwargs)) is not None:
-        return wrong_type(name, *wrong)
+    args = args[1:] if method else args
     keywords = [f"{k}={type(v).__name__}" for k, v in kwargs.items()]
     got = ", ".join([*(type(a).__name__ for a in args), *keywords]) + (", " if keywords and not args else "")
     signatures = "".join(f"\n * ({', '.join(_shown(op))})" for op in operators)
-    return TypeError(f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:{signatures}\n")
-
-
-def _plausible(op: Operator, args: tuple, kwargs: dict) -> bool:
-    arguments = op.schema.arguments
-    names = {*op.schema.index, "out", *(k for k, v in _SYNONYMS.items() if v in op.schema.index)}
-    required = sum(not a.has_default for a in arguments)
-    positional = sum(not a.kwarg_only for a in arguments)
-    return len(args) <= positional and set(kwargs) <= names and len(args) + len(kwargs) >= required
-
-
-def _first_wrong(op: Operator, args: tuple, kwargs: dict) -> tuple[Argument, object] | None:
-    given = list(zip(op.schema.arguments, args, strict=False))
-    given += [(op.schema.arguments[op.schema.index[_SYNONYMS.get(k, k)]], v) for k, v in kwargs.items() if _SYNONYMS.get(k, k) in op.schema.index]
-    return next(((a, v) for a, v in given if not accepts(a, v) or not _converts(a, v)), None)
-
-
-def _converts(argument: Argument, value) -> bool:
-    try:
-        argument.convert_value(value)
-    except Unfit:
-        return False
-    return True
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:{signatures}\n"
+    )
 
 
 def _shown(op: Operator) -> list[str]:
@@ -145,6 +140,6 @@ def _shown(op: Operator) -> list[str]:
             out.append("*")
             starred = True
         default = "" if not a.has_default else f" = {a.default}"
-        kind = {"int": "tuple of ints" if a.is_list else "int", "Scalar": "Number", "ScalarType": "torch.dtype"}.get(a.base, a.base)
+        kind = _SHOWN.get((a.base, a.is_list), a.base)
         out.append(f"{kind} {'input' if a.name == 'self' else a.name}{default}")
     return out

@@ -36,8 +36,10 @@ def shared(g: Tensor, numel: int, reduction: int) -> Tensor:
 
 
 def _reduce(xp, loss, reduction: int, d: dtype):
-    made = loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
-    return xp.asarray(made).astype(d.numpy)
+    if reduction != NONE:
+        total = xp.add.reduce(loss, axis=None)
+        loss = xp.asarray(total / loss.size if reduction == MEAN else total)
+    return loss if loss.dtype == d.numpy else loss.astype(d.numpy)
 
 
 # ---- fused losses
@@ -115,7 +117,7 @@ def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: s
 
     def declare_slope() -> Operator:
         def again(g, self, target, *rest):
-            return slope_op(g, self, target, *rest)
+            return slope_op.function(g, self, target, *rest)
 
         def bend(g, grad_output, self, target, *rest):
             return g * grad_output * curve(self, target, *rest)
@@ -135,7 +137,7 @@ def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: s
 
     def rule(g, self, target, reduction, *rest):
         numel = math.prod(broadcast_shapes(self.array.shape, target.array.shape))
-        return slope_op(shared(g, numel, reduction), self, target, *rest)
+        return slope_op.function(shared(g, numel, reduction), self, target, *rest)
 
     rules = {"self": _named(rule, "g, self, target, reduction", extra)}
     if symmetric:
@@ -255,7 +257,7 @@ binary_cross_entropy_slope = pointwise(
     kernel=lambda xp, g, x, t: g * (x - t) / xp.maximum((1 - x) * x, xp.asarray(1e-12, dtype=x.dtype)),
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, target: binary_cross_entropy_slope(g, self, target),
+        "grad_output": lambda g, self, target: binary_cross_entropy_slope.function(g, self, target),
         "self": lambda g, grad_output, self, target: g * grad_output * _probability_curve(self, target),
         "target": lambda g, grad_output, self: -g * grad_output / (self * (1 - self)).clamp_min(1e-12),
     },
@@ -268,7 +270,7 @@ def _probability_curve(self: Tensor, target: Tensor) -> Tensor:
 
 
 def _bce_rule(g, self, target, weight, reduction):
-    return binary_cross_entropy_slope(_weighted(shared(g, self.numel(), reduction), weight), self, target)
+    return binary_cross_entropy_slope.function(_weighted(shared(g, self.numel(), reduction), weight), self, target)
 
 
 def _bce_target_rule(g, self, target_info, weight, reduction):
@@ -337,7 +339,7 @@ logits_slope = pointwise(
     kernel=_logits_slope,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, target, weight, pos_weight: logits_slope(g, self, target, weight, pos_weight),
+        "grad_output": lambda g, self, target, weight, pos_weight: logits_slope.function(g, self, target, weight, pos_weight),
         "self": _logits_bend,
         "target": _logits_slope_target,
     },
@@ -345,7 +347,7 @@ logits_slope = pointwise(
 
 
 def _logits_rule(g, self, target, weight, pos_weight, reduction):
-    return logits_slope(shared(g, self.numel(), reduction), self, target, weight, pos_weight)
+    return logits_slope.function(shared(g, self.numel(), reduction), self, target, weight, pos_weight)
 
 
 def _logits_target_rule(g, self, target_info, weight, pos_weight, reduction):

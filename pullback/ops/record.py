@@ -122,6 +122,12 @@ def info_of(x):
     return Info(x) if isinstance(x, Tensor) else [info_of(v) for v in x] if isinstance(x, (tuple, list)) else None
 
 
+def keep_tangents(before: Autograd, after: Autograd) -> None:
+    """A result that already carries tangents keeps them when it is recorded."""
+    if before.tangents:
+        after.tangents = before.tangents
+
+
 def save_list(values) -> list:
     return [save(v) for v in values]
 
@@ -140,7 +146,7 @@ def keep(value):
 
 
 _GLOBALS = {
-    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
+    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "keep_tangents": keep_tangents, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
     "save_output": save_output, "new": new_object, "shape_of": shape_of, "dtype_of": dtype_of, "info_of": info_of, "Tensor": Tensor,
     "unpack": unpack, "raise_freed": raise_freed, "nodes": nodes,
 }  # fmt: skip
@@ -197,14 +203,23 @@ def _attach_lines(op: Operator) -> list[str]:
         return [
             "    node.outputs = ((result.array.shape, result.dtype, result.device),)",
             "    if result.dtype.category >= 2:",
-            "        a = result.autograd = new(Autograd)", "        a.requires_grad = True", "        a.edge = (node, 0)", "        a.grad = None",
+            "        a = new(Autograd)",
+            "        a.requires_grad = True",
+            "        a.edge = (node, 0)",
+            "        a.grad = None",
+            "        if result.autograd is not None:",
+            "            keep_tangents(result.autograd, a)",
+            "        result.autograd = a",
         ]
     skip = tuple(op.options.get("nondifferentiable", ()))
     return [
         "    node.outputs = tuple([(r.array.shape, r.dtype, r.device) if r is not None else None for r in result])",
         "    for i, r in enumerate(result):",
         f"        if r is not None and r.dtype.category >= 2 and i not in {skip!r}:",
-        "            r.autograd = Autograd(True, (node, i))",
+        "            a = Autograd(True, (node, i))",
+        "            if r.autograd is not None:",
+        "                keep_tangents(r.autograd, a)",
+        "            r.autograd = a",
     ]
 
 

@@ -342,7 +342,8 @@ def _check_gradient(input: Tensor, spacing, dims: tuple, edge_order: int) -> Non
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """Estimates of the derivative of samples along dimensions, by central differences."""
     if not isinstance(spacing, (int, float, complex, tuple, list)) and spacing is not None:
-        raise mismatch("gradient", (diff,), (input,), {"spacing": spacing, "dim": dim})
+        given = {} if dim is None else {"dim": dim}
+        raise mismatch("gradient", (diff,), (input,), given | {"spacing": spacing})
     spacing = 1 if spacing is None else spacing
     dims = _gradient_dims(input, spacing, dim)
     _check_gradient(input, spacing, dims, edge_order)

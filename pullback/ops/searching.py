@@ -5,6 +5,8 @@ The shapes of `unique`'s results depend on the data: they have no shape rule.
 
 from __future__ import annotations
 
+import math
+
 from ..core import dtype as dtypes
 from ..core.geometry import wrap_dim
 from ..core.tensor import Tensor, wrap_dim_of_scalar
@@ -90,8 +92,13 @@ def _number_like(value, t: Tensor) -> Tensor:
 
 def searchsorted(*args, **kwargs):
     """Where each value must be inserted so that the sorted rows stay sorted."""
-    if "input" in kwargs:
-        kwargs["self"] = kwargs.pop("input")
+    out = kwargs.get("out")
+    if isinstance(out, Tensor) and out.dtype is not (dtypes.int32 if kwargs.get("out_int32") else dtypes.int64):
+        raise RuntimeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+            f"whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.scalar_name} and out_int32 flag "
+            f"is {bool(kwargs.get('out_int32'))}"
+        )
     return resolve(searchsorted, (searchsorted_tensor, searchsorted_scalar), args, kwargs)
 
 
@@ -193,7 +200,7 @@ def _check_unique_dim(self, dim, *rest):
 
 def _distinct_slices(xp, a, dim: int, ordered: bool):
     front = xp.moveaxis(a, dim, 0)
-    rows = wide(xp, front.reshape(front.shape[0], -1)) if a.size or a.ndim == 1 else xp.zeros((front.shape[0], 0))
+    rows = wide(xp, front.reshape(front.shape[0], math.prod(front.shape[1:])))
     at, inverse, counts = kernels.distinct_rows(xp, rows, ordered)
     return xp.ascontiguousarray(xp.take(a, at, axis=dim)), inverse, counts
 

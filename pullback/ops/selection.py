@@ -13,7 +13,6 @@ from ..core.geometry import broadcast_shapes
 from ..core.tensor import Tensor
 from .array_kernels import masked, number
 from .calls import front
-from .dispatch import dispatch
 from .family.pointwise import pointwise
 from .scalars import c_name, check_fits, is_bool, is_complex
 
@@ -86,6 +85,8 @@ fmin = pointwise(
 
 # ---- limits
 def _limited(xp, x, low, high):
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if low is not None:
         x = xp.maximum(x, _limit(xp, low, x))
     return x if high is None else xp.minimum(x, _limit(xp, high, x))
@@ -151,6 +152,7 @@ clamp_number = pointwise(
     kernel_name=_clamp_name,
     kernel=_limited,
     fast=True,
+    check_plain=False,
     function=False,
     method=False,
     inplace="hidden",
@@ -192,6 +194,7 @@ def _one_limit(side: str, ufunc: str, inside: str, outside: str):
         kernel_name=_one_sided(side),
         kernel=kernel,
         fast=True,
+        check_plain=False,
         function=False,
         method=False,
         inplace="hidden",
@@ -241,6 +244,7 @@ where_op = pointwise(
     check=_check_condition,
     kernel=_where,
     fast="all",
+    check_plain=False,
     native=True,
     function=False,
     method=False,
@@ -251,7 +255,7 @@ where_op = pointwise(
 
 def where(condition: Tensor, x, y) -> Tensor:
     """`x` where the condition holds, `y` elsewhere: the operator, for rules."""
-    return dispatch(where_op, (condition, x, y))
+    return where_op.function(condition, x, y)
 
 
 @front("torch.where")
@@ -281,7 +285,8 @@ def _check_mask(self, mask, value) -> None:
             )
     else:
         check_fits(value, self.dtype)
-    broadcast_shapes(mask.array.shape, self.array.shape)
+    if mask.array.shape != self.array.shape:
+        broadcast_shapes(mask.array.shape, self.array.shape)
 
 
 def _masked_fill(xp, x, mask, value):

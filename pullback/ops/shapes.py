@@ -9,7 +9,9 @@ from __future__ import annotations
 from ..core.dtype import dtype as dtype_type
 from ..core.geometry import infer_size, view_strides, wrap_dim
 from ..core.modes import ambient
-from ..core.tensor import PLAIN, Tensor, stride_of
+from ..core.node import View
+from ..core.storage import storage_of
+from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .calls import _INTS as INTS
 from .calls import export_operator, front
 from .dispatch import dispatch
@@ -99,7 +101,7 @@ def view(self, *sizes, size=None, dtype=None):
     """The same memory in another shape, or read as another dtype."""
     if size is None:
         size = sizes[0] if len(sizes) == 1 and sizes[0].__class__ not in INTS else sizes
-    if self.__class__ in PLAIN and not self.keys and ambient.mode < 2 and size.__class__ in SIZES and size:
+    if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2 and size.__class__ in SIZES and size:
         a = self.array
         if a.flags.c_contiguous:
             try:
@@ -107,7 +109,31 @@ def view(self, *sizes, size=None, dtype=None):
             except (ValueError, TypeError):
                 made = a  # the general path finds the words
             if made.shape == size or made is not a and -1 in size:
-                return plain_view(self, made, self.offset, view_, (self, size))
+                t = new_object(Tensor)  # what `plain_view` does, without the call
+                t.array = made
+                t.dtype = self.dtype
+                t.device = self.device
+                t.keys = 0
+                t.autograd = None
+                t.version = version = self.version
+                memory = self.memory
+                t.memory = memory if memory is not None else storage_of(self)
+                t.offset = self.offset
+                if mode and self.autograd is not None:
+                    view_.record(t, self, size)
+                t.view_info = v = new_object(View)
+                if (info := self.view_info) is None:
+                    v.base = self
+                    v.parent = None
+                    v.creation = None if mode else "no_grad"
+                else:
+                    v.base = info.base
+                    v.parent = info
+                    v.creation = info.creation if mode else "no_grad"
+                v.op = view_
+                v.args = (self, size)
+                v.version = version[0]
+                return t
     if overridden(self):
         return call_overridden(view, (self, *sizes) if sizes else (self, dtype or size), {})
     if not sizes and dtype is None and size == ():

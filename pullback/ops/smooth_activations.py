@@ -72,7 +72,7 @@ elu = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, alpha, scale, input_scale, self: elu_backward(g, alpha, scale, input_scale, False, self),
+    vjp=lambda g, alpha, scale, input_scale, self: elu_backward.function(g, alpha, scale, input_scale, False, self),
 )
 
 
@@ -91,7 +91,7 @@ celu = pointwise(
     fast=True,
     method=False,
     inplace="hidden",
-    vjp=lambda g, alpha, self: elu_backward(g, alpha, 1, 1 / alpha, False, self),
+    vjp=lambda g, alpha, self: elu_backward.function(g, alpha, 1, 1 / alpha, False, self),
 )
 
 
@@ -118,7 +118,7 @@ silu_backward = pointwise(
     kernel=_silu_slope,
     fast=True,
     **HIDDEN,
-    vjp={"grad_output": lambda g, self: silu_backward(g, self), "self": _silu_second},
+    vjp={"grad_output": lambda g, self: silu_backward.function(g, self), "self": _silu_second},
 )
 
 silu = pointwise(
@@ -130,7 +130,7 @@ silu = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self: silu_backward(g, self),
+    vjp=lambda g, self: silu_backward.function(g, self),
 )
 
 
@@ -154,7 +154,7 @@ mish_backward = pointwise(
     kernel=_mish_slope,
     fast=True,
     **HIDDEN,
-    vjp={"grad_output": lambda g, self: mish_backward(g, self), "self": _mish_second},
+    vjp={"grad_output": lambda g, self: mish_backward.function(g, self), "self": _mish_second},
 )
 
 mish = pointwise(
@@ -166,7 +166,7 @@ mish = pointwise(
     function=False,
     method=False,
     inplace="hidden",
-    vjp=lambda g, self: mish_backward(g, self),
+    vjp=lambda g, self: mish_backward.function(g, self),
 )
 
 
@@ -181,7 +181,7 @@ softplus_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold),
+        "grad_output": lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
         "self": _softplus_second,
     },
 )
@@ -194,7 +194,7 @@ softplus = pointwise(
     fast=True,
     public="nn.functional.softplus",
     inplace=False,
-    vjp=lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold),
+    vjp=lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
 )
 
 log_sigmoid_backward = pointwise(
@@ -203,7 +203,7 @@ log_sigmoid_backward = pointwise(
     kernel=lambda xp, g, x, buffer: g * logistic(xp, xp.negative(x)),
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, buffer: log_sigmoid_backward(g, self, buffer),
+        "grad_output": lambda g, self, buffer: log_sigmoid_backward.function(g, self, buffer),
         "self": lambda g, grad_output, self: second(g, grad_output, -self.sigmoid() * (1 - self.sigmoid())),
     },
 )
@@ -262,7 +262,7 @@ gelu_backward = pointwise(
     fast=True,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, approximate: gelu_backward(g, self, approximate=approximate),
+        "grad_output": lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
         "self": _gelu_second,
     },
 )
@@ -277,7 +277,7 @@ gelu = pointwise(
     fast=True,
     public="nn.functional.gelu",
     inplace=False,
-    vjp=lambda g, self, approximate: gelu_backward(g, self, approximate=approximate),
+    vjp=lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
 )
 
 

@@ -237,7 +237,7 @@ def _quantiles(name: str, ignore_nan: bool):
 
     tensor = composite(f"{name}(Tensor self, Tensor q, {tail}", **HIDDEN)(by_tensor)
     number = composite(f"{name}.scalar(Tensor self, float q, {tail}", **HIDDEN)(by_number)
-    return overloaded(name, number, tensor)
+    return overloaded(name, tensor, number)
 
 
 _quantiles("quantile", False)

@@ -12,7 +12,7 @@ from .dispatch import dispatch
 from .family.base import composite
 from .joining import cat
 from .shapes import narrow_bounds
-from .views import slice_, split_even, split_with_sizes
+from .views import quick_split, slice_, split_even, split_with_sizes
 
 Pieces = tuple[Tensor, ...]
 
@@ -21,6 +21,8 @@ Pieces = tuple[Tensor, ...]
 def split(input, split_size_or_sections=None, dim: int = 0, *, split_size=None) -> Pieces:
     """Pieces of one size, or of the sizes given."""
     size = split_size_or_sections if split_size_or_sections is not None else split_size
+    if (quick := quick_split(input, size, dim)) is not None:
+        return quick
     if isinstance(size, (tuple, list)):
         return dispatch(split_with_sizes, split_with_sizes.convert((input, size, dim)))
     return dispatch(split_even, split_even.convert((input, size, dim)))
@@ -41,7 +43,7 @@ def chunk(self, chunks, dim):
     size, d = _chunk_size(self, chunks, dim)
     if size == 0 and self.shape[d] == 0:  # as many empty pieces as asked for
         return dispatch(split_with_sizes, (self, (0,) * chunks, d))
-    return dispatch(split_even, (self, size, d))
+    return quick_split(self, size, d) or dispatch(split_even, (self, size, d))
 
 
 # ---- tensor_split

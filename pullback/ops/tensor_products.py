@@ -12,7 +12,7 @@ from ..core.promotion import result_type
 from ..core.tensor import Tensor
 from .arithmetic import conj
 from .calls import front
-from .contraction import _batched, _check_expands, _combine, _count, c_name, scaled
+from .contraction import _batched, _check_expands, _combine, _count, c_name, scaled, unsafe_view
 from .family.base import composite
 from .family.contraction import contraction
 from .operator import Spec
@@ -75,7 +75,7 @@ def kron(self, other):
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
     wide = self.reshape([s for size in a for s in (size, 1)])
     tall = other.reshape([s for size in b for s in (1, size)])
-    return (wide * tall).reshape([m * n for m, n in zip(a, b, strict=True)])
+    return unsafe_view(wide * tall, tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
 @composite("inner(Tensor self, Tensor other) -> Tensor")

@@ -55,12 +55,12 @@ tanh_backward = pointwise(
     method=False,
     inplace=False,
     vjp={
-        "grad_output": lambda g, output: tanh_backward(g, conj(output)),
+        "grad_output": lambda g, output: tanh_backward.function(g, conj(output)),
         "output": lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output),
     },
 )
 
-tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward(g, out))
+tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out))
 
 
 def _atan2_rule(g, self, other, mask):

@@ -7,15 +7,21 @@ said in `view_geometry`; here stand the schemas, the gradients and the batching 
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core.geometry import wrap_dim
+from ..core.modes import ambient
+from ..core.node import View
 from ..core.storage import check_bounds, storage_of
-from ..core.tensor import META
+from ..core.tensor import META, Tensor, new_object
 from . import view_geometry as geometry
 from .family.batching import (
     batch_as_strided, batch_expand, batch_permute, batch_sizes, batch_squeeze, batch_transposed,
 )  # fmt: skip
-from .family.view import view
+from .family.view import SIZES, is_plain, plain_view, view
 from .operator import exports
+
+_ALL = slice(None)
 
 alias = view(
     "alias(Tensor(a) self) -> Tensor(a)",
@@ -35,7 +41,9 @@ view_ = view(
     vmap=batch_sizes("view"),
 )
 
-reshape_alias = view(
+reshape__ALL = slice(None)
+
+alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
     geometry=geometry.restride,
     method=False,
@@ -60,12 +68,33 @@ def _check_expand(self, size, implicit=False) -> None:
         )
 
 
+def _quick_expand(input, size, implicit):
+    """A row-major plain tensor repeated along new dimensions and dimensions of size 1."""
+    if not is_plain(input) or size.__class__ not in SIZES or implicit:
+        return None
+    a = input.array
+    shape, strides = a.shape, a.strides
+    lead = len(size) - len(shape)
+    if lead < 0 or not shape or not a.flags.c_contiguous or not a.size or a.dtype.kind == "V":
+        return None
+    steps = [0] * lead + list(strides)
+    for i, s in enumerate(size):
+        if s.__class__ is not int or s < 0 or i < lead and s == 1:
+            return None
+        if i >= lead and s != shape[i - lead]:
+            if shape[i - lead] != 1:
+                return None
+            steps[i] = 0
+    return plain_view(input, np.ndarray(size, a.dtype, a, 0, steps), input.offset, expand, (input, size, False))
+
+
 expand = view(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
     geometry=geometry.expand,
     check=_check_expand,
     function=False,
     variadic="size",
+    quick=_quick_expand,
     vjp=lambda g, self_shape: g.sum_to_size(self_shape),
     vmap=batch_expand,
 )
@@ -142,9 +171,23 @@ unsqueeze = view(
     vjp=lambda g, dim: g.squeeze(dim),
 )
 
+def _quick_select(input, dim, index):
+    if not is_plain(input) or dim.__class__ is not int or index.__class__ is not int:
+        return None
+    a = input.array
+    shape = a.shape
+    d = dim if dim >= 0 else dim + len(shape)
+    if not 0 <= d < len(shape) or not -shape[d] <= index < shape[d]:
+        return None
+    at = index if index >= 0 else index + shape[d]
+    offset = input.offset + at * (a.strides[d] // a.itemsize)
+    return plain_view(input, a[(*(_ALL,) * d, at, ...)], offset, select, (input, dim, index))
+
+
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     geometry=geometry.select,
+    quick=_quick_select,
     dims=("dim",),
     vjp=lambda g, self_shape, dim, index: select_backward(g, self_shape, dim, index),
 )
@@ -175,6 +218,53 @@ unfold = view(
 
 
 # ---- several views at once
+def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
+    """Several views of a plain tensor, already made as arrays: one node for all of them."""
+    memory, version, info, mode = storage_of(input), input.version, input.view_info, ambient.mode
+    base, parent = (input, None) if info is None else (info.base, info)
+    made = []
+    for i, (array, offset) in enumerate(zip(arrays, offsets, strict=True)):
+        t = new_object(Tensor)
+        t.array, t.dtype, t.device, t.keys, t.autograd = array, input.dtype, input.device, 0, None
+        t.version, t.memory, t.offset = version, memory, offset
+        t.view_info = View(base, parent, op, (i, args), version[0], "multi_output" if mode else "no_grad")
+        made.append(t)
+    made = tuple(made)
+    if mode and input.autograd is not None:
+        op.record(made, *args)
+    return made
+
+
+def _quick_unbind(input, dim):
+    if dim.__class__ is not int or not is_plain(input):
+        return None
+    a = input.array
+    shape = a.shape
+    d = dim if dim >= 0 else dim + len(shape)
+    if not 0 <= d < len(shape):
+        return None
+    step, start = a.strides[d] // a.itemsize, input.offset
+    lead = (_ALL,) * d
+    arrays = [a[(*lead, i, ...)] for i in range(shape[d])]
+    return plain_views(input, arrays, [start + i * step for i in range(shape[d])], unbind, (input, dim))
+
+
+def quick_split(input, split_size, dim):
+    """Pieces of one size, or None where it takes more than slices of a plain tensor."""
+    if dim.__class__ is not int or split_size.__class__ is not int or split_size <= 0 or not is_plain(input):
+        return None
+    a = input.array
+    shape = a.shape
+    d = dim if dim >= 0 else dim + len(shape)
+    if not 0 <= d < len(shape) or not shape[d]:
+        return None
+    step, start = a.strides[d] // a.itemsize, input.offset
+    lead = (_ALL,) * d
+    places = range(0, shape[d], split_size)
+    arrays = [a[(*lead, slice(i, i + split_size))] for i in places]
+    return plain_views(input, arrays, [start + i * step for i in places], split_even, (input, split_size, dim))
+
+
 def _filled(gs, shapes) -> list:
     """Gradients of all pieces, zeros for those that have none."""
     some = next(g for g in gs if g is not None)
@@ -217,6 +307,7 @@ split_with_sizes = view(
 unbind = view(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
     geometry=geometry.unbind,
+    quick=_quick_unbind,
     dims=("dim",),
     vjp=_join_bound,
 )

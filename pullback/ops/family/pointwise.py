@@ -36,7 +36,6 @@ class Pointwise(Family):
 
     def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:
         """The operands, the dtype they are computed in, and the dtype of the result."""
-        self._check_numbers(op, args)
         operands = [a for a, is_operand in zip(args, self._operand_mask(op), strict=True) if is_operand and a is not None]
         compute = result_type(*operands) if len(operands) > 1 or not isinstance(operands[0], Tensor) else operands[0].dtype
         promote = op.options["promote"]
@@ -56,14 +55,16 @@ class Pointwise(Family):
             op.operand_mask = mask
         return mask
 
-    def _check_numbers(self, op: Operator, args: tuple) -> None:
-        """Python numbers only where they are allowed (`numbers`; absent: everywhere)."""
-        allowed = op.options.get("numbers")
-        if allowed is None:
-            return
-        for argument, value in zip(op.schema.arguments, args, strict=True):
-            if argument.is_tensor and not isinstance(value, Tensor) and value is not None and argument.name not in allowed:
-                raise wrong_type(op.display, argument, value)
+    def validate(self, op: Operator, args: tuple) -> None:
+        """Python numbers only where they are allowed (`numbers`; absent: everywhere), then the operator's own check."""
+        options = op.options
+        if "numbers" in options:
+            allowed = options["numbers"]
+            for argument, value in zip(op.schema.arguments, args, strict=True):
+                if argument.is_tensor and not isinstance(value, Tensor) and value is not None and argument.name not in allowed:
+                    raise wrong_type(op.display, argument, value)
+        if options.get("check") is not None:
+            options["check"](*args)
 
     def _check_supported(self, op: Operator, compute: dtype, args: tuple) -> None:
         supported = op.options.get("supports", "all")
@@ -74,25 +75,26 @@ class Pointwise(Family):
             raise NotImplementedError(f"\"{name}\" not implemented for '{compute.scalar_name}'")
 
     def execute(self, op: Operator, args: tuple):
-        device = device_of(op, args)
+        self.validate(op, args)
+        tensors = op.tensors(args)
+        device = tensors[0].device
+        if len(tensors) > 1 and any(t.device is not device for t in tensors):
+            device = device_of(op, args)
         xp = library(device)
-        check = op.options.get("check")
-        if check is not None:
-            check(*args)
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.options.get("native") else compute
         values = [self._operand(xp, a, compute, working) if m else array_of(a) for a, m in zip(args, self._operand_mask(op), strict=True)]
         try:
             array = run_kernel(op, xp, values, result.numpy)
         except ValueError as error:
-            broadcast_shapes(*[a.array.shape for a in op.tensors(args)])
+            broadcast_shapes(*[t.array.shape for t in tensors])
             raise error
         if array.dtype != result.numpy:
             array = array.astype(result.numpy)
-        elif array.base is not None:
+        elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
-        if array.ndim > 1 and xp is np and not all(t.array.flags.c_contiguous for t in op.tensors(args)):
-            array = pointwise_fast.laid_out(array, [t.array for t in op.tensors(args)])
+        if array.ndim > 1 and xp is np and not all(t.array.flags.c_contiguous for t in tensors):
+            array = pointwise_fast.laid_out(array, [t.array for t in tensors])
         return wrap(array, result, device)
 
     def _operand(self, xp, value, compute: dtype, working: dtype):
@@ -108,9 +110,7 @@ class Pointwise(Family):
         return number_array(xp, value, working)
 
     def meta(self, op: Operator, args: tuple) -> Spec:
-        check = op.options.get("check")
-        if check is not None:
-            check(*args)
+        self.validate(op, args)
         _, _, result = self.plan(op, args)
         tensors = op.tensors(args)
         shape = broadcast_shapes(*[t.array.shape for t in tensors])

@@ -5,8 +5,8 @@ lines return only where every tensor is a small plain CPU tensor and nothing lis
 
 Two kinds of operators have a plain case: those whose kernel is one ufunc (`ufunc=`), and those whose kernel may be
 called on arrays of one dtype and shape as they are (`fast=True`: float32 and float64; `fast="all"`: any), with Python
-numbers for attributes. A third kind of lines chooses another overload where an argument is a Python number
-(`overloads={"other": remainder_scalar}`).
+numbers for attributes; `check_plain=False` says that the operator's check has nothing to say there. A third kind of
+lines chooses another overload where an argument is a Python number (`overloads={"other": remainder_scalar}`).
 """
 
 from __future__ import annotations
@@ -105,6 +105,8 @@ def names_of(op: Operator) -> dict:
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
     if "ufunc" in options:
         names |= {"ufunc": getattr(np, options["ufunc"]), "DIRECT": _direct(functional)}
+    if "constant" in options:
+        names["CONSTANT"] = {d: np.asarray(options["constant"], dtype=d.numpy) for d in names["DIRECT"]}
     if options.get("fast"):
         direct = COMPUTED if options["fast"] == "all" else frozenset((dtypes.float32, dtypes.float64))
         names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": options.get("check")}
@@ -173,7 +175,7 @@ def _ufunc_lines(call: Call) -> list[str]:
         f"        if mode < 2 and d in DIRECT and {x}.array.size < LARGE:",
     ]
     if not others:
-        return [*head, f"            r = ufunc({x}.array, out=...)", *_finish(call, [x], 3)]
+        return [*head, f"            r = ufunc({x}.array{_constant(call)}, out=...)", *_finish(call, [x], 3)]
     y = others[0]
     lines = [
         *head,
@@ -192,6 +194,11 @@ def _ufunc_lines(call: Call) -> list[str]:
             *_finish(call, [x], 4),
         ]
     return lines
+
+
+def _constant(call: Call) -> str:
+    """A number that is the ufunc's other operand (`constant=0`), as arrays by dtype."""
+    return ", CONSTANT[d]" if "constant" in call.op.options else ""
 
 
 def _takes_number(op: Operator, name: str) -> bool:
@@ -225,7 +232,8 @@ def _kernel_call(call: Call) -> str:
 
 
 def _check_lines(call: Call, depth: int) -> list[str]:
-    return ["    " * depth + f"check({', '.join(call.values)})"] if call.op.options.get("check") is not None else []
+    checked = call.op.options.get("check") is not None and call.op.options.get("check_plain", True)
+    return ["    " * depth + f"check({', '.join(call.values)})"] if checked else []
 
 
 def _kernel_lines(call: Call) -> list[str]:
@@ -258,7 +266,8 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     head = [f"    if {_plain([x], *_defaults(call))}:", "        mode = ambient.mode", f"        d = {x}.dtype"]
     done = [f"            {x}.version[0] += 1", f"            return {x}"]
     if not others:
-        return [*head, f"        if {_writable(call, [x], 'DIRECT')}:", f"            ufunc({x}.array, out={x}.array)", *done]
+        write = f"            ufunc({x}.array{_constant(call)}, out={x}.array)"
+        return [*head, f"        if {_writable(call, [x], 'DIRECT')}:", write, *done]
     y = others[0]
     lines = [
         *head,

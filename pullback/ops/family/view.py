@@ -10,14 +10,12 @@ Results share storage and version with their source, and carry its conjugate and
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...core.geometry import Geometry
 from ...core.modes import ambient
 from ...core.node import View
 from ...core.size import Size
 from ...core.storage import storage_of, window
-from ...core.tensor import Tensor, new_object, stride_of, view_of
+from ...core.tensor import PLAIN, Tensor, new_object, stride_of, view_of
 from ..calls import export_operator
 from ..operator import LINEAR, Operator, Spec
 from .base import Family
@@ -56,10 +54,12 @@ class ViewFamily(Family):
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
         """A view made by one NumPy call on the array: `quick` is (when, expression over `a`, offset), see `view_lines`."""
         quick = op.options.get("quick")
+        if callable(quick):  # a function that makes the view, or gives None where it takes more than it does
+            return [f"    t = quick({', '.join(values)})", "    if t is not None:", "        return t"]
         return [] if quick is None else view_lines(*quick, values, values)
 
     def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"SIZES": SIZES, "new_axis": new_axis, "viewed": op.options.get("viewed", op)}
+        return super().fast_names(op) | {"SIZES": SIZES, "new_axis": new_axis, "viewed": op, "quick": op.options.get("quick")}
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return batch_view(op, args, dims, size) if "dims" in op.options else None
@@ -101,14 +101,18 @@ def view_lines(when: str, expression: str, offset: str, values: list[str], viewe
 
 
 def new_axis(a, dim: int):
-    """An array with one more dimension of size 1, its stride as PyTorch sets it; raises where the array is not one block."""
-    n = a.ndim
+    """An array with one more dimension of size 1, its stride as PyTorch sets it; raises where the array is not row-major."""
+    shape = a.shape
+    n = len(shape)
     d = dim if dim >= 0 else dim + n + 1
-    if not 0 <= d <= n:
+    if not 0 <= d <= n or not a.flags.c_contiguous:
         raise IndexError(dim)
-    shape, strides = a.shape, a.strides
-    step = shape[d] * strides[d] if d < n else a.itemsize
-    return np.ndarray((*shape[:d], 1, *shape[d:]), a.dtype, a, 0, (*strides[:d], step, *strides[d:]))
+    return a.reshape((*shape[:d], 1, *shape[d:]))  # of a row-major array, the strides are what they must be
+
+
+def is_plain(t) -> bool:
+    """Whether nothing listens to what is done with a tensor."""
+    return t.__class__ in PLAIN and not t.keys and ambient.mode < 2
 
 
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
+from ..dispatch import dispatch
 from ..family.base import composite, operator
 from . import checks
 from . import factor_kernels as kernels
@@ -53,7 +54,7 @@ cholesky_ex = operator(
 @composite("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
 def linalg_cholesky(self: Tensor, upper: bool) -> Tensor:
     with without_ex():
-        return cholesky_ex(self, upper=upper, check_errors=True)[0]
+        return dispatch(cholesky_ex, (self, upper, True))[0]
 
 
 def _check_cholesky(self: Tensor, *_: Any) -> None:

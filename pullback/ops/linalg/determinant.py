@@ -12,12 +12,12 @@ from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import Tensor
 from ..arithmetic import conj
 from ..family.base import composite, operator
+from ..operator import exports
 from ..return_types import pack_results
 from . import checks
 from . import function_kernels as kernels
-from .algebra import diagonal, diagonal_matrix, mH, spec, stacked, where
-from .lu import lu_solve
-from .solve import solve_ex_helper
+from .algebra import cat, diagonal, diagonal_matrix, spec, stacked, where
+from .solve import adjoint_solve
 from .spectral import linalg_svd_helper
 
 
@@ -28,11 +28,9 @@ def _check_det(A: Tensor) -> None:
 
 
 def scaled_inverse(scale: Tensor, a: Tensor, packed: Tensor, pivots: Tensor) -> Tensor:
-    """scale A^-H, from the factors where no further derivative is wanted, else from A itself."""
+    """scale A^-H."""
     right = diagonal_matrix(scale.unsqueeze(-1).expand(tuple(a.shape[:-1])))
-    if is_grad_enabled() or ambient.mode & TRANSFORM:
-        return solve_ex_helper(mH(a), right)[0]
-    return lu_solve(packed, pivots, right, left=True, adjoint=True)
+    return adjoint_solve(a, packed, pivots, right)
 
 
 def _det_vjp(gs: tuple, result: Tensor, A: Tensor, LU: Tensor, pivots: Tensor) -> Tensor | None:
@@ -54,8 +52,6 @@ def _det_vjp(gs: tuple, result: Tensor, A: Tensor, LU: Tensor, pivots: Tensor) -
 
 
 def _parity(pivots: Tensor) -> Tensor:
-    from ..operator import exports
-
     n = pivots.shape[-1]
     swaps = (pivots != exports["torch"]["arange"](1, n + 1, dtype=pivots.dtype)).sum(-1)
     return 1 - 2 * (swaps % 2)
@@ -71,8 +67,6 @@ def _adjugate(g: Tensor, a: Tensor) -> Tensor:
 def _products_of_others(s: Tensor) -> Tensor:
     """For each singular value the product of all others: cumulative products from both ends."""
     one = s[..., :1] * 0 + 1
-    from .algebra import cat
-
     ahead = cat([one, s[..., :-1]], -1).cumprod(-1)
     behind = cat([one, s.flip(-1)[..., :-1]], -1).cumprod(-1).flip(-1)
     return ahead * behind

@@ -81,6 +81,10 @@ def each(
     without the stack dims and its dtype.
     """
     batch = inputs[0].shape[:-2]
+    if not batch and all(x.size for x in inputs):
+        return tuple(
+            xp.array(value, dtype, order="C") for value, (_, dtype) in zip(solve(*inputs), outputs, strict=True)
+        )
     results = tuple(xp.zeros(batch + shape, dtype) for shape, dtype in outputs)
     if all(x.size for x in inputs):
         flat = [stack(x, x.ndim - len(batch)) for x in inputs]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.dtype import finfo
 from ...core.modes import is_grad_enabled
 from ...core.node import requires_grad
 from ...core.tensor import Tensor
@@ -162,8 +163,6 @@ def lobpcg(
 
 
 def _tolerance(a: Tensor) -> float:
-    from ...core.dtype import finfo
-
     return finfo(a.dtype).eps ** 0.5
 
 

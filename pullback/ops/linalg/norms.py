@@ -13,6 +13,7 @@ from typing import Any
 from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor
 from ..calls import front
+from ..dispatch import dispatch
 from ..family.base import composite, operator
 from ..family.reduction import reduced_shape, restore_dims
 from ..inplace import write_out
@@ -219,8 +220,6 @@ def call(op: Operator, args: tuple, kwargs: dict[str, Any], out: Tensor | None =
     bound = op.convert(op.bind(args, kwargs))
     if out is not None:
         return write_out(op, bound, out)
-    from ..dispatch import dispatch
-
     return dispatch(op, bound)
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dtypes
+from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import Tensor
+from ..dispatch import dispatch
 from ..family.base import composite, operator
 from ..operator import Spec
 from ..return_types import pack_results
@@ -116,18 +118,29 @@ def _solve_kernel(xp: Any, a: Any, b: Any, left: bool, check_errors: bool) -> tu
     return result.reshape(result.shape[:-1]).copy() if vector else result, packed, pivots, info
 
 
-def _solve_vjp(gs: tuple, A: Tensor, left: bool, result: Tensor, B_shape: Any, mask: tuple) -> tuple:
+def _solve_vjp(
+    gs: tuple, A: Tensor, left: bool, result: Tensor, LU: Tensor, pivots: Tensor, B_shape: Any, mask: tuple
+) -> tuple:
     g = gs[0]
     if g is None:
         return None, None
     vector = len(B_shape) == 1 or (A.ndim - 1 == len(B_shape) and tuple(B_shape) == tuple(A.shape[:-1]))
     if vector:
         g, result = g.unsqueeze(-1), result.unsqueeze(-1)
-    g_b = solve_ex_helper(mH(A), g, left=left)[0]
+    g_b = adjoint_solve(A, LU, pivots, g, left)
     g_a = None
     if mask[0]:
         g_a = -(g_b @ mH(result)) if left else -(mH(result) @ g_b)
     return g_a, g_b.squeeze(-1) if vector else g_b
+
+
+def adjoint_solve(a: Tensor, packed: Tensor, pivots: Tensor, b: Tensor, left: bool = True) -> Tensor:
+    """X with A^H X = b (or X A^H = b), from A's factors; from A itself where a further derivative is wanted."""
+    if is_grad_enabled() or ambient.mode & TRANSFORM:
+        return solve_ex_helper(mH(a), b, left=left)[0]
+    from .lu import lu_solve
+
+    return lu_solve(packed, pivots, b, left=left, adjoint=True)
 
 
 def _solve_vmap(args: tuple, dims: tuple, size: int) -> tuple[Any, int]:
@@ -167,7 +180,7 @@ def solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple:
 @composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
 def solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
     with without_ex():
-        return solve_ex_helper(A, B, left=left, check_errors=True)[0]
+        return dispatch(solve_ex_helper, (A, B, left, True))[0]
 
 
 # ---- inverses
@@ -196,7 +209,7 @@ inv_ex = operator(
 @composite("linalg_inv(Tensor A) -> Tensor")
 def inv(A: Tensor) -> Tensor:
     with without_ex():
-        return inv_ex(A, check_errors=True)[0]
+        return dispatch(inv_ex, (A, True))[0]
 
 
 @composite("inverse(Tensor self) -> Tensor")

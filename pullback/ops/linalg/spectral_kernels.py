@@ -15,9 +15,8 @@ from .signs import ITERATION_ORDER, eigenvector_signs, gesdd, is_very_wide, wide
 
 Array = Any
 
-# Choosing signs takes about two microseconds an element, many times what the decomposition of a small matrix does:
-# past this many elements in a stack the signs stay as they come.
-SIGNS_WORK = 4096
+# Choosing signs takes many times what decomposing a small matrix does: in larger stacks they stay as they come.
+SIGNS_STACK = 8
 
 
 @on_host
@@ -79,7 +78,7 @@ def eigh(xp: Any, a: Array, uplo: str, compute_v: bool) -> tuple[Array, Array]:
             "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
             "repeated eigenvalues."
         ) from error
-    if 2 < n <= ITERATION_ORDER and a.size <= SIGNS_WORK:
+    if 2 < n <= ITERATION_ORDER and len(stack(a)) <= SIGNS_STACK:
         for matrix, home in zip(stack(a), stack(vectors), strict=True):
             signs = eigenvector_signs(xp, matrix, home, uplo == "L")
             if signs is not None:

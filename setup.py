@@ -1,0 +1,14 @@
+"""The optional extension in C; everything else is in pyproject.toml. Without a compiler, NumPy does its work."""
+
+from setuptools import Extension, setup
+
+setup(
+    ext_modules=[
+        Extension(
+            "pullback.core._native",
+            ["pullback/core/_native.c"],
+            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
+            optional=True,
+        )
+    ]
+)

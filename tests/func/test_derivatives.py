@@ -1,0 +1,114 @@
+"""grad, vjp, jvp, Jacobians and Hessians as function transforms, alone and inside each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+
+
+def f(x):
+    return (x.sin() * x.exp()).sum()
+
+
+def exact_gradient(x):
+    return x.sin() * x.exp() + x.cos() * x.exp()
+
+
+def exact_hessian(x):
+    return torch.diag(2 * x.cos() * x.exp())
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([0.3, -1.2, 0.7], dtype=torch.float64)
+
+
+def close(a, b):
+    np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-9, atol=1e-12)
+    assert not a.requires_grad
+
+
+def test_grad_and_value(x):
+    g, value = grad_and_value(f)(x)
+    close(g, exact_gradient(x))
+    close(value, f(x))
+
+
+def test_grad_with_aux(x):
+    g, aux = grad(lambda a: (f(a), a * 2), has_aux=True)(x)
+    close(g, exact_gradient(x))
+    close(aux, x * 2)
+
+
+def test_grad_of_chosen_arguments(x):
+    ga, gb = grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(x, x + 1)
+    close(ga, x + 1)
+    close(gb, x)
+
+
+def test_grad_refuses_results_that_are_no_scalar(x):
+    with pytest.raises(RuntimeError, match="Expected f\\(\\*args\\) to return a scalar tensor, got tensor with 1 dims"):
+        grad(lambda a: a * 2)(x)
+
+
+def test_grad_keeps_what_it_does_not_differentiate_differentiable(x):
+    w = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    g = grad(lambda a: (a * a * w).sum())(x)
+    assert g.requires_grad
+    g.sum().backward()
+    np.testing.assert_allclose(w.grad.item(), (2 * x).sum().item())
+
+
+@pytest.mark.parametrize("outer, inner", list(itertools.product([jacrev, jacfwd], [jacrev, jacfwd])))
+def test_second_derivatives_agree_in_every_mode(outer, inner, x):
+    close(outer(inner(f))(x), exact_hessian(x))
+
+
+def test_hessian_under_vmap(x):
+    xs = torch.stack([x, x + 1, -x])
+    got = vmap(hessian(f))(xs)
+    for k in range(3):
+        close(got[k], exact_hessian(xs[k]))
+
+
+def test_vmap_of_grad_gives_one_gradient_per_example_of_a_shared_argument(x):
+    rows = torch.stack([x, x * 2])
+    got = vmap(grad(lambda w, row: (w * row).sum()), in_dims=(None, 0))(x, rows)
+    close(got, rows)
+
+
+def test_jvp_of_grad_and_grad_of_jvp(x):
+    v = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+    _, forward_over_reverse = jvp(grad(f), (x,), (v,))
+    reverse_over_forward = grad(lambda a: jvp(f, (a,), (v,))[1])(x)
+    close(forward_over_reverse, exact_hessian(x) @ v)
+    close(reverse_over_forward, exact_hessian(x) @ v)
+
+
+def test_nested_forward_levels_do_not_mix():
+    one = torch.tensor(1.0, dtype=torch.float64)
+    _, outer = jvp(lambda a: a * jvp(lambda b: a * b, (one,), (one,))[1], (one * 3,), (one,))
+    assert outer.item() == 6.0  # d/da (a * a)
+
+
+def test_vjp_and_linearize_are_transposes(x):
+    out, pull = vjp(lambda a: a.sin(), x)
+    same_out, push = linearize(lambda a: a.sin(), x)
+    c, t = torch.ones(3, dtype=torch.float64), x * 2
+    close(out, same_out)
+    left, right = (push(t) * c).sum(), (pull(c)[0] * t).sum()
+    np.testing.assert_allclose(left.item(), right.item())
+    assert not push(t).requires_grad
+
+
+def test_vjp_checks_the_structure_of_cotangents(x):
+    _, pull = vjp(lambda a: (a, a), x)
+    with pytest.raises(RuntimeError, match="Expected pytree structure of cotangents"):
+        pull(x)
+
+
+def test_jacrev_in_chunks(x):
+    close(jacrev(lambda a: a.sin(), chunk_size=2)(x), torch.diag(x.cos()))
