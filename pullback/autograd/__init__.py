@@ -1,7 +1,7 @@
 """How gradients flow."""
 
 from . import forward, methods, views  # noqa: F401
-from .engine import backward, grad
+from .calls import backward, grad
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.tensor import Tensor as Variable
 

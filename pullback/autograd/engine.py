@@ -1,49 +1,49 @@
 """The engine: walks the graph from roots to leaves, newest node first.
 
-A heap orders ready nodes by sequence number (leaves' sinks first). A node runs when all gradients that can reach it
-have arrived; what it returns is checked against the metadata of the node it goes to (shape, dtype) and added up there.
+A heap orders ready nodes by sequence number; sinks of leaves go before everything else. A node runs when all gradients
+that can reach it have arrived; what it returns is checked against the metadata of the node it goes to (shape, dtype) and
+added up there. The order at a node is: hooks of its output tensors, retained gradients, node pre-hooks, the rule, node
+post-hooks. Each backward is a task on its thread's stack, so a backward inside a backward is just another task; past
+`MAX_DEPTH` of them a new thread takes over, since Python's own stack is bounded.
 """
 
 from __future__ import annotations
 
+import itertools
+import threading
 from heapq import heappop, heappush
 
-from ..core import modes, node as nodes
+from ..core import modes
+from ..core import node as nodes
 from ..core.modes import ambient
-from ..core.node import AccumulateGrad, Node, edge_of
+from ..core.node import AccumulateGrad, Node
 from ..core.tensor import SPARSE, Tensor
 
-
-def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, inputs: list | None = None) -> dict:
-    """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
-    gradients that arrive at them are returned, keyed by edge."""
-    needed = _needed(roots, inputs) if inputs is not None else None
-    captured: dict = {}
-    wanted = set(inputs) if inputs is not None else ()
-    before = ambient.mode
-    ambient.mode = before & ~modes.GRAD | (modes.GRAD if create_graph else 0)
-    try:
-        _walk(_Task(roots, grads, needed, wanted, captured, keep_graph))
-    finally:
-        ambient.mode = before
-    return captured
+MAX_DEPTH = 20
+_next_task = itertools.count().__next__
+_FIRST = 3  # where gradients start in a record
 
 
-class _Task:
+class Task:
     """One backward: what has arrived where, and which nodes are ready.
 
     `records` has, per node, [gradients it still waits for, metadata of its outputs, which sums are ours to write into (a bit
     per output), one gradient per output ...].
     """
 
-    __slots__ = ("records", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph")
+    __slots__ = ("id", "records", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph", "callbacks", "node", "roots")
 
-    def __init__(self, roots: list, grads: list, needed: dict | None, wanted, captured: dict, keep_graph: bool):
+    def __init__(self, roots: list, grads: list, needed: dict | None, wanted, keep_graph: bool):
+        self.id = _next_task()
+        self.roots = roots
         self.records = _dependencies(roots, needed)
         self.heap: list[int] = []  # negated sequence numbers of ready nodes
         self.ready: dict[int, Node] = {}
-        self.sinks: list[AccumulateGrad] = []  # ready leaves: they run before anything else
-        self.needed, self.wanted, self.captured, self.keep_graph = needed, wanted, captured, keep_graph
+        self.sinks: list[AccumulateGrad] = []
+        self.needed, self.wanted, self.keep_graph = needed, wanted, keep_graph
+        self.captured: dict = {}
+        self.callbacks: list = []
+        self.node: Node | None = None  # the one that runs now
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
             have = record[number + _FIRST]
@@ -53,10 +53,51 @@ class _Task:
                 _enqueue(self, root)
 
 
-_FIRST = 3  # where gradients start in a record
+def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, inputs: list | None = None, accumulate_inputs: bool = False) -> dict:
+    """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
+    gradients that arrive at them are returned, keyed by edge (or, with `accumulate_inputs`, go to the leaves' `.grad`)."""
+    if len(ambient.tasks) >= MAX_DEPTH:
+        return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+    needed = needed_for(roots, inputs) if inputs is not None else None
+    if accumulate_inputs and needed is not None:
+        needed.update({node: True for node, _ in inputs if isinstance(node, AccumulateGrad) and node in needed})
+    task = Task(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
+    before = ambient.mode
+    ambient.mode = before & ~modes.GRAD | (modes.GRAD if create_graph else 0)
+    ambient.tasks.append(task)
+    try:
+        _walk(task)
+        while task.callbacks:
+            task.callbacks.pop(0)()
+    finally:
+        ambient.tasks.pop()
+        ambient.mode = before
+    return task.captured
 
 
-def _enqueue(task: _Task, node: Node) -> None:
+def _in_new_thread(function, *args):
+    """Run a deeply nested backward on a fresh stack, with this thread's ambient state."""
+    state = {k: v for k, v in vars(ambient).items() if k != "tasks"}
+    outcome: list = []
+
+    def work() -> None:
+        vars(ambient).update(state)
+        ambient.tasks = []
+        try:
+            outcome.append((True, function(*args)))
+        except BaseException as e:  # noqa: BLE001 - handed to the caller, whatever it is
+            outcome.append((False, e))
+
+    thread = threading.Thread(target=work, name="pullback-reentrant")
+    thread.start()
+    thread.join()
+    ok, value = outcome[0]
+    if not ok:
+        raise value
+    return value
+
+
+def _enqueue(task: Task, node: Node) -> None:
     if node.__class__ is AccumulateGrad:
         task.sinks.append(node)
     else:
@@ -64,27 +105,28 @@ def _enqueue(task: _Task, node: Node) -> None:
         heappush(task.heap, -node.sequence)
 
 
-def _walk(task: _Task) -> None:
+def _walk(task: Task) -> None:
     """Run ready nodes until none is left."""
     heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
     keep_graph, wanted = task.keep_graph, task.wanted
     in_place = not ambient.mode & modes.GRAD
+    watched = ambient.mode & (modes.ANOMALY | modes.PROFILE)
     while heap or sinks:
-        node = sinks.pop() if sinks else ready.pop(heappop(heap))
+        node = task.node = sinks.pop() if sinks else ready.pop(heappop(heap))
         gs = records.pop(node)[_FIRST:]
-        if node.hooked and node.has_pre_hooks:
-            gs = run_pre_hooks(node, gs)
         if wanted and not _capture(task, node, gs):
             continue
-        results = node.run(gs)
-        if node.hooked and node.post_hooks is not None:
-            results = run_post_hooks(node, results, gs)
+        if node.hooked:
+            gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
+        results = run_watched(node, gs) if watched else node.run(gs)
         edges = node.edges
         if not keep_graph:
             node.release()
         if len(results) != len(edges):
             raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
-        for edge, g in zip(edges, results):  # noqa: B905 - lengths are checked above
+        if node.hooked and node.post_hooks:
+            results = run_post_hooks(node, results, gs)
+        for i, (edge, g) in enumerate(zip(edges, results)):  # noqa: B905 - lengths are checked above
             if edge is None:
                 continue
             target, number = edge
@@ -94,7 +136,7 @@ def _walk(task: _Task) -> None:
             if g is not None:
                 shape, dtype, _ = record[1][number]
                 if g.dtype is not dtype or g.array.shape != shape:
-                    g = validate(node, target, number, g)
+                    g = validate(node, i, record[1][number], g)
                 have = record[number + 3]
                 if have is None:
                     record[number + 3] = g
@@ -106,74 +148,106 @@ def _walk(task: _Task) -> None:
             record[0] = left = record[0] - 1
             if not left:
                 _enqueue(task, target)
+    task.node = None
 
 
-def _capture(task: _Task, node: Node, gs: list) -> bool:
+def run_watched(node: Node, gs: list):
+    """Replaced by anomaly mode and the profiler: `node.run(gs)` with somebody looking."""
+    return node.run(gs)
+
+
+def _capture(task: Task, node: Node, gs: list) -> bool:
     """Keep gradients that were asked for; whether the node must run as well."""
+    runs = bool(task.needed.get(node))
+    if not runs and node.hooked:
+        gs = run_tensor_hooks(node, gs)
     for i, g in enumerate(gs):
         if (node, i) in task.wanted:
             task.captured[node, i] = g
-    return bool(task.needed is None or task.needed.get(node))
+    return runs
+
+
+# ---- hooks
+def run_tensor_hooks(node: Node, gs: list) -> list:
+    """Hooks of a node's output tensors, each on its gradient; then gradients that are to be retained."""
+    by_number = node.tensor_pre_hooks
+    retained = node.retain_grad_hooks
+    if not by_number and not retained:
+        return gs
+    gs = list(gs)
+    for number, hooks in list((by_number or {}).items()):
+        for hook in list(hooks.values()):
+            gs[number] = _checked(hook(gs[number]), gs[number], hook)
+    for number, keep in list((retained or {}).items()):
+        if gs[number] is not None:
+            gs[number] = keep(gs[number])
+    return gs
+
+
+def _checked(made, g, hook):
+    """What a tensor hook returned, if it may stand for the gradient."""
+    if made is None:
+        return g
+    if not isinstance(made, Tensor):
+        raise TypeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(made).__name__})" if g is not None else "expected hook to return a Tensor or None")
+    if g is not None and (made.shape != g.shape or made.dtype is not g.dtype or made.device is not g.device):
+        what = "type" if made.dtype is not g.dtype else "size" if made.shape != g.shape else "device"
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the {what} of value")
+    return made
 
 
 def run_pre_hooks(node: Node, gs: list) -> list:
-    """Hooks on the gradients that arrive at a node: tensor hooks, then node pre-hooks, then retained gradients."""
-    gs = list(gs)
-    for number, hooks in (node.tensor_pre_hooks or {}).items():
-        for hook in list(hooks.values()):
-            if gs[number] is not None:
-                made = hook(gs[number])
-                gs[number] = gs[number] if made is None else made
+    """Node pre-hooks: they see and may replace all gradients that arrived."""
     for hook in list((node.pre_hooks or {}).values()):
         made = hook(tuple(gs))
         if made is not None:
             gs = list(made) if isinstance(made, (tuple, list)) else [made]
-    for number, keep in (node.retain_grad_hooks or {}).items():
-        if gs[number] is not None:
-            keep(gs[number])
     return gs
 
 
 def run_post_hooks(node: Node, results, gs: list):
+    """Node post-hooks: they see gradients of inputs and outputs, and may replace the former."""
     for hook in list(node.post_hooks.values()):
         made = hook(tuple(results), tuple(gs))
         if made is not None:
-            results = made if isinstance(made, (tuple, list)) else (made,)
+            made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+            if len(made) != len(results):
+                raise RuntimeError(f"hook has returned an incorrect number of values (got {len(made)}, but expected {len(results)})")
+            results = made
     return results
 
 
-def _needed(roots: list, inputs: list) -> dict:
+# ---- which nodes run
+def needed_for(roots: list, inputs: list) -> dict:
     """Nodes on a path from a root to an input: True where the node must run, False where it is only captured."""
     targets = {e[0] for e in inputs}
-    state: dict = {}
+    leads: dict = {}  # node -> whether an edge of it leads to a target
     for root, _ in roots:
-        stack = [(root, iter(root.edges))]
-        seen_here = {root}
-        if root in state:
+        if root in leads:
             continue
-        state[root] = False
+        leads[root] = False
+        stack = [(root, iter(root.edges))]
         while stack:
             node, edges = stack[-1]
             for edge in edges:
                 if edge is None:
                     continue
                 child = edge[0]
-                if child not in state:
-                    state[child] = False
-                    seen_here.add(child)
+                if child not in leads:
+                    leads[child] = False
                     stack.append((child, iter(child.edges)))
                     break
-                if state[child] or child in targets:
-                    state[node] = True
+                if leads[child] or child in targets:
+                    leads[node] = True
             else:
                 stack.pop()
-                if stack and (state[node] or node in targets):
-                    state[stack[-1][0]] = True
-    return {n: runs for n, runs in state.items() if runs or n in targets}
+                if stack and (leads[node] or node in targets):
+                    leads[stack[-1][0]] = True
+    return {n: runs for n, runs in leads.items() if runs or n in targets}
 
 
 def _dependencies(roots: list, needed: dict | None) -> dict:
-    """A record (see `_Task`) for every node that can run: how many gradients it waits for, room for them."""
+    """A record (see `Task`) for every node that can run: how many gradients it waits for, room for them."""
     records: dict = {}
     stack = []
     for root, _ in roots:
@@ -198,28 +272,37 @@ def _dependencies(roots: list, needed: dict | None) -> dict:
     return records
 
 
-def validate(node: Node, target: Node, number: int, g: Tensor) -> Tensor:
+# ---- gradients
+def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
     """A gradient as the node it goes to expects it: summed to its shape, real where it is real, in its dtype."""
-    shape, dtype, device = target.outputs[number]
-    if g.array.shape != shape:
-        g = reduce_to(node, g, shape)
+    shape, dtype, device = expected
+    if not isinstance(g, Tensor):
+        raise TypeError(f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None")
+    if tuple(g.array.shape) != tuple(shape):
+        g = reduce_to(node, g, tuple(shape), index)
     if g.dtype is not dtype:
         if g.dtype.is_complex and not dtype.is_complex:
             g = g.real
         if g.dtype is not dtype:
             g = g.to(dtype)
+    if g.device is not device:
+        raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} but got {g.device}")
     return g
 
 
-def reduce_to(node: Node, g: Tensor, shape: tuple) -> Tensor:
+def reduce_to(node: Node | None, g: Tensor, shape: tuple, index: int = 0) -> Tensor:
     """Undo broadcasting."""
     if g.keys & SPARSE:
         return g
     lead = g.array.ndim - len(shape)
     fits = lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, g.array.shape[lead:], strict=True))
     if not fits:
-        raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index 0 - got {list(g.array.shape)} but expected shape compatible with {list(shape)}")
+        name = node.name() if node is not None else "jvp"
+        raise RuntimeError(f"Function {name} returned an invalid gradient at index {index} - got {list(g.array.shape)} but expected shape compatible with {list(shape)}")
     return g.sum_to_size(shape)
+
+
+_locks = [threading.Lock() for _ in range(16)]
 
 
 def accumulate(variable: Tensor, g: Tensor | None) -> None:
@@ -227,97 +310,80 @@ def accumulate(variable: Tensor, g: Tensor | None) -> None:
     if g is None:
         return
     a = variable.autograd
-    if a.hooks:
-        for hook in list(a.hooks.values()):
-            made = hook(g)
-            g = g if made is None else made
     recording = ambient.mode & modes.GRAD
-    if a.grad is None:
-        a.grad = g if recording or g.keys & SPARSE else own(g)
-    elif recording:
-        a.grad = a.grad + g
-    else:
-        a.grad.add_(g)
+    with _locks[id(a) >> 6 & 15]:  # several threads may run backward over one leaf
+        have = a.grad
+        if have is None:
+            a.grad = own(g) if not recording else g
+        elif recording:
+            a.grad = have + g
+        elif have.keys & SPARSE:
+            a.grad = have.add_(g) if g.keys & SPARSE else have + g
+        else:
+            have.add_(g)
     if a.post_accumulate_hooks:
         for hook in list(a.post_accumulate_hooks.values()):
-            hook(variable)
+            made = hook(variable)
+            if made is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def own(g: Tensor) -> Tensor:
     """The gradient itself if its memory is its own, else a copy."""
+    if g.keys & SPARSE:
+        return g.detach()
     return g if g.memory is None and g.view_info is None and g.autograd is None and not g.keys else g.detach().clone()
 
 
 nodes.accumulate = accumulate
 
 
-def implicit_gradients(outputs: list, grads) -> list:
-    """Cotangents of the outputs, ones for scalars where none is given; shapes are checked."""
-    from ..ops.factories import ones_like
-
-    given = [None] * len(outputs) if grads is None else list(grads)
-    made = []
-    for i, (out, g) in enumerate(zip(outputs, given, strict=True)):
-        if g is None:
-            if out.requires_grad and out.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            g = ones_like(out) if out.requires_grad else None
-        elif tuple(g.shape) != tuple(out.shape):
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape}."
-            )
-        made.append(g)
-    return made
+# ---- questions while a backward runs
+def current_graph_task_id() -> int:
+    """The number of the backward that runs on this thread, or -1."""
+    return ambient.tasks[-1].id if ambient.tasks else -1
 
 
-def _roots(outputs: list) -> list:
-    edges = []
-    for i, out in enumerate(outputs):
-        edge = edge_of(out)
-        if edge is None:
-            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-        edges.append(edge)
-    return edges
+def current_node() -> Node | None:
+    """The node that runs on this thread now."""
+    return ambient.tasks[-1].node if ambient.tasks else None
 
 
-def _as_list(x) -> list:
-    return [x] if isinstance(x, Tensor) else list(x)
+def queue_callback(callback) -> None:
+    """Call `callback()` when the current backward is done."""
+    if not ambient.tasks:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    ambient.tasks[-1].callbacks.append(callback)
 
 
-def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None) -> None:
-    """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
-    outputs = _as_list(tensors)
-    grads = implicit_gradients(outputs, None if grad_tensors is None else _as_list(grad_tensors))
-    keep = create_graph if retain_graph is None else retain_graph
-    edges = _roots(outputs)
-    if inputs is None:
-        run_graph(edges, grads, keep, create_graph)
-        return
-    targets = _as_list(inputs)
-    got = run_graph(edges, grads, keep, create_graph, [edge_of(t) for t in targets])
-    for t in targets:
-        accumulate(t, got.get(edge_of(t)))
+def will_execute(node: Node) -> bool:
+    """Whether the current backward runs a node."""
+    if not ambient.tasks:
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    task = ambient.tasks[-1]
+    if task.needed is not None:
+        if isinstance(node, AccumulateGrad) and any(n is node for n, _ in task.wanted) and not task.needed.get(node):
+            raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is currently not supported.")
+        return bool(task.needed.get(node)) or any(n is node for n, _ in task.wanted)
+    return node in _reachable(task.roots)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
-         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
-    """Gradients of `outputs` with respect to `inputs`, returned."""
-    outputs, targets = _as_list(outputs), _as_list(inputs)
-    if not targets:
-        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    grads = implicit_gradients(outputs, None if grad_outputs is None else _as_list(grad_outputs))
-    keep = create_graph if retain_graph is None else retain_graph
-    edges = _roots(outputs)
-    for t in targets:
-        if not t.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-    wanted = [edge_of(t) for t in targets]
-    got = run_graph(edges, grads, keep, create_graph, wanted)
-    result = tuple(got.get(e) for e in wanted)
-    if materialize_grads:
-        result = tuple(t.new_zeros(t.shape) if g is None else g for g, t in zip(result, targets, strict=True))
-    elif not allow_unused and any(g is None for g in result):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
-        )
-    return result
+def _reachable(roots: list) -> set:
+    seen, stack = set(), [e[0] for e in roots]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(e[0] for e in node.edges if e is not None)
+    return seen
+
+
+def execution_order() -> list:
+    """The nodes that the current backward still has to run, in order; known only while none of them has run."""
+    if not ambient.tasks:
+        raise RuntimeError("_current_graph_task_execution_order should be called during the backward pass")
+    task = ambient.tasks[-1]
+    if not task.needed and task.needed is not None:
+        return []
+    order = [n for n in _reachable(task.roots) if task.needed is None or n in task.needed]
+    return sorted(order, key=lambda n: -n.sequence)

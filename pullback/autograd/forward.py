@@ -203,7 +203,7 @@ def _elementwise(op: Operator, args: tuple, tangents: list, out: Tensor) -> Tens
 
 def transposed(op: Operator, args: tuple, tangents: list, out):
     """The derivative of `<vjp(g), tangents>` with respect to `g`: the jvp, by transposing the vjp."""
-    from .engine import grad
+    from .calls import grad
 
     if any(r.function is NOT_IMPLEMENTED for r in plan_of(op).rules):
         raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet.")

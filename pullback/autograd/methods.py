@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 
 from ..core.node import Node, edge_of, own_autograd, requires_grad
 from ..core.tensor import Tensor
-from .engine import backward as run_backward
+from .calls import backward as run_backward
 
 
 class RemovableHandle:
@@ -15,8 +16,6 @@ class RemovableHandle:
     next_id = 0
 
     def __init__(self, hooks: dict, *, extra_dict=None):
-        import weakref
-
         self.hooks_dict_ref = weakref.ref(hooks)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
@@ -47,7 +46,7 @@ def add_hook(hooks: Hooks, hook) -> RemovableHandle:
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
     """Compute the gradients of the leaves this tensor depends on."""
-    run_backward([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+    run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def get_grad(self):
@@ -106,7 +105,7 @@ def register_hook(self, hook) -> RemovableHandle:
     node, number = edge_of(self)
     if node.tensor_pre_hooks is None:
         node.tensor_pre_hooks = {}
-        node.hooked = node.has_pre_hooks = True
+        node.hooked = True
     return add_hook(node.tensor_pre_hooks.setdefault(number, Hooks()), hook)
 
 
@@ -133,15 +132,14 @@ def retain_grad(self) -> None:
     node, number = edge_of(self)
     if node.retain_grad_hooks is None:
         node.retain_grad_hooks = {}
-        node.hooked = node.has_pre_hooks = True
-    import weakref
-
+        node.hooked = True
     kept = weakref.ref(a)
 
-    def keep(g: Tensor) -> None:
+    def keep(g: Tensor) -> Tensor:
         meta = kept()
         if meta is not None:
             meta.grad = g if meta.grad is None else meta.grad + g
+        return g
 
     node.retain_grad_hooks[number] = keep
 
@@ -182,3 +180,28 @@ Tensor.retain_grad = retain_grad
 Tensor.retains_grad = property(lambda self: self.autograd is not None and self.autograd.retains_grad)
 Tensor.name = property(lambda self: None)
 Tensor.volatile = False
+
+
+def node_hooks(node: Node, kind: str) -> Hooks:
+    """The table of one kind of a node's hooks, made at first need."""
+    table = getattr(node, kind)
+    if table is None:
+        table = Hooks()
+        setattr(node, kind, table)
+        if type(node).__name__ != "AccumulateGrad":
+            node.hooked = True
+    return table
+
+
+def register_node_hook(self: Node, fn) -> RemovableHandle:
+    """Call `fn(grad_inputs, grad_outputs)` after this node ran; what it returns replaces the gradients of its inputs."""
+    return add_hook(node_hooks(self, "post_hooks"), fn)
+
+
+def register_node_prehook(self: Node, fn) -> RemovableHandle:
+    """Call `fn(grad_outputs)` before this node runs; what it returns replaces them."""
+    return add_hook(node_hooks(self, "pre_hooks"), fn)
+
+
+Node.register_hook = register_node_hook
+Node.register_prehook = register_node_prehook

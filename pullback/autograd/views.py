@@ -36,6 +36,19 @@ def replay(view: View, base: Tensor) -> Tensor:
     return made if index is None else made[index]
 
 
+class original_view_tracking:
+    """Accepted for compatibility: how views are remade is a choice in PyTorch (`as_strided` or replay); here always replay."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc) -> None:
+        return None
+
+
 class CopySlices(Node):
     """A write to a view, as history of the base."""
 

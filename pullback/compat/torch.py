@@ -12,8 +12,54 @@ import importlib.machinery
 import sys
 import types
 
-# "module": {name: "home:attribute"}
-PRIVATE: dict[str, dict[str, str]] = {}
+# "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
+PRIVATE: dict[str, dict[str, str]] = {
+    "torch": {
+        "_C": "torch._C:",
+        "_dispatch": "torch._dispatch:",
+    },
+    "torch.autograd": {
+        "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
+        "_unsafe_preserve_version_counter": "pullback.autograd.versions:unsafe_preserve_version_counter",
+    },
+    "torch._C": {
+        "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
+        "DisableTorchFunction": "pullback.ops.overrides:DisableTorchFunction",
+        "DisableTorchFunctionSubclass": "pullback.ops.overrides:DisableTorchFunctionSubclass",
+        "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
+        "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
+        "has_lapack": "pullback:has_lapack",
+        "Generator": "pullback.core.random:Generator",
+        "_current_graph_task_id": "pullback.autograd.engine:current_graph_task_id",
+        "_current_autograd_node": "pullback.autograd.engine:current_node",
+        "_will_engine_execute_node": "pullback.autograd.engine:will_execute",
+        "_current_graph_task_execution_order": "pullback.autograd.engine:execution_order",
+        "_functions": "torch._C._functions:",
+        "_autograd": "torch._C._autograd:",
+    },
+    "torch._C._functions": {
+        "AccumulateGrad": "pullback.core.node:AccumulateGrad",
+    },
+    "torch._C._autograd": {
+        "SavedTensor": "pullback.core.node:SavedTensor",
+        "_unsafe_set_version_counter": "pullback.autograd.versions:unsafe_set_version_counter",
+    },
+    "torch._tensor": {"Tensor": "pullback:Tensor"},
+    "torch.storage": {"UntypedStorage": "pullback:UntypedStorage", "TypedStorage": "pullback:TypedStorage"},
+    "torch.types": {"Number": "numbers:Number", "Device": "pullback:device"},
+    "torch.return_types": {},
+    "torch.utils._python_dispatch": {
+        "TorchDispatchMode": "pullback.ops.overrides:TorchDispatchMode",
+    },
+    "torch.utils._pytree": {
+        "tree_flatten": "pullback.core.tree:tree_flatten",
+        "tree_unflatten": "pullback.core.tree:tree_unflatten",
+        "tree_map": "pullback.core.tree:tree_map",
+        "tree_map_only": "pullback.core.tree:tree_map_only",
+        "tree_leaves": "pullback.core.tree:tree_leaves",
+    },
+    "torch._ops": {"OpOverload": "pullback.ops.operator:Operator", "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket", "ops": "pullback:ops"},
+}
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -57,12 +103,28 @@ class _Private(types.ModuleType):
         home = PRIVATE.get(self.__name__, {}).get(name)
         if home is None:
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}' here")
-        module, _, attribute = home.partition(":")
-        value = importlib.import_module(module)
-        for part in attribute.split(".") if attribute else ():
-            value = getattr(value, part)
+        value = _resolve(home)
         setattr(self, name, value)
         return value
+
+
+def _resolve(home: str):
+    """The object at "module:attribute"."""
+    module, _, attribute = home.partition(":")
+    value = importlib.import_module(module)
+    for part in attribute.split(".") if attribute else ():
+        value = getattr(value, part)
+    return value
+
+
+class _Aliased(types.ModuleType):
+    """A public module that also answers private names, while `torch` is aliased."""
+
+    def __getattr__(self, name: str):
+        home = PRIVATE.get("torch" + self.__name__[len("pullback") :], {}).get(name)
+        if home is None:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return _resolve(home)
 
 
 def install() -> None:
@@ -72,6 +134,10 @@ def install() -> None:
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = pullback
+    for name in PRIVATE:
+        home = sys.modules.get("pullback" + name[len("torch") :])
+        if home is not None and type(home) is types.ModuleType and "__getattr__" not in vars(home):
+            home.__class__ = _Aliased
     pullback.torch = pullback  # `torch.torch`, as PyTorch has it
     for name in [m for m in sys.modules if m.startswith("pullback.")]:
         sys.modules.setdefault("torch" + name[len("pullback") :], sys.modules[name])

@@ -16,7 +16,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define CLONES
 #endif
@@ -41,8 +41,6 @@ enum { SUM, MAX, MIN };
 #define LOWEST (-104.0f)
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW (-2.12194440e-4f)
-#define LOG logf
-#define SQRT sqrtf
 #include "_native.c"
 #undef T
 #undef BITS
@@ -53,8 +51,6 @@ enum { SUM, MAX, MIN };
 #undef LOWEST
 #undef LN2_HIGH
 #undef LN2_LOW
-#undef LOG
-#undef SQRT
 
 #define DOUBLE
 #define T double
@@ -66,8 +62,6 @@ enum { SUM, MAX, MIN };
 #define LOWEST (-746.0)
 #define LN2_HIGH 6.93145751953125e-1
 #define LN2_LOW 1.42860682030941723212e-6
-#define LOG log
-#define SQRT sqrt
 #include "_native.c"
 
 /* ---- arrays from Python */
@@ -104,22 +98,24 @@ static Py_ssize_t count(const Array *a) { return a->view.len / a->view.itemsize;
         call;                                \
     }
 
-/* softmax(source, result, logarithm): along the last axis */
+/* softmax(source, result, logarithm, n, inner): along the middle of (outer, n, inner) */
 static PyObject *py_softmax(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0};
     int done = 0;
-    if (nargs != 3)
-        return PyErr_Format(PyExc_TypeError, "softmax takes 3 arguments");
-    if (take(args[0], &a, 0) && take(args[1], &out, 1) && kind_of(&a) && kind_of(&a) == kind_of(&out) &&
-        a.view.len == out.view.len && a.view.ndim) {
-        Py_ssize_t n = a.view.shape[a.view.ndim - 1], rows = n ? count(&a) / n : 0;
+    if (nargs != 5)
+        return PyErr_Format(PyExc_TypeError, "softmax takes 5 arguments");
+    Py_ssize_t n = PyLong_AsSsize_t(args[3]), inner = PyLong_AsSsize_t(args[4]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (n > 0 && inner > 0 && take(args[0], &a, 0) && take(args[1], &out, 1) && kind_of(&a) && kind_of(&a) == kind_of(&out)) {
+        Py_ssize_t outer = count(&a) / (n * inner);
         int logarithm = args[2] == Py_True;
-        if (kind_of(&a) == 'f') {
-            WORK(count(&a), softmax_f(a.view.buf, out.view.buf, rows, n, logarithm));
-        } else {
-            WORK(count(&a), softmax_d(a.view.buf, out.view.buf, rows, n, logarithm));
+        done = outer * n * inner == count(&a) && count(&out) == count(&a);
+        if (done && kind_of(&a) == 'f') {
+            WORK(count(&a), softmax_f(a.view.buf, out.view.buf, outer, n, inner, logarithm));
+        } else if (done) {
+            WORK(count(&a), softmax_d(a.view.buf, out.view.buf, outer, n, inner, logarithm));
         }
-        done = 1;
     }
     drop(&a);
     drop(&out);
@@ -167,13 +163,11 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
         return NULL;
     if (n > 0 && inner > 0 && take(args[0], &a, 0) && take(args[1], &out, 1) && kind_of(&a) && kind_of(&a) == kind_of(&out)) {
         Py_ssize_t outer = count(&a) / (n * inner);
-        if (outer * n * inner == count(&a) && outer * inner == count(&out)) {
-            if (kind_of(&a) == 'f') {
-                WORK(count(&a), reduce_f(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
-            } else {
-                WORK(count(&a), reduce_d(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
-            }
-            done = 1;
+        done = outer * n * inner == count(&a) && outer * inner == count(&out);
+        if (done && kind_of(&a) == 'f') {
+            WORK(count(&a), reduce_f(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
+        } else if (done) {
+            WORK(count(&a), reduce_d(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
         }
     }
     drop(&a);
@@ -182,7 +176,7 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyMethodDef methods[] = {
-    {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm) -> bool"},
+    {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner) -> bool"},
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
      "layer_norm(source, result, weight, bias, mean, rstd, eps) -> bool"},
     {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner) -> bool"},
@@ -279,108 +273,162 @@ INLINE T N(extreme_row)(const T *x, Py_ssize_t n, T sign) {
     return nan || best != best ? (T)NAN : sign * best;
 }
 
-CLONES static void N(softmax)(const T *x, T *out, Py_ssize_t rows, Py_ssize_t n, int logarithm) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += n, out += n) {
-        T top = N(extreme_row)(x, n, (T)1);
-        if (logarithm) {
-            double total = 0;
-            for (Py_ssize_t start = 0; start < n; start += BLOCK) {
-                Py_ssize_t stop = start + BLOCK < n ? start + BLOCK : n, i = start;
-                T lane[LANES] = {0};
-                for (; i + LANES <= stop; i += LANES)
-                    for (int l = 0; l < LANES; l++)
-                        lane[l] += N(exp_down)(x[i + l] - top);
-                for (int l = 0; l < LANES; l++)
-                    total += lane[l];
-                for (; i < stop; i++)
-                    total += N(exp_down)(x[i] - top);
+/* exp(x - top) into out (or nowhere), and the sum of it */
+INLINE double N(exp_row)(const T *x, T *out, Py_ssize_t n, T top) {
+    double total = 0;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        Py_ssize_t stop = start + BLOCK < n ? start + BLOCK : n, i = start;
+        T lane[LANES] = {0};
+        for (; i + LANES <= stop; i += LANES)
+            for (int l = 0; l < LANES; l++) {
+                T e = N(exp_down)(x[i + l] - top);
+                lane[l] += e;
+                if (out)
+                    out[i + l] = e;
             }
-            T shift = (T)log(total);
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = (x[i] - top) - shift;
-        } else {
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = N(exp_down)(x[i] - top);
-            T scale = (T)(1 / N(sum_row)(out, n));
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] *= scale;
+        for (int l = 0; l < LANES; l++)
+            total += lane[l];
+        for (; i < stop; i++) {
+            T e = N(exp_down)(x[i] - top);
+            total += e;
+            if (out)
+                out[i] = e;
         }
     }
+    return total;
+}
+
+INLINE void N(softmax_row)(const T *restrict x, T *restrict out, Py_ssize_t n, int logarithm) {
+    T top = N(extreme_row)(x, n, (T)1);
+    if (logarithm) {
+        T shift = (T)log(N(exp_row)(x, NULL, n, top));
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (x[i] - top) - shift;
+    } else {
+        T scale = (T)(1 / N(exp_row)(x, out, n, top));
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] *= scale;
+    }
+}
+
+INLINE void N(extreme_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, T sign) {
+    BITS bad[COLUMNS];
+    for (Py_ssize_t l = 0; l < width; l++) {
+        out[l] = sign * x[l];
+        bad[l] = out[l] != out[l];
+    }
+    for (Py_ssize_t i = 1; i < n; i++)
+        for (Py_ssize_t l = 0; l < width; l++) {
+            T v = sign * x[i * inner + l];
+            out[l] = v > out[l] ? v : out[l];
+            bad[l] |= v != v;
+        }
+    for (Py_ssize_t l = 0; l < width; l++)
+        out[l] = bad[l] ? (T)NAN : sign * out[l];
+}
+
+INLINE void N(softmax_columns)(const T *restrict x, T *restrict out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, int logarithm) {
+    T top[COLUMNS], scale[COLUMNS];
+    double total[COLUMNS] = {0};
+    N(extreme_columns)(x, top, n, inner, width, (T)1);
+    for (Py_ssize_t start = 0; start < n; start += ROWS) {
+        Py_ssize_t stop = start + ROWS < n ? start + ROWS : n;
+        T part[COLUMNS] = {0};
+        for (Py_ssize_t i = start; i < stop; i++)
+            for (Py_ssize_t l = 0; l < width; l++) {
+                T e = N(exp_down)(x[i * inner + l] - top[l]);
+                part[l] += e;
+                out[i * inner + l] = e;
+            }
+        for (Py_ssize_t l = 0; l < width; l++)
+            total[l] += part[l];
+    }
+    for (Py_ssize_t l = 0; l < width; l++)
+        scale[l] = logarithm ? (T)log(total[l]) : (T)(1 / total[l]);
+    for (Py_ssize_t i = 0; i < n; i++)
+        for (Py_ssize_t l = 0; l < width; l++)
+            out[i * inner + l] = logarithm ? (x[i * inner + l] - top[l]) - scale[l] : out[i * inner + l] * scale[l];
+}
+
+CLONES static void N(softmax)(const T *x, T *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, int logarithm) {
+    for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += n * inner) {
+        if (inner == 1)
+            N(softmax_row)(x, out, n, logarithm);
+        else
+            for (Py_ssize_t c = 0; c < inner; c += COLUMNS)
+                N(softmax_columns)(x + c, out + c, n, inner, inner - c < COLUMNS ? inner - c : COLUMNS, logarithm);
+    }
+}
+
+INLINE double N(sum_squares)(const T *x, Py_ssize_t n, T mean) {
+    double total = 0;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        Py_ssize_t stop = start + BLOCK < n ? start + BLOCK : n, i = start;
+        T lane[LANES] = {0};
+        for (; i + LANES <= stop; i += LANES)
+            for (int l = 0; l < LANES; l++)
+                lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
+        for (int l = 0; l < LANES; l++)
+            total += lane[l];
+        for (; i < stop; i++)
+            total += (x[i] - mean) * (x[i] - mean);
+    }
+    return total;
+}
+
+INLINE void N(scale_row)(const T *restrict x, T *restrict out, const T *restrict w, const T *restrict b, Py_ssize_t n, T m, T r) {
+    if (w && b)
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (x[i] - m) * r * w[i] + b[i];
+    else if (w)
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (x[i] - m) * r * w[i];
+    else if (b)
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (x[i] - m) * r + b[i];
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (x[i] - m) * r;
 }
 
 CLONES static void N(layer_norm)(const T *x, T *out, const T *w, const T *b, T *mean, T *rstd, Py_ssize_t rows, Py_ssize_t n,
                                  double eps) {
     for (Py_ssize_t row = 0; row < rows; row++, x += n, out += n) {
-        T m = (T)(N(sum_row)(x, n) / (double)n);
-        for (Py_ssize_t i = 0; i < n; i++)
-            out[i] = (x[i] - m) * (x[i] - m);
-        T r = (T)(1 / sqrt(N(sum_row)(out, n) / (double)n + eps));
-        mean[row] = m;
-        rstd[row] = r;
-        if (w && b)
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = (x[i] - m) * r * w[i] + b[i];
-        else if (w)
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = (x[i] - m) * r * w[i];
-        else if (b)
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = (x[i] - m) * r + b[i];
-        else
-            for (Py_ssize_t i = 0; i < n; i++)
-                out[i] = (x[i] - m) * r;
+        T m = mean[row] = (T)(N(sum_row)(x, n) / (double)n);
+        T r = rstd[row] = (T)(1 / sqrt(N(sum_squares)(x, n, m) / (double)n + eps));
+        N(scale_row)(x, out, w, b, n, m, r);
     }
 }
 
-INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner) {
-    for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {
-        Py_ssize_t width = c + COLUMNS < inner ? COLUMNS : inner - c;
-        double total[COLUMNS] = {0};
-        for (Py_ssize_t start = 0; start < n; start += ROWS) {
-            Py_ssize_t stop = start + ROWS < n ? start + ROWS : n;
-            T part[COLUMNS] = {0};
-            for (Py_ssize_t i = start; i < stop; i++)
-                for (Py_ssize_t l = 0; l < width; l++)
-                    part[l] += x[i * inner + c + l];
+INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width) {
+    double total[COLUMNS] = {0};
+    for (Py_ssize_t start = 0; start < n; start += ROWS) {
+        Py_ssize_t stop = start + ROWS < n ? start + ROWS : n;
+        T part[COLUMNS] = {0};
+        for (Py_ssize_t i = start; i < stop; i++)
             for (Py_ssize_t l = 0; l < width; l++)
-                total[l] += part[l];
-        }
+                part[l] += x[i * inner + l];
         for (Py_ssize_t l = 0; l < width; l++)
-            out[c + l] = (T)total[l];
+            total[l] += part[l];
     }
-}
-
-INLINE void N(extreme_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, T sign) {
-    for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {
-        Py_ssize_t width = c + COLUMNS < inner ? COLUMNS : inner - c;
-        T best[COLUMNS];
-        BITS bad[COLUMNS];
-        for (Py_ssize_t l = 0; l < width; l++) {
-            best[l] = sign * x[c + l];
-            bad[l] = best[l] != best[l];
-        }
-        for (Py_ssize_t i = 1; i < n; i++)
-            for (Py_ssize_t l = 0; l < width; l++) {
-                T v = sign * x[i * inner + c + l];
-                best[l] = v > best[l] ? v : best[l];
-                bad[l] |= v != v;
-            }
-        for (Py_ssize_t l = 0; l < width; l++)
-            out[c + l] = bad[l] ? (T)NAN : sign * best[l];
-    }
+    for (Py_ssize_t l = 0; l < width; l++)
+        out[l] = (T)total[l];
 }
 
 CLONES static void N(reduce)(const T *x, T *out, int kind, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {
     T sign = kind == MIN ? (T)-1 : (T)1;
     for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += inner) {
-        if (inner == 1 && kind == SUM)
-            *out = (T)N(sum_row)(x, n);
-        else if (inner == 1)
-            *out = N(extreme_row)(x, n, sign);
-        else if (kind == SUM)
-            N(sum_columns)(x, out, n, inner);
-        else
-            N(extreme_columns)(x, out, n, inner, sign);
+        if (inner == 1) {
+            *out = kind == SUM ? (T)N(sum_row)(x, n) : N(extreme_row)(x, n, sign);
+            continue;
+        }
+        for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {
+            Py_ssize_t width = inner - c < COLUMNS ? inner - c : COLUMNS;
+            if (kind == SUM)
+                N(sum_columns)(x + c, out + c, n, inner, width);
+            else
+                N(extreme_columns)(x + c, out + c, n, inner, width, sign);
+        }
     }
 }
 #endif

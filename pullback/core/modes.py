@@ -60,6 +60,7 @@ class Ambient(threading.local):
         self.anomaly_check_nan = True
         self.recorders: list = []
         self.multithreading = True
+        self.tasks: list = []  # backwards that run on this thread, innermost last
         self._default_device = devices.cpu
         # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.
         np.seterr(all="ignore")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from typing import NamedTuple
 
 from .modes import ambient
 
@@ -73,6 +74,14 @@ class View:
         self.creation = creation  # why an in-place write may be refused: "no_grad", "multi_output", "function", ...
 
 
+class GradientEdge(NamedTuple):
+    """A place in the graph: output `output_nr` of a node. `ownership_token` keeps what the node needs alive."""
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None
+
+
 class NodeMeta(type):
     """Makes node classes readable: each has its operator's backward name."""
 
@@ -91,7 +100,6 @@ class Node(metaclass=NodeMeta):
 
     # Hooks are rare: they live in __dict__, and these are their values until set.
     hooked = False  # set with any hook
-    has_pre_hooks = False  # set with any of the next three
     pre_hooks: dict | None = None  # on the gradients that arrive
     tensor_pre_hooks: dict | None = None  # output number -> hooks of that output tensor
     retain_grad_hooks: dict | None = None
@@ -145,6 +153,15 @@ class AccumulateGrad(Node):
     def outputs(self) -> tuple:
         v = self.variable
         return ((v.array.shape, v.dtype, v.device),)
+
+    @property
+    def hooked(self) -> bool:
+        return bool(self.__dict__) or self.variable.autograd.hooks is not None
+
+    @property
+    def tensor_pre_hooks(self) -> dict | None:
+        hooks = self.variable.autograd.hooks
+        return {0: hooks} if hooks else None
 
     def run(self, grads: list) -> tuple:
         accumulate(self.variable, grads[0])
@@ -206,18 +223,9 @@ def requires_grad(tensor) -> bool:
 
 
 class SavedTensor:
-    """A tensor kept for backward together with what must still hold when it is used: its version and its history."""
+    """A saved tensor that hooks have packed, and what it gets back when it is unpacked: its place in the graph."""
 
-    __slots__ = ("tensor", "version", "edge", "is_output", "hooks", "packed", "unpack_hook", "__weakref__")
-
-    def __init__(self, tensor, is_output: bool = False):
-        self.tensor = tensor
-        self.version = tensor.version[0]
-        self.is_output = is_output
-        a = tensor.autograd
-        self.edge = a.edge if a is not None else None
-        self.packed = None
-        self.unpack_hook = None
+    __slots__ = ("packed", "unpack_hook", "is_output", "edge", "accumulator", "tangents", "__weakref__")
 
 
 def save(tensor):
@@ -258,6 +266,11 @@ SAVED, SAVED_OUTPUT = _Mark("SAVED"), _Mark("SAVED_OUTPUT")
 
 def pack_with_hooks(tensor, is_output: bool):
     """Replaced by the layer above, which owns saved-tensor hooks."""
+    raise RuntimeError("saved tensor hooks are not loaded")
+
+
+def raw_saved(node: Node, index: int):
+    """Replaced by the layer above: a saved entry as users see it, with hooks of its own."""
     raise RuntimeError("saved tensor hooks are not loaded")
 
 

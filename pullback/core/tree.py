@@ -21,3 +21,8 @@ def tree_map(function, tree, *rest):
 
 def tree_leaves(tree) -> list:
     return optree.tree_leaves(tree, none_is_leaf=True)
+
+
+def tree_map_only(kind, function, tree):
+    """`tree_map` over the leaves of one type (or of several); others stay."""
+    return tree_map(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, tree)

@@ -122,9 +122,17 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     # ---- attributes
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            found = own.get(table)
-            if found is not None and name in found:
+        # Unrolled: every read of a weight in a forward comes through here.
+        if "_parameters" in own:
+            found = own["_parameters"]
+            if name in found:
+                return found[name]
+            found = own["_buffers"]
+            if name in found:
+                return found[name]
+        if "_modules" in own:
+            found = own["_modules"]
+            if name in found:
                 return found[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
@@ -202,16 +210,21 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
 
     # ---- calls
     def _call_impl(self, *args, **kwargs):
-        if not (
-            self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or everywhere.around_call()
-        ):
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        if self._is_hooked():
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _is_hooked(self) -> bool:
+        own = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        return bool(own) or everywhere.around_call()
 
     def _wrapped_call_impl(self, *args, **kwargs):
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
-        return self._call_impl(*args, **kwargs)
+        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        if hooked or everywhere.forward or everywhere.forward_pre or everywhere.backward or everywhere.backward_pre:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
 
     __call__: Callable[..., Any] = _wrapped_call_impl
 

@@ -6,7 +6,9 @@ and returns it.
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
+from ..core import modes
+from ..core.modes import ambient
+from ..core.tensor import PLAIN, Tensor
 from .activations import (
     hardshrink,
     hardsigmoid,
@@ -24,6 +26,7 @@ from .exponential import sigmoid
 from .family.base import operator
 from .family.pointwise import pointwise
 from .operator import NONDIFFERENTIABLE, Spec, export
+from .overrides import any_overridden, call_overridden
 from .schema import wrong_type
 from .smooth_activations import SELU_ALPHA, SELU_SCALE, celu, elu, mish, silu
 from .trigonometric import tanh
@@ -35,15 +38,26 @@ export("nn.functional", "relu_", relu.inplace_function)
 
 # ---- with `inplace=`
 def _with_inplace(name: str, op) -> None:
+    fresh, written = op.function, op.inplace_function
+
     def function(input: Tensor, inplace: bool = False) -> Tensor:
-        return op.inplace_function(input) if inplace else op.function(input)
+        if input.__class__ not in PLAIN or ambient.mode >= 2:
+            if ambient.mode & modes.FUNCTION or any_overridden((input,)):
+                return call_overridden(function, (input,), {"inplace": inplace})
+        return written(input) if inplace else fresh(input)
 
-    function.__name__ = name
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`{name}` of each element."
-    front(f"nn.functional.{name}")(function)
+    export("nn.functional", name, function)
 
 
-for _name, _op in {"relu": relu, "silu": silu, "mish": mish, "hardsigmoid": hardsigmoid, "hardswish": hardswish}.items():
+for _name, _op in {
+    "relu": relu,
+    "silu": silu,
+    "mish": mish,
+    "hardsigmoid": hardsigmoid,
+    "hardswish": hardswish,
+}.items():
     _with_inplace(_name, _op)
 
 

@@ -1,7 +1,7 @@
 """Activation functions made of straight pieces: thresholds, limits, shrinking, leaks.
 
 Each function `f` has an `f_backward(grad_output, self, ...)` operator, one pass over memory, which is differentiable in
-turn: linear in `grad_output`, flat in `self` but for `hardswish`. The `nn.functional` forms are in `activation_functions`.
+turn: linear in `grad_output`, flat in `self` but for `hardswish`. `activation_functions` has the `nn.functional` forms.
 """
 
 from __future__ import annotations
@@ -118,12 +118,13 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
     def rule(g, self, lambd):
         return backward.function(g, self, lambd)
 
+    incoming = "grad_out" if name == "hardshrink" else "grad_output"
     backward = pointwise(
-        f"{name}_backward(Tensor {'grad_out' if name == 'hardshrink' else 'grad_output'}, Tensor self, Scalar lambd) -> Tensor",
+        f"{name}_backward(Tensor {incoming}, Tensor self, Scalar lambd) -> Tensor",
         kernel=lambda xp, g, x, lambd: _masked(xp, g, _inside(xp, x, lambd), 0),
         fast=True,
         **HIDDEN,
-        vjp={"grad_out" if name == "hardshrink" else "grad_output": rule, "self": lambda g: zeros_like(g)},
+        vjp={incoming: rule, "self": lambda g: zeros_like(g)},
     )
     return backward, pointwise(
         f"{name}(Tensor self, Scalar lambd=0.5) -> Tensor",
@@ -160,7 +161,11 @@ def _leak(xp, value, x, slope):
     if value is x and 0 <= slope <= 1:
         return xp.maximum(x, x * number(xp, slope, x))
     leaked = value * number(xp, slope, value)
-    return masked(xp, leaked, x > number(xp, 0, x), value) if value.shape == leaked.shape == x.shape else xp.where(x > 0, value, leaked)
+    return (
+        masked(xp, leaked, x > number(xp, 0, x), value)
+        if value.shape == leaked.shape == x.shape
+        else xp.where(x > 0, value, leaked)
+    )
 
 
 leaky_relu_backward = pointwise(

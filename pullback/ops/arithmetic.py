@@ -1,7 +1,7 @@
 """Arithmetic on elements: sums, products, negation, absolute values, and their combinations.
 
-In: tensors and Python numbers. Out: declared operators. `conj(x)` and `zeros_like(x)` serve rules of other modules: they
-take tensors and, where that makes sense, numbers.
+In: tensors and Python numbers. Out: declared operators. `conj(x)` and `zeros_like(x)` serve rules of other modules;
+`conj` takes numbers, too.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ sub = pointwise(
 
 rsub_scalar = pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    numbers=(),
     operands=("self", "other"),
     check=_check_sub,
     kernel=lambda xp, x, y, alpha: xp.subtract(y, _scaled(xp, x, alpha)),
@@ -126,11 +127,11 @@ addcmul = pointwise(
 def _check_addcdiv(self, tensor1, tensor2, value=1) -> None:
     if tensor1.dtype.category <= dtypes.INT and tensor2.dtype.category <= dtypes.INT:
         raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
-            "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
-            "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
-            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
-            "tensor1 / tensor2), for all dtypes."
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
         )
 
 
@@ -202,8 +203,8 @@ lerp = pointwise(
 def _check_neg(self) -> None:
     if self.dtype is dtypes.bool:
         raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-            "`~` or `logical_not()` operator instead."
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+            "the `~` or `logical_not()` operator instead."
         )
 
 

@@ -1,7 +1,7 @@
 """Bits of integers and truth of elements: and, or, xor, not, shifts.
 
-Bitwise operators take integers and booleans; logical ones take anything and give booleans. Shifts by more than the width
-empty the number (or fill it with its sign), as they do for negative shifts.
+Bitwise operators take integers and booleans; logical ones take anything and give booleans. Shifts by more than the
+width, and negative ones, empty the number or fill it with its sign.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _bitwise(name: str, ufunc: str, supports: str, kernel_name: str, scalar: str
         kernel=lambda xp, x, y: getattr(xp, ufunc)(x, y),
         vjp=NONDIFFERENTIABLE,
     )
-    hidden = dict(operands=("self", "other"), function=False, method=False)
+    hidden = dict(operands=("self", "other"), numbers=(), function=False, method=False)
     right = pointwise(f"{name}.{scalar}(Tensor self, Scalar other) -> Tensor", inplace="hidden", **hidden, **shared)
     left = pointwise(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", inplace=False, **hidden, **shared)
     return pointwise(

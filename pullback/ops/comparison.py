@@ -25,6 +25,7 @@ def _comparison(name: str, ufunc: str, alias: str | None, ordered: bool):
     )
     scalar = pointwise(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        numbers=(),
         operands=("self", "other"),
         function=False,
         method=False,

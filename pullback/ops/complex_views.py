@@ -1,7 +1,7 @@
 """Views that read the same memory as another element type: complex numbers as pairs, bits as another dtype.
 
-In: a tensor. Out: a view of another dtype on the same storage. `real` and `imag` are such a view of the pairs, then one of
-the two; of a conjugated tensor, the imaginary part is a view that negates.
+In: a tensor. Out: a view of another dtype on the same storage. `real` and `imag` are such a view of the pairs, then
+one of the two; of a conjugated tensor, the imaginary part is a view that negates.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def _as_real(self) -> tuple:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if self.keys & CONJ:
         raise RuntimeError(
-            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as real, "
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
+            "you can view it as real, "
             "use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
         )
     return (*self.array.shape, 2), (*(2 * s for s in stride_of(self)), 1), 2 * self.offset, self.dtype.to_real()
@@ -64,7 +65,9 @@ def _as_complex(self) -> tuple:
             f"{self.dtype.scalar_name}"
         )
     if self.dtype is dtypes.float16:
-        raise NotImplementedError("view_as_complex: no array library computes with complex numbers of halves (complex32)")
+        raise NotImplementedError(
+            "view_as_complex: no array library computes with complex numbers of halves (complex32)"
+        )
     shape, stride = self.array.shape, stride_of(self)
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")
@@ -132,7 +135,9 @@ Tensor.imag = property(imag, _assign(imag), doc="The imaginary part, a view.")
 # ---- bits as another dtype
 def _divisible(what: str, value: int, ratio: int, pair: str) -> None:
     if value % ratio:
-        raise RuntimeError(f"self.{what} must be divisible by {ratio} to view {pair} (different element sizes), but got {value}")
+        raise RuntimeError(
+            f"self.{what} must be divisible by {ratio} to view {pair} (different element sizes), but got {value}"
+        )
 
 
 def _as_dtype(self, dtype: dtype_type) -> tuple:

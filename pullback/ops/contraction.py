@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from .arithmetic import conj
+from . import contraction_shortcuts as shortcuts
 from .calls import export_operator
+from .dispatch import dispatch
 from .family.base import composite
 from .family.contraction import CONTRACTION, contraction, product
 from .operator import Operator, Spec, export
@@ -251,6 +253,7 @@ bmm = contraction(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     meta=_bmm_shape,
     kernel=product,
+    shortcut=shortcuts.bmm,
     vjp={
         "self": lambda g, mat2: g.bmm(conj(mat2.transpose(1, 2))),
         "mat2": lambda g, self: conj(self.transpose(1, 2)).bmm(g),
@@ -456,7 +459,7 @@ def _unsafe_view_shape(self, size) -> Spec:
     return Spec(infer_size(size, self.numel()), self.dtype)
 
 
-unsafe_view = export_operator(
+_unsafe_view = export_operator(
     Operator(
         "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         UnsafeView(),
@@ -468,9 +471,21 @@ unsafe_view = export_operator(
     )
 )
 
+
+
+def unsafe_view(t: Tensor, size: tuple) -> Tensor:
+    """A result that nobody else holds, in another shape."""
+    return dispatch(_unsafe_view, (t, size))
+
+
 matmul = export_operator(
     Operator(
-        "matmul(Tensor self, Tensor other) -> Tensor", CONTRACTION, body=_matmul, quick="matmul", recorder="mm.default"
+        "matmul(Tensor self, Tensor other) -> Tensor",
+        CONTRACTION,
+        body=_matmul,
+        quick="matmul",
+        shortcut=shortcuts.matmul,
+        recorder="mm.default",
     )
 )
 
@@ -498,6 +513,7 @@ linear = export_operator(
         "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
         CONTRACTION,
         body=_linear,
+        shortcut=shortcuts.linear,
         public="nn.functional.linear",
         out=False,
     )

@@ -59,7 +59,8 @@ class _Copy(Family):
         return wrap(_copy_array(library(device), spec, source.array, source.dtype), spec.dtype, device)
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
-        return op(*args), dims[0]
+        """The batch in front: a copy asked to be row-major is so for each example."""
+        return op(args[0].movedim(dims[0], 0), *args[1:]), 0
 
 
 COPY = _Copy()

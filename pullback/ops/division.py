@@ -118,6 +118,7 @@ def _family(name: str, ufunc: str, mode: str):
     )
     scalar = pointwise(
         f"{name}.Scalar(Tensor self, Scalar other) -> Tensor",
+        numbers=(),
         operands=("self", "other"),
         function=False,
         method=False,
@@ -130,6 +131,7 @@ def _family(name: str, ufunc: str, mode: str):
     if name == "remainder":
         overloads["self"] = pointwise(
             "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+            numbers=(),
             operands=("self", "other"),
             function=False,
             method=False,

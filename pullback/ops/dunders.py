@@ -56,13 +56,27 @@ def _reflected(dunder: str, name: str) -> None:
     if function is None:
         return
 
+    turned = _TURNED.get(name)
+
     def method(self, other):
         if not _known(other):
             return NotImplemented
-        return function(other, self)
+        return function(other, self) if turned is None else turned(self, other)
 
     method.__name__ = dunder
     setattr(Tensor, dunder, method)
+
+
+# `other OP self` by an operator whose first operand is the tensor: the way that is quick, and that PyTorch goes.
+_TURNED = {
+    "add": lambda self, other: self + other,
+    "mul": lambda self, other: self * other,
+    "sub": lambda self, other: exports["torch"]["rsub"](self, other),
+    "true_divide": lambda self, other: self.reciprocal() * other,
+    "bitwise_and": lambda self, other: self & other,
+    "bitwise_or": lambda self, other: self | other,
+    "bitwise_xor": lambda self, other: self ^ other,
+}
 
 
 def _from_array(array):
@@ -131,6 +145,8 @@ def _matmul(self, other):
 
 
 def _invert(self):
+    if self.dtype.is_floating_point or self.dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return exports["torch"]["bitwise_not"](self)
 
 

@@ -1,7 +1,8 @@
 """Elements by their place in the whole, or by a mask: take, put, masked_select, masked_scatter, nonzero.
 
-In: a tensor and flat indices, or a mask of truth values. Out: the elements as a vector (or in the index's shape), or the
-tensor with elements replaced. How many elements a mask names depends on data: such results have no shape on device meta.
+In: a tensor and flat indices, or a mask of truth values. Out: the elements as a vector (or in the index's shape), or
+the tensor with elements replaced. How many elements a mask names depends on data: such results have no shape on
+device meta.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _take(xp, self, index):
     if not self.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
     _check_places("take", self, index)
-    return xp.take(self.reshape(-1), index) if index.size else xp.empty(index.shape, self.dtype)
+    return self.reshape(-1).take(index) if index.size else xp.empty(index.shape, self.dtype)
 
 
 def _batch_take(args, dims, size):
@@ -58,6 +59,7 @@ def _batch_take(args, dims, size):
 take = operator(
     "take(Tensor self, Tensor index) -> Tensor",
     kernel=_take,
+    straight=True,
     meta=lambda self, index: Spec(index.array.shape, self.dtype),
     strict=True,
     jvp=LINEAR,
@@ -121,6 +123,7 @@ def _unselect(g, self_shape, mask):
 masked_select = operator(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     kernel=_masked_select,
+    straight=True,
     meta=_data_dependent("masked_select"),
     strict=True,
     jvp=LINEAR,
@@ -177,7 +180,8 @@ def masked_scatter(input, mask, source) -> Tensor:
 def masked_scatter_into(input, mask, source) -> Tensor:
     if mask.ndim > input.ndim:
         raise RuntimeError(
-            f"expand(CPU{mask.dtype.scalar_name}Type{{{list(mask.shape)}}}, size={list(input.shape)}): the number of sizes provided "
+            f"expand(CPU{mask.dtype.scalar_name}Type{{{list(mask.shape)}}}, size={list(input.shape)}): the "
+            "number of sizes provided "
             f"({input.ndim}) must be greater or equal to the number of dimensions in the tensor ({mask.ndim})"
         )
     return dispatch(masked_scatter_.inplace, (input, mask.expand(input.shape), source))
@@ -202,7 +206,11 @@ def _nonzero(xp, self):
 
 
 nonzero_op = Operator(
-    "nonzero(Tensor self) -> Tensor", _Columns(), kernel=_nonzero, meta=_data_dependent("nonzero"), vjp=NONDIFFERENTIABLE
+    "nonzero(Tensor self) -> Tensor",
+    _Columns(),
+    kernel=_nonzero,
+    meta=_data_dependent("nonzero"),
+    vjp=NONDIFFERENTIABLE,
 )
 
 
@@ -273,5 +281,3 @@ def unravel_index(indices, shape) -> tuple:
         out.append(rest % s)
         rest = rest.div(s, rounding_mode="floor")
     return tuple(reversed(out))
-
-

@@ -8,9 +8,9 @@ its gradient is asked for.
 from __future__ import annotations
 
 from ..core import dtype as dtypes
-from ..core.modes import no_grad
-from ..core.tensor import Tensor
-from .calls import front, make_function
+from ..core.modes import ambient, no_grad
+from ..core.tensor import PLAIN, Tensor, wrap
+from .calls import default_names, front, make_function
 from .family.base import PLAIN_FAMILY, operator
 from .operator import NONDIFFERENTIABLE, Operator, Spec, export
 
@@ -46,6 +46,14 @@ class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
         op.meta_rule(*args)
         return super().execute(op, args)
 
+    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
+        if "shortcut" not in op.options:
+            return []
+        return [f"    t = shortcut({', '.join(values)})", "    if t is not None:", "        return t"]
+
+    def fast_names(self, op: Operator) -> dict:
+        return default_names(op) | {"shortcut": op.options.get("shortcut")}
+
 
 LOOKUP = Lookup()
 
@@ -78,10 +86,32 @@ def _vmap_embedding(args, dims, size):
     return embedding(weight.reshape(size * rows, weight.shape[2]), indices + shift, -1, *rest[1:]), 0
 
 
+def _quick_rows(weight, indices, padding_idx, scale_grad_by_freq, sparse) -> Tensor | None:
+    """Rows of a plain table by plain int64 indices; None for everything else, errors included."""
+    if weight.__class__ not in PLAIN or indices.__class__ not in PLAIN or weight.keys or indices.keys:
+        return None
+    table, places = weight.array, indices.array
+    if ambient.mode >= 2 or table.ndim != 2 or indices.dtype is not dtypes.int64 or not places.size:
+        return None
+    low, high = (min(few), max(few)) if (few := _few(places)) else (int(places.min()), int(places.max()))
+    if low < 0 or high >= table.shape[0]:
+        return None
+    t = wrap(table.take(places, 0), weight.dtype)
+    if weight.autograd is not None and ambient.mode:
+        return embedding.record(t, weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    return t
+
+
+def _few(places) -> list:
+    """A handful of indices as a list, which Python's min and max read faster than NumPy's do an array."""
+    return places.ravel().tolist() if places.size <= 64 else []
+
+
 embedding = _lookup(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     meta=_embedding_shape,
     kernel=_take_rows,
+    shortcut=_quick_rows,
     method=False,
     out=False,
     vjp={"weight": _table_grad},
@@ -151,7 +181,7 @@ def embedding_function(
         input = input.contiguous()
         with no_grad():
             renorm_(weight, input, max_norm, norm_type)
-    return embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    return embedding.function(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def _wrapped_padding(padding_idx: int, weight: Tensor) -> int:

@@ -36,7 +36,9 @@ log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10))
 log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1))
 log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2))
 sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)))
-rsqrt = _unary("rsqrt", kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3))
+rsqrt = _unary(
+    "rsqrt", kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3)
+)
 
 
 # ---- the logistic function

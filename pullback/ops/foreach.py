@@ -15,9 +15,9 @@ from .operator import Operator, exports
 from .overloads import overloaded, publish, resolve
 
 UNARY = (
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma", "log",
-    "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan",
-    "tanh", "trunc",
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
+    "log", "log10", "log1p", "log2", "neg", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
+    "tan", "tanh", "trunc",
 )  # fmt: skip
 # Name, the operator that does it, whether a lone tensor may be the other operand, whether there is `alpha`.
 BINARY = (
@@ -61,9 +61,7 @@ def _check_lone(other: Tensor) -> None:
 def _unpacked(tensors: tuple, scalars: Tensor) -> list:
     """A tensor of numbers as a list of them."""
     if scalars.ndim != 1:
-        raise RuntimeError(
-            f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.ndim} instead."
-        )
+        raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.ndim} instead.")
     if scalars.numel() != len(tensors):
         raise RuntimeError(
             f"Expected length of scalars to match input of length {len(tensors)} but got {scalars.numel()} instead."

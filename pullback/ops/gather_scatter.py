@@ -1,7 +1,8 @@
 """gather, scatter and the reductions that scatter into a tensor: one index for every element.
 
-In: a tensor, a dimension, an index tensor of the same rank. Out: the elements named (gather), or the tensor with others put
-in their places (scatter), combined if a reduction is asked for. In-place forms write the elements named and nothing else.
+In: a tensor, a dimension, an index tensor of the same rank. Out: the elements named (gather), or the tensor with
+others put in their places (scatter), combined if a reduction is asked for. In-place forms write the elements named
+and nothing else.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from ..core.arrays import library
 from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
-from ..core.tensor import META, Tensor, stride_of, wrap_dim_of_scalar
+from ..core.tensor import META, Tensor, wrap_dim_of_scalar
 from . import scatter_kernels as kernels
 from .calls import front
 from .dispatch import dispatch
@@ -40,7 +41,7 @@ def writer(apply, **options) -> dict:
 
 
 def _like_self(self, *rest) -> Spec:
-    return Spec(self.array.shape, self.dtype, stride_of(self))
+    return Spec(self.array.shape, self.dtype)
 
 
 def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
@@ -88,6 +89,7 @@ gather = operator(
     kernel=kernels.gather,
     meta=_gather_meta,
     strict=True,
+    straight=True,
     jvp=LINEAR,
     vjp={"self": _gather_rule},
     vmap=batch_elements(lambda: gather, (0, 2)),
@@ -225,7 +227,8 @@ def _extreme_rule(g, self, dim, index, src, reduce, include_self, out):
 _REDUCE_RULES = {"sum": _sum_rule, "mean": _mean_rule, "prod": _prod_rule, "amax": _extreme_rule, "amin": _extreme_rule}
 
 scatter_reduce = operator(
-    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor",
     **writer(kernels.scatter_reduce),
     inplace=True,
     vjp={("self", "src"): _reduce_rule},
@@ -242,7 +245,9 @@ def _reduction(reduce: str) -> str:
 
 
 @composite(
-    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", function=False, method=False
+    "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    function=False,
+    method=False,
 )
 def scatter_with(self, dim, index, src, reduce):
     return dispatch(scatter_reduce, (self, dim, index, src, _reduction(reduce), True))

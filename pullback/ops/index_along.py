@@ -1,14 +1,14 @@
 """The `index_*` operators: one index for a whole slice along a dimension.
 
-In: a tensor, a dimension, a vector of indices, and (except for index_select) slices or a number to put there. Out: the slices
-named, or the tensor with those slices replaced, added to, filled or combined.
+In: a tensor, a dimension, a vector of indices, and (except for index_select) slices or a number to put there. Out:
+the slices named, or the tensor with those slices replaced, added to, filled or combined.
 """
 
 from __future__ import annotations
 
 from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
-from ..core.tensor import Tensor, stride_of
+from ..core.tensor import Tensor
 from . import scatter_kernels as kernels
 from .dispatch import dispatch
 from .family.base import operator
@@ -20,7 +20,7 @@ from .scalars import check_fits
 
 
 def _same(self) -> Spec:
-    return Spec(self.array.shape, self.dtype, stride_of(self))
+    return Spec(self.array.shape, self.dtype)
 
 
 # ---- batching: the dimension moves up by one, the index is shared by the batch
@@ -69,6 +69,7 @@ index_select = operator(
     kernel=kernels.select,
     meta=_select_meta,
     strict=True,
+    straight=True,
     jvp=LINEAR,
     vjp={"self": _select_rule},
     vmap=_batch_select,
@@ -89,7 +90,11 @@ def _add_meta(self, dim, index, source, alpha) -> Spec:
 
 
 def _scale(g, alpha):
-    return g if isinstance(alpha, (int, float)) and alpha == 1 else g * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
+    return (
+        g
+        if isinstance(alpha, (int, float)) and alpha == 1
+        else g * (alpha.conjugate() if isinstance(alpha, complex) else alpha)
+    )
 
 
 index_add = operator(
@@ -193,7 +198,9 @@ def _prod_rule(g, self, dim, index, source, reduce, include_self, out):
     single = zero & (zeros == 1)
     without = self.index_reduce(dim, index, source.masked_fill(single, 1), reduce, include_self=include_self)
     by_division = (g * out).index_select(dim, index) / source.masked_fill(zero, 1)
-    return g * rest / nonzero_self, exports["torch"]["where"](single, (g * without).index_select(dim, index), by_division)
+    return g * rest / nonzero_self, exports["torch"]["where"](
+        single, (g * without).index_select(dim, index), by_division
+    )
 
 
 def _extreme_rule(g, self, dim, index, source, reduce, include_self, out):

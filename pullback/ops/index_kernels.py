@@ -1,8 +1,8 @@
 """Array functions behind indexing: elements picked and put by integer arrays and masks.
 
-In: arrays, and indices as `aten::index` takes them (one per dimension, None for "all of it", a mask for as many dimensions
-as it has). Out: fresh arrays, or the first argument written. What always holds: every index is checked before anything is
-written, and errors are in PyTorch's words.
+In: arrays, and indices as `aten::index` takes them (one per dimension, None for "all of it", a mask for as many
+dimensions as it has). Out: fresh arrays, or the first argument written. What always holds: every index is checked
+before anything is written, and errors are in PyTorch's words.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def pick(xp, array, indices):
     index_shape([indices[d].shape for d in given])
     try:
         if len(given) == 1:
-            return xp.take(array, indices[given[0]], axis=given[0])
+            return array.take(indices[given[0]], axis=given[0])
         return array[_key(indices)] if given else array.copy()
     except IndexError:
         raise_out_of_range(indices, array.shape)
@@ -144,7 +144,8 @@ def fit_values(xp, values, target: tuple):
         return xp.broadcast_to(values.reshape(shape), target)
     except ValueError:
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {list(target)}"
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result "
+            f"of shape {list(target)}"
         ) from None
 
 

@@ -1,12 +1,12 @@
 """`index`, `index_put` and their unsafe and masked forms: the operators behind `x[...]` with tensors.
 
-In: a tensor, and a list of index tensors, one per dimension (None: all of it; a mask stands for as many dimensions as it
-has). Out: the elements picked, or the tensor with values put there. Kernels are in `index_kernels`.
+In: a tensor, and a list of index tensors, one per dimension (None: all of it; a mask stands for as many dimensions as
+it has). Out: the elements picked, or the tensor with values put there. Kernels are in `index_kernels`.
 """
 
 from __future__ import annotations
 
-from ..core.tensor import META, Tensor, stride_of
+from ..core.tensor import META, Tensor
 from . import index_kernels as kernels
 from .dispatch import dispatch
 from .family.base import composite, operator
@@ -140,7 +140,9 @@ def _index(schema: str, **options):
     )
 
 
-index = _index("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", function=False, vmap=_index_vmap(lambda: index))
+index = _index(
+    "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", function=False, vmap=_index_vmap(lambda: index)
+)
 unsafe_index = _index(
     "_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", vmap=_index_vmap(lambda: unsafe_index)
 )
@@ -181,7 +183,7 @@ def _index_put(schema: str, **options):
     return operator(
         schema,
         kernel=_put_kernel,
-        meta=lambda self, indices, values, accumulate: Spec(self.array.shape, self.dtype, stride_of(self)),
+        meta=lambda self, indices, values, accumulate: Spec(self.array.shape, self.dtype),
         strict=True,
         out=False,
         jvp=LINEAR,

@@ -1,9 +1,10 @@
 """`x[...]` and `x[...] = v`: Python's index syntax as views and index operators.
 
-In: any index Python can write (ints, slices, None, Ellipsis, bools, sequences, arrays, tensors of integers or truth values,
-and tuples of those). Out: a view where only ints, slices, None and Ellipsis occur, else a copy of the elements picked.
-Basic parts are applied first, left to right, each as one view; tensors are collected and applied together at the end.
-That is PyTorch's order: an int next to a tensor selects, it does not take part in the tensors' broadcasting.
+In: any index Python can write (ints, slices, None, Ellipsis, bools, sequences, arrays, tensors of integers or truth
+values, and tuples of those). Out: a view where only ints, slices, None and Ellipsis occur, else a copy of the
+elements picked. Basic parts are applied first, left to right, each as one view; tensors are collected and applied
+together at the end. That is PyTorch's order: an int next to a tensor selects, it does not take part in the tensors'
+broadcasting.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ _ALL = slice(None)
 _NOT_AN_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
 )
-_SCALAR = (
-    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-)
+_SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
 _TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
 
 
@@ -106,7 +105,9 @@ def _normal(item):
     if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool or isinstance(item, Tensor):
         return item
     if isinstance(item, np.ndarray) and item.dtype.kind != "O":
-        return int(item) if not item.ndim and item.dtype.kind in "iu" else exports["torch"]["from_numpy"](np.array(item))
+        return (
+            int(item) if not item.ndim and item.dtype.kind in "iu" else exports["torch"]["from_numpy"](np.array(item))
+        )
     if isinstance(item, (list, tuple, range)):
         return _sequence(item)
     if getattr(item, "is_symbolic", False):
@@ -334,7 +335,13 @@ def setitem(self, index, value) -> None:
 
 def _quick_set(self: Tensor, index, value) -> bool:
     """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
-    if self.__class__ not in PLAIN or self.keys or self.autograd is not None or ambient.mode > 1 or self.view_info is not None:
+    if (
+        self.__class__ not in PLAIN
+        or self.keys
+        or self.autograd is not None
+        or ambient.mode > 1
+        or self.view_info is not None
+    ):
         return False
     if value.__class__ not in (int, float) or self.dtype.category != 2 or index.__class__ not in (int, slice):
         return False
@@ -372,5 +379,3 @@ def _copy_into(out: Tensor, value: Tensor) -> None:
     if tuple(value.shape) != tuple(out.shape):
         value = value.expand(tuple(out.shape))
     out.copy_(value)
-
-

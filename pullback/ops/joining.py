@@ -1,8 +1,8 @@
 """Tensors joined: cat, stack and their kin; tensors brought to one shape or laid out as a grid.
 
-In: a sequence of tensors. Out: one tensor that holds all their elements, in their common dtype (`cat`, `stack`, ...), or
-as many tensors as came in (`broadcast_tensors`, `meshgrid`, `atleast_*`). Everything but `cat` and `stack` is composed
-of those two and of views.
+In: a sequence of tensors. Out: one tensor that holds all their elements, in their common dtype (`cat`, `stack`, ...),
+or as many tensors as came in (`broadcast_tensors`, `meshgrid`, `atleast_*`). Everything but `cat` and `stack` is
+composed of those two and of views.
 """
 
 from __future__ import annotations
@@ -65,7 +65,12 @@ def _common(dtypes) -> object:
 def _check_out(op: Operator, tensors, out) -> None:
     """`out=` must be able to hold the tensors' common dtype; the others' words come from `write_out`."""
     given = [t for t in tensors if isinstance(t, Tensor)]
-    if op.name == "cat" and given and isinstance(out, Tensor) and not can_cast(_common([t.dtype for t in given]), out.dtype):
+    if (
+        op.name == "cat"
+        and given
+        and isinstance(out, Tensor)
+        and not can_cast(_common([t.dtype for t in given]), out.dtype)
+    ):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
 
 
@@ -96,7 +101,8 @@ def _check_cat(shapes, dim: int) -> tuple:
         for k, (a, b) in enumerate(zip(first, shape, strict=True)):
             if k != d and a != b:
                 raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {d}. Expected size {a} but got size {b} for tensor "
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {a} but got size {b} "
+                    "for tensor "
                     f"number {i} in the list."
                 )
     total = sum(s[d] for _, s in counted) if counted else 0
@@ -204,7 +210,8 @@ def _check_stack(shapes, dim: int) -> int:
     for i, shape in enumerate(shapes):
         if tuple(shape) != tuple(shapes[0]):
             raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and {list(shape)} at entry {i}"
+                f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and "
+                f"{list(shape)} at entry {i}"
             )
     return d
 
@@ -322,7 +329,8 @@ def _make_at_least(rank: int):
 def _tensor(name: str, t) -> Tensor:
     if not isinstance(t, Tensor):
         raise TypeError(
-            f"{name}() received an invalid combination of arguments - got ({type(t).__name__}), but expected one of:\n * (Tensor input)\n"
+            f"{name}() received an invalid combination of arguments - got ({type(t).__name__}), but expected "
+            "one of:\n * (Tensor input)\n"
             " * (tuple of Tensors tensors)\n"
         )
     return t
@@ -357,7 +365,8 @@ def broadcast_shapes(*shapes) -> Size:
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             if size != 1 and out[k] not in (1, size):
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {size} at {k}! Mismatching argument at index {i} had {shape}; "
+                    f"Attempting to broadcast a dimension of length {size} at {k}! Mismatching argument at "
+                    f"index {i} had {shape}; "
                     f"but expected shape should be broadcastable to {out}"
                 )
             out[k] = out[k] if size == 1 else size

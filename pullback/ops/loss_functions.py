@@ -43,9 +43,7 @@ def reduction_code(reduction: str, size_average: bool | None = None, reduce: boo
     """The operators' number for a reduction."""
     name = reduction_name(reduction, size_average, reduce)
     if name == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=4
-        )
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=4)
     if name not in _CODES:
         raise ValueError(f"{name} is not a valid value for reduction")
     return _CODES[name]
@@ -136,8 +134,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
     code = reduction_code(reduction, size_average, reduce)
     if not _same_shape(input, target):
         raise ValueError(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
-            "Please ensure they have the same size."
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
         )
     if weight is not None:
         _constant("binary_cross_entropy", weight=weight)

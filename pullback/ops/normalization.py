@@ -122,8 +122,7 @@ def _last(ndim: int, n: int) -> tuple[int, ...]:
 
 def _layer_norm(xp, x, normalized_shape, weight, bias, eps):
     kept = statistics_dtype(x, weight, bias)
-    out, mean, rstd = kernels.standardize(xp, wide(xp, x), _last(x.ndim, len(normalized_shape)), eps)
-    out = affine(xp, out, wide(xp, weight), wide(xp, bias))
+    out, mean, rstd = kernels.layer_norm(xp, wide(xp, x), len(normalized_shape), wide(xp, weight), wide(xp, bias), eps)
     return rounded(out, x.dtype), rounded(mean, kept), rounded(rstd, kept)
 
 

@@ -5,11 +5,14 @@ Statistics are of two passes. Arrays come in float32 or float64 (narrow floats a
 
 from __future__ import annotations
 
+from ..core import native
 from .reduction_kernels import add_reduce
 
 
 def softmax(xp, a, axis: int):
     """exp(a) / sum(exp(a)) along an axis."""
+    if (made := native.softmax(a, axis)) is not None:
+        return made
     if not a.size:
         return a.copy()
     out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
@@ -20,6 +23,8 @@ def softmax(xp, a, axis: int):
 
 def log_softmax(xp, a, axis: int):
     """log(softmax(a)) along an axis."""
+    if (made := native.softmax(a, axis, logarithm=True)) is not None:
+        return made
     if not a.size:
         return a.copy()
     out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
@@ -54,6 +59,24 @@ def standardize(xp, x, axes: tuple, eps: float):
     rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
     out = x - mean
     out *= rstd
+    return out, mean, rstd
+
+
+def layer_norm(xp, x, n: int, weight, bias, eps: float):
+    """Standardisation over the last n dimensions, scaled and shifted: (result, mean, inverse deviation)."""
+    axes = tuple(range(x.ndim - n, x.ndim))
+    length = 1
+    for d in axes:
+        length *= x.shape[d]
+    made = native.layer_norm(x, length, weight, bias, eps) if length else None
+    if made is not None:
+        shape = (*x.shape[: x.ndim - n], *(1,) * n)
+        return made[0], made[1].reshape(shape), made[2].reshape(shape)
+    out, mean, rstd = standardize(xp, x, axes, eps)
+    if weight is not None:
+        out *= weight
+    if bias is not None:
+        out += bias
     return out, mean, rstd
 
 

@@ -1,8 +1,9 @@
 """Losses that compare elements: squared, absolute, Huber, cross entropy of two classes, soft margin.
 
 In: predictions and targets. Out: the losses themselves, their mean or their sum (`reduction` 0, 1, 2, as the operators
-have it; `loss_functions` has the names). A fused loss is one pass forward and one backward: its slope times the incoming
-gradient is an operator of its own, linear in the gradient, whose rule for the prediction is the second derivative.
+have it; `loss_functions` has the names). A fused loss is one pass forward and one backward: its slope times the
+incoming gradient is an operator of its own, linear in the gradient, whose rule for the prediction is the second
+derivative.
 """
 
 from __future__ import annotations
@@ -106,7 +107,18 @@ def _padded(a, dim, rank: int):
     return a.reshape(a.shape[0], *(1,) * (rank - a.ndim + 1), *a.shape[1:])
 
 
-def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: str = "", check=None, symmetric: bool = True, promoting: bool = True):
+def fused_loss(
+    name: str,
+    value,
+    slope,
+    curve,
+    *,
+    kernel_name: str,
+    attribute: str = "",
+    check=None,
+    symmetric: bool = True,
+    promoting: bool = True,
+):
     """Declare a loss of `self - target` (or of both): value, slope and second derivative with respect to `self`.
 
     `attribute` is a schema argument ("float beta=1.0") that the three functions take after the tensors.
@@ -122,7 +134,10 @@ def fused_loss(name: str, value, slope, curve, *, kernel_name: str, attribute: s
         def bend(g, grad_output, self, target, *rest):
             return g * grad_output * curve(self, target, *rest)
 
-        rules = {"grad_output": _named(again, "g, self, target", extra), "self": _named(bend, "g, grad_output, self, target", extra)}
+        rules = {
+            "grad_output": _named(again, "g, self, target", extra),
+            "self": _named(bend, "g, grad_output, self, target", extra),
+        }
         if symmetric:
             rules["target"] = _named(lambda *a: -bend(*a), "g, grad_output, self, target", extra)
         slope_op = pointwise(
@@ -339,7 +354,9 @@ logits_slope = pointwise(
     kernel=_logits_slope,
     **HIDDEN,
     vjp={
-        "grad_output": lambda g, self, target, weight, pos_weight: logits_slope.function(g, self, target, weight, pos_weight),
+        "grad_output": lambda g, self, target, weight, pos_weight: logits_slope.function(
+            g, self, target, weight, pos_weight
+        ),
         "self": _logits_bend,
         "target": _logits_slope_target,
     },

@@ -100,6 +100,7 @@ def _number_base_rule(g, self, exponent, out):
 # ---- operators
 pow_number = pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    numbers=(),
     operands=("self", "exponent"),
     check=_check_number,
     supports="all",
@@ -114,6 +115,7 @@ pow_number = pointwise(
 
 pow_of_number = pointwise(
     "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    numbers=(),
     operands=("self", "exponent"),
     kernel_name="pow",
     kernel=lambda xp, x, y: power(xp, x, y) if x.dtype.kind != "b" else _boolean_power(xp, x, y),

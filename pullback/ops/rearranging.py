@@ -1,7 +1,7 @@
 """Elements moved, repeated or masked by place: flip, roll, repeat, triangles, diagonals.
 
-In: a tensor (or, for `tril_indices` and its kin, sizes). Out: a fresh tensor of the same elements in other places, some of
-them repeated, or some replaced by zeros.
+In: a tensor (or, for `tril_indices` and its kin, sizes). Out: a fresh tensor of the same elements in other places,
+some of them repeated, or some replaced by zeros.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ def _repeated_places(xp, repeats, output_size):
 def _places_meta(repeats, output_size) -> Spec:
     if output_size is None:
         raise NotImplementedError(
-            "repeat_interleave: the shape of the result depends on data, which tensors on device meta have not; give output_size"
+            "repeat_interleave: the shape of the result depends on data, which tensors on device meta have "
+            "not; give output_size"
         )
     return Spec((output_size,), repeats.dtype)
 
@@ -317,7 +318,9 @@ def _triangle_factory(name: str):
         kernel=kernel,
     )
 
-    def make(row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=None, requires_grad=False) -> Tensor:
+    def make(
+        row, col, offset=0, *, dtype=None, device=None, layout=None, pin_memory=None, requires_grad=False
+    ) -> Tensor:
         return op(row, col, offset, dtype=dtype, device=device)
 
     make.__name__ = name

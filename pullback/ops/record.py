@@ -236,7 +236,7 @@ def _saved_entry(op, plan: Plan, name: str, live: dict, results: list[str], is_l
         saver = "save_list" if is_list[name] else "save"
         return f"{saver}({safe(name)}) if {wanted} else None"
     base, suffix = base_argument(name, index)
-    return f"{suffix[1:]}_of({safe(base)})"
+    return f"{suffix[1:]}_of({safe(base)}) if {wanted} else None"
 
 
 def make_node_class(op: Operator) -> type:
@@ -322,7 +322,9 @@ def saved_attribute(node: Node, attribute: str):
     name = aliases.get(name, name)
     if name not in plan.saved:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
+    at = plan.saved.index(name)
+    if raw:
+        return nodes.raw_saved(node, at)
     if node.saved is None:
         raise_freed()
-    entry = node.saved[plan.saved.index(name)]
-    return nodes.raw_saved(node, plan.saved.index(name)) if raw else unpack(entry, node)
+    return unpack(node.saved[at], node)

@@ -6,11 +6,16 @@ axes are first summed in blocks. Rows and columns of plain arrays go to the nati
 
 from __future__ import annotations
 
+from ..core import native
+
 BLOCK = 128
+SMALL = 2048  # elements below which NumPy is quicker than the way to the native kernels
 
 
 def add_reduce(xp, a, axis: tuple, keepdims: bool):
     """The sum over some axes."""
+    if a.size > SMALL and (made := native.reduce(native.SUM, a, axis, keepdims)) is not None:
+        return made
     if a.dtype.char in "fF" and (cut := _long_outer_axis(a, axis)) is not None:
         a = _block_sums(xp, a, cut)
     return xp.add.reduce(a, axis=axis, keepdims=keepdims)
@@ -41,11 +46,15 @@ def multiply_reduce(xp, a, axis: tuple, keepdims: bool):
 
 def max_reduce(xp, a, axis: tuple, keepdims: bool):
     """The largest element; NaN if there is one."""
+    if a.size > SMALL and (made := native.reduce(native.MAX, a, axis, keepdims)) is not None:
+        return made
     return xp.maximum.reduce(a, axis=axis, keepdims=keepdims)
 
 
 def min_reduce(xp, a, axis: tuple, keepdims: bool):
     """The smallest element; NaN if there is one."""
+    if a.size > SMALL and (made := native.reduce(native.MIN, a, axis, keepdims)) is not None:
+        return made
     return xp.minimum.reduce(a, axis=axis, keepdims=keepdims)
 
 

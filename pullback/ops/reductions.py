@@ -7,6 +7,7 @@ keep their accuracy (see `reduction_kernels`); extremes propagate NaN; the index
 from __future__ import annotations
 
 from ..core import dtype as dtypes
+from ..core import native
 from ..core.geometry import wrap_dim, wrap_dims
 from ..core.tensor import Tensor
 from . import reduction_kernels as kernels
@@ -35,7 +36,7 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
 sum_dim = reduction(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     number=1,
-    combine="add",
+    combine=None if native.available else "add",
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
     vjp=lambda g, self_shape, dim, keepdim: restore_dims(g, self_shape, dim, keepdim).expand(self_shape),
@@ -44,7 +45,7 @@ sum_dim = reduction(
 
 sum_all = reduction(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    combine="add",
+    combine=None if native.available else "add",
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
     vjp=lambda g, self_shape: g.expand(self_shape),
@@ -215,6 +216,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     """`max` or `min`, in every form: amax, argmax, max of everything, along a dimension, of two tensors."""
     n = name[-1]  # amax: 'x', amin: 'n'
     short, kernel = f"ma{n}" if n == "x" else f"mi{n}", "max" if n == "x" else "min"
+    combine = None if native.available else combine
     by_dims = reduction(
         f"a{short}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
         kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,

@@ -172,6 +172,7 @@ def _copysign_rule(g, self, out):
 
 copysign_scalar = pointwise(
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+    numbers=(),
     promote=INT_TO_FLOAT,
     operands=("self", "other"),
     supports="real_float",

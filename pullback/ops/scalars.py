@@ -16,8 +16,9 @@ from ..core.tensor import Tensor
 
 # What the C++ side calls the types, in two kinds of messages.
 _FIXED_NAMES = {
-    dtypes.uint8: "uint8_t", dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int", dtypes.int64: "int64_t",
-    dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t", dtypes.float16: "at::Half",
+    dtypes.uint8: "uint8_t", dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int",
+    dtypes.int64: "int64_t", dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t",
+    dtypes.float16: "at::Half",
     dtypes.bfloat16: "at::BFloat16", dtypes.float32: "float", dtypes.float64: "double", dtypes.bool: "bool",
 }  # fmt: skip
 _C_NAMES = {
@@ -34,7 +35,7 @@ def c_name(d: dtype) -> str:
 
 
 def check_fits(value, d: dtype) -> None:
-    """Refuse a number that a dtype cannot hold; negative numbers wrap in unsigned types, NaN and infinities are floats."""
+    """Refuse a number that a dtype cannot hold; negative ones wrap in unsigned types, NaN and infinities are floats."""
     if isinstance(value, complex) and d.category != COMPLEX and value.imag != 0:
         raise _overflow(d)
     value = value.real if isinstance(value, complex) else value

@@ -1,8 +1,8 @@
 """Array functions behind gather, scatter and the `index_*` operators.
 
-In: arrays, a dimension, integer indices. Out: fresh arrays (`gather`), or the first array written (all others, named for
-what they do). What always holds: shapes and every index are checked, in PyTorch's words, before anything is written;
-places named more than once count every time; float16 and bfloat16 are combined in float32 and rounded once.
+In: arrays, a dimension, integer indices. Out: fresh arrays (`gather`), or the first array written (all others, named
+for what they do). What always holds: shapes and every index are checked, in PyTorch's words, before anything is
+written; places named more than once count every time; float16 and bfloat16 are combined in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -63,12 +63,19 @@ def check_scatter(shape, index_shape, src_shape, dim: int) -> int:
     wide = any(k != d and w > h for k, (h, w) in enumerate(zip(shape, index_shape, strict=False)))
     if wide or src_shape is not None and any(w > h for h, w in zip(src_shape, index_shape, strict=False)):
         tail = "" if src_shape is None else f" and to be no larger size than src {list(src_shape)}"
-        raise RuntimeError(f"Expected index {list(index_shape)} to be no larger than self {list(shape)} apart from dimension {d}{tail}")
+        raise RuntimeError(
+            f"Expected index {list(index_shape)} to be no larger than self {list(shape)} apart from dimension {d}{tail}"
+        )
     return d
 
 
+def outside(index, size: int) -> bool:
+    """Whether any index is negative or too large: as unsigned numbers, negative ones are too large as well."""
+    return index.size > 0 and int(index.view(f"u{index.itemsize}").max()) >= size
+
+
 def check_range(index, size: int, dim: int) -> None:
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if outside(index, size):
         bad = index[(index < 0) | (index >= size)].flat[0]
         raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {size}")
 
@@ -81,7 +88,8 @@ def gather(xp, array, dim, index, sparse_grad=False):
     source, at = at_least_1d(array), at_least_1d(index)
     check_range(at, source.shape[d], d)
     cut = tuple(slice(None) if k == d else slice(0, s) for k, s in enumerate(at.shape))
-    return xp.take_along_axis(source[cut], at, axis=d).reshape(index.shape)
+    picked = source.take(at) if at.ndim == 1 else xp.take_along_axis(source[cut], at, axis=d)
+    return picked if index.ndim else picked.reshape(())
 
 
 def _places(xp, shape, index, dim: int):
@@ -191,11 +199,11 @@ def select(xp, array, dim, index):
         return array.copy()
     at = index.reshape(-1)
     check_inside(at, array.shape[d])
-    return xp.take(array, at, axis=d)
+    return array.take(at, axis=d)
 
 
 def check_inside(index, size: int) -> None:
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if outside(index, size):
         raise IndexError("index out of range in self")
 
 
@@ -205,16 +213,23 @@ def check_slices(name: str, self_shape, index, source_shape, dim: int) -> int:
     if index.ndim > 1:
         kind = by_numpy[index.dtype].scalar_name
         raise IndexError(
-            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: {list(index.shape)}"
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: "
+            f"{list(index.shape)}"
         )
     if not (index.dtype.kind == "i" and index.dtype.itemsize >= 4):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {by_numpy[index.dtype].scalar_name}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index but got: {by_numpy[index.dtype].scalar_name}"
+        )
     if d != 0 and d >= len(source_shape):
-        raise RuntimeError(f"{name}(): Indexing dim {d} is out of bounds of the source tensor with dim {len(source_shape)}")
+        raise RuntimeError(
+            f"{name}(): Indexing dim {d} is out of bounds of the source tensor with dim {len(source_shape)}"
+        )
     count = prod(index.shape)
     have = source_shape[d] if len(source_shape) else 1
     if count != have:
-        raise RuntimeError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({have}), for dim: {d}")
+        raise RuntimeError(
+            f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({have}), for dim: {d}"
+        )
     if (*self_shape[:d], *self_shape[d + 1 :]) != (*source_shape[:d], *source_shape[d + 1 :]):
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
@@ -262,7 +277,9 @@ def reduce_slices(xp, out, dim, index, source, reduce, include_self=True) -> Non
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     check_same_type("index_reduce_", out, source)
     d = check_slices("index_reduce_", out.shape, index, source.shape, dim)
-    check_reducible({"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_reduce_func_exclude_input_init"), out, reduce)
+    check_reducible(
+        {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_reduce_func_exclude_input_init"), out, reduce
+    )
     at = index.reshape(-1)
     check_inside(at, at_least_1d(out).shape[d])
     rows = combine(xp, _rows(xp, out, d), at, _rows(xp, source, d), reduce, include_self)
@@ -283,12 +300,15 @@ def check_copy(self_shape, index, source_shape, dim: int) -> int:
             f"Source dimensionality ({len(source_shape)}), destination dimensionality ({len(self_shape)})"
         )
     if not (index.dtype.kind == "i" and index.dtype.itemsize == 8):
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {by_numpy[index.dtype].scalar_name}")
+        raise RuntimeError(
+            f"index_copy_(): Expected a long tensor for index, but got {by_numpy[index.dtype].scalar_name}"
+        )
     ours, theirs = (*self_shape[:d], *self_shape[d + 1 :]), (*source_shape[:d], *source_shape[d + 1 :])
     if ours != theirs:
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{' '.join(map(str, ours))} at dimension {d} and source slice shape: {' '.join(map(str, theirs))} at dimension {d}."
+            f"{' '.join(map(str, ours))} at dimension {d} and source slice shape: {' '.join(map(str, theirs))} "
+            f"at dimension {d}."
         )
     if len(source_shape) and count != source_shape[d]:
         raise IndexError(
@@ -307,7 +327,7 @@ def copy(xp, out, dim, index, source) -> None:
     d = check_copy(out.shape, index, source.shape, dim)
     moved, at = xp.moveaxis(at_least_1d(out), d, 0), index.reshape(-1)
     size = moved.shape[0]
-    if at.size and (at.min() < 0 or at.max() >= size):
+    if outside(at, size):
         bad = at[(at < 0) | (at >= size)][0]
         raise IndexError(f"index_copy_(): index {bad} is out of bounds for dimension {d} with size {size}")
     moved[at] = xp.moveaxis(at_least_1d(source), d, 0)

@@ -222,13 +222,14 @@ def _check_condition(condition, self, other) -> None:
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if condition.dtype is dtypes.uint8:
         warnings.warn(
-            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
-            "of PyTorch. Use a boolean condition instead.",
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
             stacklevel=2,
         )
     elif condition.dtype is not dtypes.bool:
         raise RuntimeError(
-            f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.scalar_name}"
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.dtype.scalar_name}"
         )
 
 

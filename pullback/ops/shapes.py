@@ -1,7 +1,7 @@
 """Shapes asked for in other words: reshape, flatten, squeeze, movedim, the transposing properties, sum_to_size.
 
-In: a tensor and a shape or dimensions. Out: a view where the memory allows one, else (reshape and its kin only) a copy. These are
-compositions of `views`: gradients, metadata and batching follow from theirs.
+In: a tensor and a shape or dimensions. Out: a view where the memory allows one, else (reshape and its kin only) a
+copy. These are compositions of `views`: gradients, metadata and batching follow from theirs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .calls import _INTS as INTS
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
-from .family.view import SIZES, plain_view, view_lines
+from .family.view import SIZES, is_plain, plain_view, view_lines
 from .operator import Operator, export, find
 from .overrides import any_overridden, call_overridden
 from .schema import Unfit, type_name
 from .view_geometry import numel
-from .views import alias, expand, squeeze_all, squeeze_dim, squeeze_dims, view_
+from .views import alias, expand, slice_, squeeze_all, squeeze_dim, squeeze_dims, view_
 
 
 def raw(*names: str):
@@ -80,7 +80,11 @@ def reshape(self, shape):
 
 @_reshaping(
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-    quick=("start_dim == 0 and end_dim == -1 and a.ndim != 1 and a.flags.c_contiguous", "a.reshape(-1)", "input.offset"),
+    quick=(
+        "start_dim == 0 and end_dim == -1 and a.ndim != 1 and a.flags.c_contiguous",
+        "a.reshape(-1)",
+        "input.offset",
+    ),
     as_view=["input", "(a.size,)"],
 )
 def flatten(self, start_dim, end_dim):
@@ -156,8 +160,10 @@ def _view_general(self, size, dtype):
     except Unfit:
         given = type_name(size)
         raise TypeError(
-            f"view() received an invalid combination of arguments - got ({given}), but expected one of:\n * (torch.dtype dtype)\n"
-            f"      didn't match because some of the arguments have invalid types: (!{given}!)\n * (tuple of ints size)\n"
+            f"view() received an invalid combination of arguments - got ({given}), but expected one of:\n * "
+            "(torch.dtype dtype)\n"
+            f"      didn't match because some of the arguments have invalid types: (!{given}!)\n * (tuple of "
+            "ints size)\n"
             f"      didn't match because some of the arguments have invalid types: (!{given}!)\n"
         ) from None
 
@@ -200,7 +206,8 @@ def unflatten(self, dim, sizes):
     except RuntimeError as error:
         if str(error).startswith("shape '"):
             raise RuntimeError(
-                f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input tensor"
+                f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) "
+                "in the input tensor"
             ) from None
         raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
     return self.view((*shape[:d], *made, *shape[d + 1 :]))
@@ -230,7 +237,8 @@ def moved_order(rank: int, source: tuple, destination: tuple) -> tuple:
     """The permutation that moves dimensions `source` to `destination` and keeps the others in order."""
     if len(source) != len(destination):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims as "
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same "
+            "number of dims as "
             f"destination ({list(destination)} dims)"
         )
     ours = [wrap_dim(d, rank) for d in source]
@@ -299,7 +307,9 @@ def _last_two(self, name: str):
 _transposed_property("T", _numpy_transpose, "The tensor with its dimensions in reverse order.")
 _transposed_property("H", _matrix_conjugate, "The conjugate transpose of a matrix.")
 _transposed_property("mT", lambda self: _last_two(self, "mT"), "The last two dimensions exchanged.")
-_transposed_property("mH", lambda self: _conjugated(_last_two(self, "mH")), "The last two dimensions exchanged, and conjugated.")
+_transposed_property(
+    "mH", lambda self: _conjugated(_last_two(self, "mH")), "The last two dimensions exchanged, and conjugated."
+)
 
 
 # ---- sums that undo broadcasting
@@ -331,9 +341,23 @@ def narrow_bounds(self, dim: int, start, length) -> tuple:
     return dim, start
 
 
-@composite("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", out=False)
-def narrow(self, dim, start, length):
-    from .views import slice_
+def _quick_narrow(input, dim, start, length):
+    """Part of a plain tensor along a dimension, where every argument is in order."""
+    if not is_plain(input) or dim.__class__ is not int or start.__class__ is not int or length.__class__ is not int:
+        return None
+    a = input.array
+    shape = a.shape
+    d = dim if dim >= 0 else dim + len(shape)
+    if not 0 <= d < len(shape) or start < 0 or length < 0 or start + length > shape[d]:
+        return None
+    part = a[(*(slice(None),) * d, slice(start, start + length))]
+    offset = input.offset + start * (a.strides[d] // a.itemsize)
+    return plain_view(input, part, offset, slice_, (input, dim, start, start + length, 1))
 
+
+@composite(
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", out=False, shortcut=_quick_narrow
+)
+def narrow(self, dim, start, length):
     dim, start = narrow_bounds(self, dim, start, length)
-    return slice_(self, dim, start, start + length)
+    return dispatch(slice_, (self, dim, start, start + length, 1))

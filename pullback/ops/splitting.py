@@ -1,6 +1,7 @@
 """A tensor taken apart: split, chunk, tensor_split and their kin, and `_chunk_cat`, which joins what it splits.
 
-In: a tensor and sizes, counts or places. Out: a tuple of views (copies without a link to the source for the `unsafe_` forms).
+In: a tensor and sizes, counts or places. Out: a tuple of views (copies without a link to the source for the `unsafe_`
+forms).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ..core.tensor import Tensor
 from .calls import front
 from .dispatch import dispatch
 from .family.base import composite
+from .family.view import is_plain
 from .joining import cat
 from .shapes import narrow_bounds
 from .views import quick_split, slice_, split_even, split_with_sizes
@@ -38,12 +40,19 @@ def _chunk_size(t: Tensor, chunks: int, dim: int) -> tuple:
     return (t.shape[d] + chunks - 1) // chunks, d
 
 
-@composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", out=False)
+def _quick_chunk(input, chunks, dim):
+    if not is_plain(input) or chunks.__class__ is not int or dim.__class__ is not int or chunks <= 0:
+        return None
+    shape = input.array.shape
+    return quick_split(input, -(-shape[dim] // chunks), dim) if -len(shape) <= dim < len(shape) else None
+
+
+@composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", out=False, shortcut=_quick_chunk)
 def chunk(self, chunks, dim):
     size, d = _chunk_size(self, chunks, dim)
     if size == 0 and self.shape[d] == 0:  # as many empty pieces as asked for
         return dispatch(split_with_sizes, (self, (0,) * chunks, d))
-    return quick_split(self, size, d) or dispatch(split_even, (self, size, d))
+    return dispatch(split_even, (self, size, d))
 
 
 # ---- tensor_split
@@ -98,7 +107,8 @@ def _make_split(name: str, dim: int, least: int) -> None:
         how = next((g for g in (indices_or_sections, indices, sections) if g is not None), None)
         if input.ndim < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.ndim} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+                f"{input.ndim} dimensions!"
             )
         d = 0 if name == "hsplit" and input.ndim == 1 else dim
         if not isinstance(how, (tuple, list)) and (how == 0 or input.shape[d] % how):

@@ -1,7 +1,8 @@
 """Gradients of views that leave elements out or read some twice: operators that put a view's gradient back in its place.
 
-In: the gradient of the view, the shape of what was viewed, the view's arguments. Out: a gradient of that shape, zero where the view did not
-look, sums where it looked more than once. Each is linear, and its own gradient is the view again.
+In: the gradient of the view, the shape of what was viewed, the view's arguments. Out: a gradient of that shape, zero
+where the view did not look, sums where it looked more than once. Each is linear, and its own gradient is the view
+again.
 """
 
 from __future__ import annotations
@@ -34,10 +35,14 @@ def _slice_kernel(xp, grad, sizes, dim, start, end, step):
 
 
 _slice_backward = _backward(
-    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) "
+    "-> Tensor",
     kernel=_slice_kernel,
     vjp={"grad_output": lambda g, dim, start, end, step: slice_(g, dim, start, end, step)},
-    vmap=lambda args, dims, size: (_slice_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]), 0),
+    vmap=lambda args, dims, size: (
+        _slice_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]),
+        0,
+    ),
 )
 
 
@@ -55,7 +60,10 @@ select_backward = _backward(
     "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
     kernel=_select_kernel,
     vjp={"grad_output": lambda g, dim, index: g.select(dim, index)},
-    vmap=lambda args, dims, size: (select_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), args[3]), 0),
+    vmap=lambda args, dims, size: (
+        select_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), args[3]),
+        0,
+    ),
 )
 
 
@@ -107,7 +115,9 @@ unfold_backward = _backward(
     kernel=_unfold_kernel,
     vjp={"grad_in": lambda g, dim, size, step: g.unfold(dim, size, step)},
     vmap=lambda args, dims, size: (
-        (unfold_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]), 0) if args[1] else None
+        (unfold_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]), 0)
+        if args[1]
+        else None
     ),
 )
 
@@ -152,13 +162,21 @@ as_strided_read = _backward(
     kernel=_read_kernel,
     meta=lambda source, shape, stride, offset, size, strides, start: Spec(size, source.dtype),
     function=False,
-    vjp={"source": lambda g, shape, stride, offset, size, strides, start: as_strided_backward(g, shape, stride, offset, size, strides, start)},
+    vjp={
+        "source": lambda g, shape, stride, offset, size, strides, start: as_strided_backward(
+            g, shape, stride, offset, size, strides, start
+        )
+    },
 )
 as_strided_backward = _backward(
     f"_as_strided_backward(Tensor grad, {_GEOMETRIES}) -> Tensor",
     kernel=_scatter_kernel,
     function=False,
-    vjp={"grad": lambda g, shape, stride, offset, size, strides, start: as_strided_read(g, shape, stride, offset, size, strides, start)},
+    vjp={
+        "grad": lambda g, shape, stride, offset, size, strides, start: as_strided_read(
+            g, shape, stride, offset, size, strides, start
+        )
+    },
 )
 
 from .views import slice_  # noqa: E402 - the views name these operators in their rules

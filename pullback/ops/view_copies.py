@@ -1,7 +1,7 @@
 """The `_copy` form of every view: `view_copy`, `t_copy`, ... give a fresh tensor where the view shares memory.
 
-In: a view's arguments. Out: a copy of the view (of each of them, where there are several). Made from the views by a table:
-the schema is the view's without its alias marks.
+In: a view's arguments. Out: a copy of the view (of each of them, where there are several). Made from the views by a
+table: the schema is the view's without its alias marks.
 """
 
 from __future__ import annotations

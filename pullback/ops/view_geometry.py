@@ -1,7 +1,8 @@
 """The arithmetic of views: (shape, stride, offset) in, the same of the view out, or an error in PyTorch's words.
 
-Every function takes shape, stride (in elements), offset, then the operator's arguments, and is pure. What comes out reads only
-memory that the input's geometry could reach, except for `as_strided`, whose caller checks the storage. Sizes may be symbolic.
+Every function takes shape, stride (in elements), offset, then the operator's arguments, and is pure. What comes out
+reads only memory that the input's geometry could reach, except for `as_strided`, whose caller checks the storage.
+Sizes may be symbolic.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def view(shape, stride, offset, size) -> Placed:
     strides = view_strides(shape, stride, new)
     if strides is None:
         raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). "
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+            "across two contiguous subspaces). "
             "Use .reshape(...) instead."
         )
     return new, strides, offset
@@ -49,15 +51,20 @@ def expand(shape, stride, offset, size, implicit=False) -> Placed:
         have = shape[i - lead] if i >= lead else 1
         if isinstance(s, int) and s == -1:
             if i < lead:
-                raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing dimension {i}")
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing dimension {i}"
+                )
             s = have
         if have != s and have != 1:
             raise RuntimeError(
-                f"The expanded size of the tensor ({s}) must match the existing size ({have}) at non-singleton dimension {i}.  "
+                f"The expanded size of the tensor ({s}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  "
                 f"Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
             )
         if isinstance(s, int) and s < 0:
-            raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in dimension {i}: sizes are not negative")
+            raise RuntimeError(
+                f"The expanded size of the tensor ({s}) isn't allowed in dimension {i}: sizes are not negative"
+            )
         new[i] = s
     for i in range(len(new) - 1, -1, -1):
         if i >= lead:
@@ -86,7 +93,8 @@ def t(shape, stride, offset) -> Placed:
 def permute(shape, stride, offset, dims) -> Placed:
     if len(dims) != len(shape):
         raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+            "desired ordering of dimensions "
             f"i.e. input.dim() = {len(shape)} is not equal to len(dims) = {len(dims)}"
         )
     order = [wrap_dim(d, len(shape)) for d in dims]
@@ -150,7 +158,11 @@ def slice_(shape, stride, offset, dim=0, start=None, end=None, step=1) -> Placed
         raise RuntimeError("slice step must be positive")
     start, end = slice_bounds(start, end, shape[d])
     length = (end - start + step - 1) // step
-    return (*shape[:d], length, *shape[d + 1 :]), (*stride[:d], stride[d] * step, *stride[d + 1 :]), offset + start * stride[d]
+    return (
+        (*shape[:d], length, *shape[d + 1 :]),
+        (*stride[:d], stride[d] * step, *stride[d + 1 :]),
+        offset + start * stride[d],
+    )
 
 
 def diagonal(shape, stride, offset, diagonal=0, dim1=0, dim2=1) -> Placed:
@@ -179,7 +191,11 @@ def unfold(shape, stride, offset, dimension, size, step) -> Placed:
     if not len(shape):
         return (size,), (1,), offset
     count = (have - size) // step + 1
-    return (*shape[:d], count, *shape[d + 1 :], size), (*stride[:d], step * stride[d], *stride[d + 1 :], stride[d]), offset
+    return (
+        (*shape[:d], count, *shape[d + 1 :], size),
+        (*stride[:d], step * stride[d], *stride[d + 1 :], stride[d]),
+        offset,
+    )
 
 
 def _pieces(shape, stride, offset, d: int, sizes) -> list[Placed]:
@@ -214,10 +230,14 @@ def split_with_sizes(shape, stride, offset, split_sizes, dim=0) -> list[Placed]:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, len(shape))
     if any(s < 0 for s in split_sizes):
-        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}")
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
     if sum(split_sizes) != shape[d]:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {dim}), "
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at "
+            f"dimension {dim}), "
             f"but got split_sizes={list(split_sizes)}"
         )
     return _pieces(shape, stride, offset, d, split_sizes)

@@ -1,8 +1,8 @@
 """Shapes changed in place: transpose_, squeeze_, unsqueeze_, t_, as_strided_.
 
-In: a tensor and a view's arguments. Out: the same tensor, now with the view's geometry on its own storage. No element is
-written, but the version goes up, as in PyTorch, since what was saved for backward has another shape now. History: the
-tensor becomes the view of what it was, also where it was a view of something else.
+In: a tensor and a view's arguments. Out: the same tensor, now with the view's geometry on its own storage. No element
+is written, but the version goes up, as in PyTorch, since what was saved for backward has another shape now. History:
+the tensor becomes the view of what it was, also where it was a view of something else.
 """
 
 from __future__ import annotations

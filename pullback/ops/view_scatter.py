@@ -1,7 +1,7 @@
 """The inverse of a view: a copy of a tensor with the part that the view shows replaced (`select_scatter` and its kin).
 
-In: a tensor, what to put, the view's arguments. Out: a copy of the tensor, in whose view stands the source. Sources are cast
-to the tensor's dtype and must have the view's shape exactly.
+In: a tensor, what to put, the view's arguments. Out: a copy of the tensor, in whose view stands the source. Sources
+are cast to the tensor's dtype and must have the view's shape exactly.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _scatter(schema: str, place, part, **rules):
 
     def meta(self, src, *args) -> Spec:
         check(self.array.shape, src.array.shape, args)
-        return Spec(self.array.shape, self.dtype, stride_of(self))
+        return Spec(self.array.shape, self.dtype)
 
     return operator(schema, kernel=kernel, meta=meta, strict=True, jvp=LINEAR, **rules)
 
@@ -86,8 +86,8 @@ slice_scatter = _scatter(
     geometry.slice_,
     _slice_part,
     vjp={
-        "self": lambda g, src_shape, dim, start, end, step: (
-            dispatch(slice_scatter, (g, g.new_zeros(src_shape), dim, start, end, step))
+        "self": lambda g, src_shape, dim, start, end, step: dispatch(
+            slice_scatter, (g, g.new_zeros(src_shape), dim, start, end, step)
         ),
         "src": lambda g, dim, start, end, step: dispatch(slice_, (g, dim, start, end, step)),
     },
@@ -99,8 +99,8 @@ diagonal_scatter = _scatter(
     geometry.diagonal,
     diagonal_of,
     vjp={
-        "self": lambda g, src_shape, offset, dim1, dim2: (
-            dispatch(diagonal_scatter, (g, g.new_zeros(src_shape), offset, dim1, dim2))
+        "self": lambda g, src_shape, offset, dim1, dim2: dispatch(
+            diagonal_scatter, (g, g.new_zeros(src_shape), offset, dim1, dim2)
         ),
         "src": lambda g, offset, dim1, dim2: g.diagonal(offset, dim1, dim2),
     },
@@ -137,15 +137,16 @@ as_strided_write = operator(
     jvp=LINEAR,
     vjp={
         "self": _kept_by_pytorch,
-        "src": lambda g, shape, stride, offset, size, strides, start: (
-            as_strided_read(g, shape, stride, offset, size, strides, start)
+        "src": lambda g, shape, stride, offset, size, strides, start: as_strided_read(
+            g, shape, stride, offset, size, strides, start
         ),
     },
 )
 
 
 @composite(
-    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
+    "-> Tensor",
     strict=True,
 )
 def as_strided_scatter(self: Tensor, src: Tensor, size, stride, storage_offset):
@@ -157,7 +158,8 @@ def as_strided_scatter(self: Tensor, src: Tensor, size, stride, storage_offset):
 
 # ---- in place
 @composite(
-    "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
+    "-> Tensor(a)",
     out=False,
 )
 def slice_inverse(self, src, dim, start, end, step):

@@ -1,8 +1,9 @@
 """Views: new shapes on the same memory.
 
-In: a tensor and the view's arguments. Out: a tensor that shares its storage, version and history. What shape and strides come out is
-said in `view_geometry`; here stand the schemas, the gradients and the batching of each view. Gradients of views that leave elements out
-(`slice`, `select`, ...) are operators of their own (`view_backward`), so that they differentiate again.
+In: a tensor and the view's arguments. Out: a tensor that shares its storage, version and history. What shape and
+strides come out is said in `view_geometry`; here stand the schemas, the gradients and the batching of each view.
+Gradients of views that leave elements out (`slice`, `select`, ...) are operators of their own (`view_backward`), so
+that they differentiate again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from ..core.storage import check_bounds, storage_of
 from ..core.tensor import META, Tensor, new_object
 from . import view_geometry as geometry
 from .family.batching import (
-    batch_as_strided, batch_expand, batch_permute, batch_sizes, batch_squeeze, batch_transposed,
+    batch_as_strided,
+    batch_expand,
+    batch_permute,
+    batch_sizes,
+    batch_squeeze,
+    batch_transposed,
 )  # fmt: skip
 from .family.view import SIZES, is_plain, plain_view, view
 from .operator import exports
@@ -41,9 +47,7 @@ view_ = view(
     vmap=batch_sizes("view"),
 )
 
-reshape__ALL = slice(None)
-
-alias = view(
+reshape_alias = view(
     "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
     geometry=geometry.restride,
     method=False,
@@ -170,6 +174,7 @@ unsqueeze = view(
     quick=("dim.__class__ is int", "new_axis(a, dim)", "input.offset"),
     vjp=lambda g, dim: g.squeeze(dim),
 )
+
 
 def _quick_select(input, dim, index):
     if not is_plain(input) or dim.__class__ is not int or index.__class__ is not int:
@@ -317,7 +322,9 @@ unbind = view(
 def _check_as_strided(self, size, stride, storage_offset=None) -> None:
     if len(size) != len(stride) or self.keys & META or any(s < 0 for s in size):
         return  # the geometry says what is wrong
-    check_bounds(storage_of(self), size, stride, self.offset if storage_offset is None else storage_offset, self.dtype.itemsize)
+    check_bounds(
+        storage_of(self), size, stride, self.offset if storage_offset is None else storage_offset, self.dtype.itemsize
+    )
 
 
 as_strided = view(
@@ -325,16 +332,33 @@ as_strided = view(
     geometry=geometry.as_strided,
     check=_check_as_strided,
     vjp=lambda g, self_info, size, stride, storage_offset: as_strided_backward(
-        g, self_info.shape, self_info.stride, self_info.offset, size, stride, self_info.offset if storage_offset is None else storage_offset
+        g,
+        self_info.shape,
+        self_info.stride,
+        self_info.offset,
+        size,
+        stride,
+        self_info.offset if storage_offset is None else storage_offset,
     ),
     jvp={
         "self": lambda t, self_info, size, stride, storage_offset: as_strided_read(
-            t, self_info.shape, self_info.stride, self_info.offset, size, stride, self_info.offset if storage_offset is None else storage_offset
+            t,
+            self_info.shape,
+            self_info.stride,
+            self_info.offset,
+            size,
+            stride,
+            self_info.offset if storage_offset is None else storage_offset,
         )
     },
     vmap=batch_as_strided,
 )
 
 from .view_backward import (  # noqa: E402 - those operators are written with the views above
-    as_strided_backward, as_strided_read, diagonal_backward, select_backward, slice_backward, unfold_backward,
+    as_strided_backward,
+    as_strided_read,
+    diagonal_backward,
+    select_backward,
+    slice_backward,
+    unfold_backward,
 )  # fmt: skip

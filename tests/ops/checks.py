@@ -70,7 +70,9 @@ def check_meta(op: Operator, args: tuple) -> None:
 
 # ---- derivatives
 def differentiable_inputs(op: Operator, args: tuple) -> list:
-    """Floating tensors in the arguments that the vjp covers."""
+    """Floating tensors in the arguments that the vjp covers; in a composite operator, all of them."""
+    if op.body is not None:
+        return [t for t in tensors_in(args) if t.dtype in (torch.float64, torch.complex128)]
     if not op.differentiable:
         return []
     targets = {t for r in plan_of(op).rules for t in r.targets}
@@ -180,23 +182,67 @@ def check_forward(op: Operator, args: tuple) -> None:
 
 
 # ---- transforms and variants
-def check_vmap(op: Operator, args: tuple) -> None:
-    """vmap over a stack of copies of each tensor argument equals a loop, one argument at a time and all at once."""
-    tensors = tensors_in(args)
+def check_vmap(op: Operator, args: tuple, other: tuple | None = None) -> None:
+    """vmap over two sets of numbers equals a loop over them, one argument at a time and all at once."""
+    tensors, others = tensors_in(args), tensors_in(other if other is not None else args)
     if not tensors:
         return
-    stacked = [torch.stack([t, t.flip(0) if t.ndim and t.numel() and op.options.get("shuffle_ok", False) else t]) for t in tensors]
-    wanted = results(dispatch(op, args))
-    for chosen in [(i,) for i in range(len(tensors))][:3] + [tuple(range(len(tensors)))]:
-        dims = [0 if i in chosen else None for i in range(len(tensors))]
+    stacked = [torch.stack([a, b]) for a, b in zip(tensors, others, strict=True)]
+    every = tuple(range(len(tensors)))
+    for chosen in dict.fromkeys([(i,) for i in every][:4] + [every]):
+        wanted = [_loop_step(op, args, tensors, others if k else tensors, chosen) for k in range(2)]
 
         def function(*values):
             return tuple(results(dispatch(op, rebuild(args, values))))
 
-        got = vmap(function, in_dims=tuple(dims))(*[s if d == 0 else t for s, t, d in zip(stacked, tensors, dims, strict=True)])
-        for g, w in zip(got, wanted, strict=True):
-            for k in range(2):
-                same(g[k], w, f"vmap over arguments {chosen}", 1e-6)
+        values = [s if i in chosen else t for i, (s, t) in enumerate(zip(stacked, tensors, strict=True))]
+        got = vmap(function, in_dims=tuple(0 if i in chosen else None for i in every))(*values)
+        for k, row in enumerate(wanted):
+            for g, w in zip(got, row, strict=True):
+                same(g[k], w, f"vmap over arguments {chosen}, row {k}", 1e-6)
+
+
+def _loop_step(op: Operator, args: tuple, tensors: list, row: list, chosen: tuple) -> list:
+    return results(dispatch(op, rebuild(args, (row[i] if i in chosen else t for i, t in enumerate(tensors)))))
+
+
+def reversed_memory(t):
+    """The same numbers with the first dimension innermost in memory."""
+    order = tuple(reversed(range(t.ndim)))
+    return t.detach().permute(order).contiguous().permute(order)
+
+
+def stepped_memory(t):
+    """The same numbers at every second place of a larger memory, not at its start."""
+    room = torch.zeros((*(2 * s for s in t.shape[:-1]), 2 * t.shape[-1] + 1) if t.ndim else (3,), dtype=t.dtype)
+    window = room[(*(slice(None, None, 2) for _ in t.shape[:-1]), slice(1, None, 2))] if t.ndim else room[1]
+    return window.copy_(t.detach())
+
+
+def check_layout(op: Operator, args: tuple) -> None:
+    """Numbers and metadata do not depend on how the arguments lie in memory."""
+    wanted = results(dispatch(op, args))
+    for lay in (reversed_memory, stepped_memory):
+        laid = rebuild(args, map(lay, tensors_in(args)))
+        for g, w in zip(results(dispatch(op, laid)), wanted, strict=True):
+            same(g, w, f"with {lay.__name__}")
+        check_meta(op, laid)
+
+
+def check_batched_gradient(op: Operator, args: tuple) -> None:
+    """The vjp of a batch of cotangents equals a loop over them."""
+    chosen = differentiable_inputs(op, args)
+    if not chosen:
+        return
+    rng = np.random.default_rng(4)
+    outs, pull = vjp(as_function(op, args, chosen), *[t.detach() for t in chosen])
+    if not outs:
+        return
+    rows = [tuple(random_like(rng, o) for o in outs) for _ in range(2)]
+    got = vmap(pull)(tuple(torch.stack(pair) for pair in zip(*rows, strict=True)))
+    for k, row in enumerate(rows):
+        for g, w in zip(got, pull(row), strict=True):
+            same(g[k], w, f"gradient of cotangent {k}", 1e-6)
 
 
 def check_inplace(op: Operator, args: tuple) -> None:
@@ -249,6 +295,8 @@ CHECKS = {
     "second_gradient": check_second_gradient,
     "forward": check_forward,
     "vmap": check_vmap,
+    "layout": check_layout,
+    "batched_gradient": check_batched_gradient,
     "inplace": check_inplace,
     "out": check_out,
 }

@@ -62,16 +62,49 @@ class Family:
         return wrap_meta(spec.shape, spec.dtype, spec.stride)
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        """Lines of the public wrapper that handle the plain case; none by default."""
-        return []
+        """Lines of the public wrapper that handle the plain case: `straight=True` or `shortcut=function` in the declaration."""
+        if op.inplace_of is not None:
+            return []
+        if "shortcut" in op.options:
+            return shortcut_lines(values, has_out)
+        return straight_lines(op, values, has_out) if op.options.get("straight") else []
 
     def fast_names(self, op: Operator) -> dict:
         """What those lines name."""
-        return default_names(op)
+        return default_names(op) | {"kernel": op.kernel, "wrap_array": wrap_array, "shortcut": op.options.get("shortcut")}
 
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return None
+
+
+def shortcut_lines(values: list[str], has_out: bool) -> list[str]:
+    """Ask the declaration's `shortcut`, which gives the result, or None where it takes more than it does."""
+    call = [f"t = shortcut({', '.join(values)})", "if t is not None:", "    return t"]
+    return ["    if out is None:", *(f"        {line}" for line in call)] if has_out else [f"    {line}" for line in call]
+
+
+def straight_lines(op: Operator, values: list[str], has_out: bool) -> list[str]:
+    """Plain tensors, ints and bools go straight to the kernel, which makes all checks itself."""
+    checks, arguments, live = ["out is None"] if has_out else [], [], []
+    for v, a in zip(values, op.schema.arguments, strict=True):
+        if a.is_list or a.optional or a.base not in ("Tensor", "int", "SymInt", "bool"):
+            return []
+        if a.base == "Tensor":
+            checks += [f"{v}.__class__ in PLAIN", f"not {v}.keys"]
+            live.append(f"{v}.autograd is not None")
+        else:
+            checks.append(f"{v}.__class__ is {'bool' if a.base == 'bool' else 'int'}")
+        arguments.append(f"{v}.array" if a.base == "Tensor" else v)
+    return [
+        f"    if {' and '.join(checks)}:",
+        "        mode = ambient.mode",
+        "        if mode < 2:",
+        f"            t = wrap_array(kernel(np, {', '.join(arguments)}), cpu)",
+        f"            if mode and ({' or '.join(live)}):",
+        f"                return op.record(t, {', '.join(values)})",
+        "            return t",
+    ]
 
 
 PLAIN_FAMILY = Family()

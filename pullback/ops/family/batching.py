@@ -1,8 +1,9 @@
 """Batching of views: how a view of each element of a batch is one view of the whole.
 
-In: the physical tensor, the dimension that is the batch, and the arguments as one element's caller wrote them. Out: the batched view, its
-batch at dimension 0. `batch_view` is the rule of every view whose arguments name dimensions (`dims=("dim0", "dim1")` in its declaration);
-the others state their own rule from the functions here. A rule that returns None leaves the call to the loop over elements.
+In: the physical tensor, the dimension that is the batch, and the arguments as one element's caller wrote them. Out:
+the batched view, its batch at dimension 0. `batch_view` is the rule of every view whose arguments name dimensions
+(`dims=("dim0", "dim1")` in its declaration); the others state their own rule from the functions here. A rule that
+returns None leaves the call to the loop over elements.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def batch_squeeze(args: tuple, dims: tuple, size: int):
 
 def batch_transposed(args: tuple, dims: tuple, size: int):
     t = batch_first(args[0], dims[0])
-    return (None if t.ndim > 3 else (t.transpose(1, 2) if t.ndim == 3 else t, 0))
+    return None if t.ndim > 3 else (t.transpose(1, 2) if t.ndim == 3 else t, 0)
 
 
 def batch_permute(args: tuple, dims: tuple, size: int):

@@ -2,9 +2,10 @@
 
     mm = contraction("mm(Tensor self, Tensor mat2) -> Tensor", meta=_mm_shape, kernel=product, vjp={...})
 
-`meta(*args)` checks the arguments and says what comes out; it runs before every kernel, so errors and shapes have one source.
-`kernel(xp, *args)` sees arrays of the working dtype: float16 and bfloat16 arrive as float32 and are rounded once after.
-`quick="matmul"` (or "addmm") gives the public function a fast path for plain matrices of one floating dtype.
+`meta(*args)` checks the arguments and says what comes out; it runs before every kernel: errors and shapes have one
+source. `kernel(xp, *args)` sees arrays of the working dtype: float16 and bfloat16 arrive as float32 and are rounded
+once after. `quick="matmul"` (or "addmm") writes a fast path for plain matrices of one floating dtype into the public
+function; `shortcut(*args)` is one that is called there, and gives None for what it does not handle.
 """
 
 from __future__ import annotations
@@ -39,13 +40,19 @@ class Contraction(Family):
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
         quick = op.options.get("quick")
-        return [] if quick is None else _QUICK[quick](values)
+        lines = [] if quick is None or op.inplace_of is not None else _QUICK[quick](values)
+        if "shortcut" in op.options:
+            given = ", ".join(values)
+            asked = [f"t = shortcut({given})", "if t is not None:", "    return t"]
+            lines += ["    if out is None:", *(f"        {x}" for x in asked)] if has_out else [f"    {x}" for x in asked]
+        return lines
 
     def fast_names(self, op: Operator) -> dict:
         from ..operator import registry
 
         record = registry[op.options["recorder"]] if "recorder" in op.options else op
-        return default_names(op) | {"DIRECT": DIRECT, "recorder": record, "add": np.add}
+        names = {"DIRECT": DIRECT, "recorder": record, "add": np.add, "shortcut": op.options.get("shortcut")}
+        return default_names(op) | names
 
 
 def working(value):
@@ -90,39 +97,53 @@ def _magnitude(a) -> int:
 
 
 _WRAP = [
-    "t = new(Tensor)", "t.array = r", "t.dtype = d", "t.device = cpu", "t.keys = 0", "t.autograd = None", "t.version = [0]",
-    "t.memory = None", "t.offset = 0", "t.view_info = None",
+    "t = new(Tensor)", "t.array = r", "t.dtype = d", "t.device = cpu", "t.keys = 0", "t.autograd = None",
+    "t.version = [0]", "t.memory = None", "t.offset = 0", "t.view_info = None",
 ]  # fmt: skip
 
 
 def _matmul_lines(values: list[str]) -> list[str]:
     x, y = values
+    plain = f"{x}.__class__ in PLAIN and {y}.__class__ in PLAIN and not {x}.keys and not {y}.keys and out is None"
+    fits = f"mode < 2 and d is {y}.dtype and d in DIRECT and a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
     return [
-        f"    if {x}.__class__ in PLAIN and {y}.__class__ in PLAIN and not {x}.keys and not {y}.keys and out is None:",
-        f"        a = {x}.array", f"        b = {y}.array", f"        d = {x}.dtype", "        mode = ambient.mode",
-        f"        if mode < 2 and d is {y}.dtype and d in DIRECT and a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:",
+        f"    if {plain}:",
+        f"        a = {x}.array",
+        f"        b = {y}.array",
+        f"        d = {x}.dtype",
+        "        mode = ambient.mode",
+        f"        if {fits}:",
         "            r = a.dot(b)",
         *[f"            {line}" for line in _WRAP],
         f"            if mode and ({x}.autograd is not None or {y}.autograd is not None):",
         f"                return recorder.record(t, {x}, {y})",
         "            return t",
-    ]  # fmt: skip
+    ]
 
 
 def _addmm_lines(values: list[str]) -> list[str]:
     bias, x, y, beta, alpha = values
+    plain = " and ".join(f"{v}.__class__ in PLAIN and not {v}.keys" for v in (bias, x, y))
+    ones = f"{beta}.__class__ is int and {alpha}.__class__ is int and {beta} == {alpha} == 1"
+    fits = "a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
+    addend = "(c.shape == b.shape[1:] or c.shape == (a.shape[0], b.shape[1]))"
+    wanted = " or ".join(f"{v}.autograd is not None" for v in (bias, x, y))
     return [
-        f"    if {x}.__class__ in PLAIN and {y}.__class__ in PLAIN and {bias}.__class__ in PLAIN and out is None and not ({x}.keys or {y}.keys or {bias}.keys):",
-        f"        a = {x}.array", f"        b = {y}.array", f"        c = {bias}.array", f"        d = {x}.dtype", "        mode = ambient.mode",
-        f"        if mode < 2 and d is {y}.dtype and d is {bias}.dtype and d in DIRECT and {beta}.__class__ is int and {alpha}.__class__ is int and {beta} == {alpha} == 1:",
-        "            if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0] and (c.shape == b.shape[1:] or c.shape == (a.shape[0], b.shape[1])):",
+        f"    if {plain} and out is None:",
+        f"        a = {x}.array",
+        f"        b = {y}.array",
+        f"        c = {bias}.array",
+        f"        d = {x}.dtype",
+        "        mode = ambient.mode",
+        f"        if mode < 2 and d is {y}.dtype and d is {bias}.dtype and d in DIRECT and {ones}:",
+        f"            if {fits} and {addend}:",
         "                r = a.dot(b)",
         "                add(r, c, r)",
         *[f"                {line}" for line in _WRAP],
-        f"                if mode and ({x}.autograd is not None or {y}.autograd is not None or {bias}.autograd is not None):",
+        f"                if mode and ({wanted}):",
         f"                    return recorder.record(t, {', '.join(values)})",
         "                return t",
-    ]  # fmt: skip
+    ]
 
 
 _QUICK = {"matmul": _matmul_lines, "addmm": _addmm_lines}

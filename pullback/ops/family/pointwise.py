@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise, thread_count
+from ...core.device import cpu
 from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
@@ -77,7 +78,7 @@ class Pointwise(Family):
     def execute(self, op: Operator, args: tuple):
         self.validate(op, args)
         tensors = op.tensors(args)
-        device = tensors[0].device
+        device = tensors[0].device if tensors else cpu
         if len(tensors) > 1 and any(t.device is not device for t in tensors):
             device = device_of(op, args)
         xp = library(device)

@@ -22,8 +22,9 @@ from ...core.tensor import Tensor
 from ..operator import Operator
 
 CATEGORIES = {
-    "all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX), "real": (BOOL, INT, FLOAT),
-    "real_number": (INT, FLOAT), "int": (BOOL, INT), "integer": (INT,), "real_float": (FLOAT,),
+    "all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX),
+    "real": (BOOL, INT, FLOAT), "real_number": (INT, FLOAT), "real_float": (FLOAT,),
+    "int": (BOOL, INT), "integer": (INT,),
 }  # fmt: skip
 NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
@@ -127,7 +128,14 @@ def _direct(op: Operator) -> frozenset:
 def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
     """Whether `ufunc(..., out=target)` is the whole in-place operator for these arguments."""
     options, d = op.options, target.dtype
-    if "ufunc" not in options or options.get("result") is not None or d not in _direct(op) or target.keys or options.get("operands"):
+    if (
+        "ufunc" not in options
+        or "constant" in options
+        or options.get("result") is not None
+        or d not in _direct(op)
+        or target.keys
+        or options.get("operands")
+    ):
         return False
     for argument, value in zip(op.schema.arguments, args, strict=True):
         if not argument.is_tensor:
@@ -155,7 +163,11 @@ def _finish(call: Call, tensors: list[str], depth: int) -> list[str]:
     pad = "    " * depth
     dense = " and ".join(f"{t}.array.flags.c_contiguous" for t in tensors)
     live = " or ".join(f"{t}.autograd is not None" for t in tensors)
-    lines = [f"if r.ndim > 1 and not ({dense}):", f"    r = laid_out(r, ({', '.join(f'{t}.array' for t in tensors)},))", *_WRAP]
+    lines = [
+        f"if r.ndim > 1 and not ({dense}):",
+        f"    r = laid_out(r, ({', '.join(f'{t}.array' for t in tensors)},))",
+        *_WRAP,
+    ]
     if call.op.differentiable:
         lines += [f"if mode and ({live}):", f"    return record.record(t, {', '.join(call.values)})"]
     return [pad + line for line in [*lines, "return t"]]
@@ -257,7 +269,8 @@ def _writable(call: Call, tensors: list[str], direct: str) -> str:
     x = tensors[0]
     no_history = " and ".join([*[f"{t}.autograd is None" for t in tensors], f"{x}.view_info is None"])
     recording = f"(mode == 0 or mode == 1 and {no_history})"
-    memory = f"({x}.memory is None or {x}.array.flags.c_contiguous)"
+    apart = "".join(f" and {y}.memory is not {x}.memory" for y in tensors[1:])
+    memory = f"({x}.memory is None or {x}.array.flags.c_contiguous{apart})"
     return f"{recording} and d in {direct} and {x}.array.size < LARGE and {memory}"
 
 
@@ -271,7 +284,7 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     y = others[0]
     lines = [
         *head,
-        f"        if {y}.__class__ in PLAIN and not {y}.keys and {y}.dtype is d and {_writable(call, [x, y], 'DIRECT')}:",
+        f"        if {_plain([y])} and {y}.dtype is d and {_writable(call, [x, y], 'DIRECT')}:",
         "            try:",
         f"                ufunc({x}.array, {y}.array, out={x}.array)",
         "            except ValueError:",
@@ -312,7 +325,11 @@ def _overload_lines(call: Call) -> list[str]:
     lines = []
     for name in call.op.options.get("overloads", {}):
         v = names[name]
-        others = [f"{o}.__class__ in PLAIN" for o in call.tensors if o != v and o not in map(names.get, call.op.options["overloads"])]
+        others = [
+            f"{o}.__class__ in PLAIN"
+            for o in call.tensors
+            if o != v and o not in map(names.get, call.op.options["overloads"])
+        ]
         lines += [
             f"    if {v}.__class__ in NUMBERS:",
             f"        if {' and '.join(['ambient.mode < 2', *others])}:",

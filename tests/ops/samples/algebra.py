@@ -88,7 +88,7 @@ def _norms(m: Make) -> dict:
         "norm_except_dim": [call(m(2, 3, 4)), call(m(2, 3), 2, 1)], "renorm": [call(m(3, 4), 2, 0, 1.0), call(m(3, 4), 1, 1, 0.5), call(m(3, 4), 2, 0, 100.0)],
         "dist": [call(m(2, 3), m(2, 3)), call(m(2, 3), m(3), 1), call(m(2, 3), m(2, 3), 3)],
         "pairwise_distance": [call(m.real(2, 3), m.real(2, 3)), call(m.real(2, 3), m.real(2, 3), 1.0, 1e-6, True)],
-        "cosine_similarity": [call(m.real(2, 3), m.real(2, 3)), call(m.real(2, 3), m.real(3), 0) if False else call(m.real(2, 3), m.real(2, 3), 0)],
+        "cosine_similarity": [call(m.real(2, 3), m.real(2, 3)), call(m.real(2, 3), m.real(2, 3), 0)],
         "_cdist_forward": [call(m.real(3, 2), m.real(4, 2), p, c) for p, c in ((2.0, None), (1.0, None), (3.0, None), (0.5, None), (float("inf"), None), (2.0, 1), (2.0, 2))] + [call(m.real(2, 3, 2), m.real(4, 2), 2.0, None)],
         "_pdist_forward": [call(m.real(4, 3), p) for p in (2.0, 1.0, 3.0, float("inf"))],
         "_cdist_backward": [call(m.real(3, 4), a := m.real(3, 2), b := m.real(4, 2), p, torch.cdist(a, b, p)) for p in (2.0, 1.0)],

@@ -36,6 +36,7 @@ DOMAINS: dict[str, dict[str, tuple[float, float]]] = {
 }
 
 INTEGERS = ("gcd", "lcm", "bitwise_")  # names that take integers, by how they start
+NO_NUMBERS = ("_backward", "_slope", "_kernel", "masked_fill", "igamma", "igammac")  # PyTorch takes tensors alone here
 COUNTS = ("special_chebyshev", "special_shifted", "special_hermite", "special_laguerre", "special_legendre")
 
 # Values of arguments that are no tensors and have no default, by operator and argument, or by argument alone.
@@ -74,7 +75,7 @@ def samples(op: Operator, make: Make) -> list:
     key = op.name if op.overload == "default" else f"{op.name}.{op.overload}"
     for values in VARIANTS.get(key, []):
         calls.append(_call(op, make, dict.fromkeys(tensors, (2, 3)), values))
-    if n == 2 and op.options.get("numbers") is None and not op.name.endswith(("_backward", "_slope", "_kernel")):
+    if n == 2 and op.options.get("numbers") is None and not op.name.endswith(NO_NUMBERS):
         calls.append(_call(op, make, {tensors[0]: (2, 3)}, {tensors[1]: _number(op, tensors[1])}))
     return calls
 
@@ -104,6 +105,8 @@ def _tensor(op: Operator, name: str, make: Make, shape: tuple):
         return make.ints(4, *shape, low=-2)
     if op.name == "rrelu_with_noise" and name == "noise":
         return make.real(*shape, low=0.1, high=0.3)
+    if op.name == "masked_fill" and name == "value":
+        return make()
     table = DOMAINS.get(op.name, {})
     return make.between(*table.get(name, table.get("", (-2, 2))), *shape)
 

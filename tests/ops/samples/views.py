@@ -6,7 +6,11 @@ import pullback as torch
 
 from .make import Make, call
 
-SIZES = ((3, 4), (4, 1), 1, (3,), (2,), 2)  # geometry of a (3, 4) tensor, and a window on it
+COPIED = (
+    "alias", "as_strided", "diagonal", "expand", "permute", "_reshape_alias", "select.int", "slice.Tensor",
+    "split.Tensor", "split_with_sizes", "t", "transpose.int", "unbind.int", "unfold", "unsqueeze", "view_as_complex",
+    "view_as_real", "detach", "view", "view.dtype", "squeeze", "squeeze.dim", "squeeze.dims",
+)  # fmt: skip
 
 
 def indices_of(m: Make) -> list[tuple]:
@@ -63,7 +67,7 @@ def _copies(m: Make) -> dict:
     """The `_copy` forms take what their views take."""
     views = _views(m)
     renamed = {n: n.replace(".", "_copy.", 1) if "." in n else f"{n}_copy" for n in views}
-    return {renamed[n]: calls for n, calls in views.items()}
+    return {renamed[n]: views[n] for n in COPIED}
 
 
 def _arranging(m: Make) -> dict:
@@ -87,7 +91,7 @@ def _arranging(m: Make) -> dict:
         "_chunk_cat": [call((m(4, 3), m(2, 3)), 0, 2)],
         "select_scatter": [call(m(2, 3), m(2), 1, 1), call(m(2, 3), m(3), 0, -1)],
         "slice_scatter": [call(m(5, 2), m(3, 2), 0, 1, 4), call(m(5), m(3), 0, None, None, 2)],
-        "diagonal_scatter": [call(m(3, 4), m(3)), call(m(3, 4), m(3), 1), call(m(2, 3, 3), m(3, 2), 0, 0, 1) if False else call(m(2, 3, 3), m(2, 3), 0, 1, 2)],
+        "diagonal_scatter": [call(m(3, 4), m(3)), call(m(3, 4), m(3), 1), call(m(2, 3, 3), m(2, 3), 0, 1, 2)],
         "as_strided_scatter": [call(m(3, 4), m(2, 2), (2, 2), (4, 1), 1)],
         "flip": [call(m(2, 3), (0,)), call(m(2, 3), (0, -1)), call(m(), ())], "fliplr": [call(m(2, 3))], "flipud": [call(m(2, 3))],
         "roll": [call(m(2, 3), (1,)), call(m(2, 3), (1, -2), (0, 1)), call(m(4), (5,), (0,))],

@@ -1,0 +1,154 @@
+"""`backward` and `grad`: arguments checked, roots and inputs turned into edges, then the engine."""
+
+from __future__ import annotations
+
+from ..core.modes import is_grad_enabled
+from ..core.node import GradientEdge, Node, edge_of, requires_grad
+from ..core.tensor import Tensor
+from ..ops.factories import ones_like
+from .engine import run_graph
+
+
+def _as_list(x) -> list:
+    return [x] if isinstance(x, (Tensor, GradientEdge, Node)) else list(x)
+
+
+def implicit_gradients(outputs: list, grads, batched: bool = False) -> list:
+    """Cotangents of the outputs, ones for scalars where none is given; shapes are checked."""
+    given = [None] * len(outputs) if grads is None else list(grads)
+    if len(given) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    return [_gradient_of(i, out, g, batched) for i, (out, g) in enumerate(zip(outputs, given, strict=True))]
+
+
+def _gradient_of(i: int, out, g, batched: bool):
+    edge = isinstance(out, GradientEdge)
+    shape, dtype, _ = out.node.outputs[out.output_nr] if edge else (tuple(out.shape), out.dtype, None)
+    if g is None:
+        if edge:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs") if _numel(shape) != 1 else NotImplementedError("give grad_outputs for GradientEdge outputs")
+        if not requires_grad(out):
+            return None
+        if out.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+        return ones_like(out)
+    if not isinstance(g, Tensor):
+        raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
+    have = tuple(g.shape)[1:] if batched else tuple(g.shape)
+    if have != tuple(shape):
+        lead = "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: " if batched else "Mismatch in shape: "
+        tail = " If you only want some tensors in `grad_output` to be considered batched, consider using vmap." if batched else ""
+        raise RuntimeError(f"{lead}grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape if not edge else list(shape)}.{tail}")
+    if dtype.is_complex != g.dtype.is_complex:
+        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {dtype}.")
+    return g
+
+
+def _numel(shape) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def root_edges(outputs: list) -> list:
+    """Where gradients of the outputs enter the graph."""
+    edges = []
+    for i, out in enumerate(outputs):
+        edge = (out.node, out.output_nr) if isinstance(out, GradientEdge) else edge_of(out)
+        if edge is None:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        edges.append(edge)
+    return edges
+
+
+def input_edges(inputs: list) -> list:
+    """Where gradients of the inputs arrive."""
+    edges = []
+    for t in inputs:
+        if isinstance(t, GradientEdge):
+            edges.append((t.node, t.output_nr))
+        elif isinstance(t, Node):
+            edges.append((t, 0))
+        else:
+            if not requires_grad(t):
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+            edges.append(edge_of(t))
+    return edges
+
+
+def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables=None, inputs=None) -> None:
+    """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
+    from ..core.modes import TRANSFORM, ambient
+
+    if ambient.mode & TRANSFORM:
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms.")
+    if grad_variables is not None:
+        import warnings
+
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    if inputs is not None and not isinstance(inputs, (Tensor, GradientEdge)) and not len(inputs):
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    outputs = _as_list(tensors)
+    grads = implicit_gradients(outputs, None if grad_tensors is None else _as_list(grad_tensors))
+    keep = create_graph if retain_graph is None else retain_graph
+    edges = root_edges(outputs)
+    if inputs is None:
+        run_graph(edges, grads, keep, create_graph)
+        return
+    targets = _as_list(inputs)
+    for t in targets:
+        if isinstance(t, Tensor) and requires_grad(t) and not t.is_leaf:
+            t.retain_grad()
+    run_graph(edges, grads, keep, create_graph, input_edges(targets), accumulate_inputs=True)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
+         allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
+    """Gradients of `outputs` with respect to `inputs`, returned."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    outputs, targets = _as_list(outputs), _as_list(inputs)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if not only_inputs:
+        import warnings
+
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    grads = implicit_gradients(outputs, None if grad_outputs is None else _as_list(grad_outputs), is_grads_batched)
+    keep = create_graph if retain_graph is None else retain_graph
+    edges, wanted = root_edges(outputs), input_edges(targets)
+    if is_grads_batched:
+        result = _batched(edges, wanted, grads, create_graph)
+    else:
+        got = run_graph(edges, grads, keep, create_graph, wanted)
+        result = tuple(got.get(e) for e in wanted)
+    if materialize_grads:
+        if any(g is None and not isinstance(t, Tensor) for g, t in zip(result, targets, strict=True)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+        return tuple(t.new_zeros(t.shape, requires_grad=create_graph and is_grad_enabled()) if g is None else g for g, t in zip(result, targets, strict=True))
+    if not allow_unused and any(g is None for g in result):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
+        )
+    return result
+
+
+def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tuple:
+    """One backward per row of the gradients, all at once by vmap."""
+    from ..func.vmap import vmap
+
+    unused: list = []
+
+    def one(*gs):
+        got = run_graph(edges, list(gs), True, create_graph, wanted)
+        unused[:] = [got.get(e) is None for e in wanted]
+        return tuple(got[e] for e in wanted if got.get(e) is not None)
+
+    made = iter(vmap(one)(*grads))
+    return tuple(None if empty else next(made) for empty in unused)

@@ -1,0 +1,45 @@
+"""Samples of operators that make tensors, and of what does not belong in the table, with the reason."""
+
+from __future__ import annotations
+
+from .make import Make, call
+
+
+def table(m: Make) -> dict:
+    windows = {f"{n}_window.periodic": [call(5, True), call(1, False), call(4, False)] for n in ("bartlett", "blackman", "hann")}
+    return windows | {
+        "zeros": [call((2, 3))], "ones": [call(())], "full": [call((2, 3), 1.5), call((2,), 3)], "scalar_tensor": [call(1.5)],
+        "arange.start_step": [call(0, 5, 1), call(1.0, 2.0, 0.25)], "range.step": [call(0.0, 2.0, 0.5)],
+        "linspace": [call(0, 1, 5), call(2.0, -1.0, 1)], "logspace": [call(0, 2, 5), call(0, 3, 4, 2.0)], "eye.m": [call(2, 3)],
+        "zeros_like": [call(m(2, 3))], "ones_like": [call(m(2, 3))], "full_like": [call(m(2, 3), 1.5)],
+        "tril_indices": [call(3, 4), call(3, 4, 1)], "triu_indices": [call(3, 4), call(3, 4, -1)],
+        "fft_fftfreq": [call(5), call(4, 0.5)], "fft_rfftfreq": [call(5), call(4, 0.5)],
+        "hamming_window.periodic_alpha_beta": [call(5, True, 0.5, 0.4)], "kaiser_window.beta": [call(5, True, 3.0)],
+    }  # fmt: skip
+
+
+RANDOM = "draws random numbers: its streams are checked in tests/core/test_random.py and tests/ops/test_random.py"
+UNSET = "its numbers are whatever the memory holds"
+SHAPE = "the shape of its result depends on the numbers: no metadata without them"
+WRITES = "writes its arguments: checked where it is declared"
+
+EXEMPT: dict[str, str] = {
+    **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like"), UNSET),
+    **dict.fromkeys((
+        "rand", "rand.generator", "randn", "randn.generator", "randperm", "randperm.generator", "randint",
+        "randint.generator", "randint.low", "randint.low_generator", "rand_like", "rand_like.generator", "randn_like",
+        "randn_like.generator", "randint_like", "randint_like.generator", "randint_like.low_dtype",
+        "randint_like.low_generator_dtype", "normal.float_float", "_rrelu_noise", "uniform", "normal_functional",
+        "log_normal", "cauchy", "exponential", "geometric", "random.from", "random.to", "random", "bernoulli",
+        "bernoulli.Tensor", "bernoulli.p", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor",
+        "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet", "native_dropout",
+    ), RANDOM),
+    **dict.fromkeys((
+        "_unique2", "_unique", "unique_dim", "unique_dim_consecutive", "unique_consecutive", "nonzero", "argwhere",
+        "nonzero_numpy",
+    ), SHAPE),
+    **dict.fromkeys((
+        "_native_batch_norm_legit", "batch_norm_update_stats", "dropout_", "feature_dropout_", "alpha_dropout_",
+        "feature_alpha_dropout_", "embedding_renorm",
+    ), WRITES),
+}  # fmt: skip
