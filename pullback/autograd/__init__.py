@@ -3,6 +3,6 @@
 from . import forward, methods, views  # noqa: F401
 from .calls import backward, grad
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ..core.tensor import Tensor as Variable
+from .variable import Variable
 
 __all__ = ["Variable", "backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -60,7 +60,7 @@ def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, in
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
     needed = needed_for(roots, inputs) if inputs is not None else None
     if accumulate_inputs and needed is not None:
-        needed.update({node: True for node, _ in inputs if isinstance(node, AccumulateGrad) and node in needed})
+        needed.update({node: True for node, _ in inputs if node in needed})
     task = Task(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
     before = ambient.mode
     ambient.mode = before & ~modes.GRAD | (modes.GRAD if create_graph else 0)

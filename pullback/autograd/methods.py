@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 
 from ..core.node import Node, edge_of, own_autograd, requires_grad
-from ..core.tensor import Tensor
+from ..core.tensor import DISPATCH_SUBCLASS, META, SPARSE, Tensor
 from .calls import backward as run_backward
 
 
@@ -155,6 +155,10 @@ def set_data(self, value: Tensor) -> None:
     """Give this tensor the memory and shape of another, keeping its own place in the graph."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS):
+        raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
+    if self.requires_grad and value.dtype.category < 2:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     from ..core.storage import storage_of
 
     self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset

@@ -2,7 +2,7 @@
 
 While `saved_tensors_hooks(pack, unpack)` is open, each tensor that is saved is handed to `pack` and whatever that
 returns is kept; when backward needs the tensor, `unpack` gives it back, and it takes its place in the graph again. The
-innermost pair of hooks is the one that counts. `SavedTensor` is how a single saved tensor of a node is seen from outside.
+innermost pair of hooks is the one that counts. `SavedTensor` is how one saved tensor of a node is seen from outside.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..core.node import SavedTensor as Packed
 from ..core.tensor import Tensor, new_object
 
 _FREED = (
-    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
-    "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
-    "second time or if you need to access saved variables after calling backward."
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+    "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
+    "graph a second time or if you need to access saved variables after calling backward."
 )
 
 
@@ -45,9 +45,9 @@ def pack(tensor: Tensor, is_output: bool, hooks: tuple | None = None) -> Packed:
         entry.packed = pack_hook(tensor)
     if tensor.version[0] != version:
         raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
-            "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you "
-            "need to perform in-place operations on the input to a pack hook."
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
+            "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+            "you need to perform in-place operations on the input to a pack hook."
         )
     return entry
 
@@ -209,8 +209,8 @@ class SavedTensor:
         entry = entries[at]
         if isinstance(entry, Packed):
             raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
-                "is allowed at a time."
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
             )
         if not _is_saved(entry):
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")

@@ -20,8 +20,8 @@ _MULTI_OUTPUT = (
     "should replace the inplace operation by an out-of-place one."
 )
 _NO_GRAD = (
-    "A view was created in {} and is being modified inplace with grad mode enabled. Given that this use case is ambiguous and error-prone, it is "
-    "forbidden. You can clarify your code by moving both the view and the inplace either both inside the {} block (if you don't want the inplace to "
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can"
+    " clarify your code by moving both the view and the inplace either both inside the {} block (if you don't want the inplace to "
     "be tracked) or both outside (if you want the inplace to be tracked)."
 )
 
@@ -86,42 +86,53 @@ def rebase_history(target: Tensor, edge: tuple) -> None:
     """Make `edge` the history of a tensor that was just written."""
     info = target.view_info
     if info is None:
-        a = own_autograd(target)
-        a.requires_grad = True
-        a.edge = edge
+        set_history(target, edge)
         return
     _refuse(target, info)
     base = info.base
     node = CopySlices(base, info, edge[0])
-    a = own_autograd(base)
-    a.requires_grad, a.edge = True, (node, 0)
+    set_history(base, (node, 0))
     refresh(target)
 
 
-def _refuse(target: Tensor, info: View) -> None:
+def set_history(target: Tensor, edge: tuple) -> None:
+    """Give a written tensor its new history; a gradient that is to be retained is that of the new value."""
+    a = own_autograd(target)
+    retained = a.edge is not None and a.retains_grad and (a.edge[0].retain_grad_hooks or {}).pop(a.edge[1], None)
+    a.requires_grad, a.edge = True, edge
+    if retained:
+        node, number = edge
+        node.retain_grad_hooks = {**(node.retain_grad_hooks or {}), number: retained}
+        node.hooked = True
+
+
+def _refuse(target: Tensor, info: View, what: str = "is being modified inplace") -> None:
+    """Raise for views that may not be written, or whose history cannot be made again after a write to their base."""
     if info.creation is None:
         return
     if info.creation == "multi_output":
         a = target.autograd
-        name = f"Output {a.edge[1]} of {a.edge[0].name()} is a view and is being modified inplace. " if a is not None and a.edge else "A view is being modified inplace. "
-        raise RuntimeError(name + _MULTI_OUTPUT)
+        view = f"Output {a.edge[1]} of {a.edge[0].name()} is a view" if a is not None and a.edge else "A view"
+        raise RuntimeError(f"{view} and {what}. {_MULTI_OUTPUT}")
     if info.creation in ("no_grad", "inference"):
-        block = "no_grad" if info.creation == "no_grad" else "inference_mode"
-        raise RuntimeError(_NO_GRAD.format("no_grad mode" if block == "no_grad" else "inference mode", block))
+        mode, block = ("no_grad mode", "no_grad") if info.creation == "no_grad" else ("inference mode", "inference_mode")
+        raise RuntimeError(f"A view was created in {mode} and {what} with grad mode enabled. {_NO_GRAD.format(block)}")
     raise RuntimeError(info.creation)
 
 
 def refresh(target: Tensor) -> None:
     """Bring a view's history up to date with its base's."""
     info = target.view_info
-    info.version = target.version[0]
     if not requires_grad(info.base):
+        info.version = target.version[0]
         return
+    if info.base.autograd.edge is not None:
+        _refuse(target, info, "its base or another view of its base has been modified inplace")
+    info.version = target.version[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
         made = replay(info, info.base)
     if made.autograd is not None and made.autograd.requires_grad:
-        a = own_autograd(target)
-        a.requires_grad, a.edge = True, made.autograd.edge
+        set_history(target, made.autograd.edge)
 
 
 inplace.rebase_history = rebase_history

@@ -117,14 +117,19 @@ def _resolve(home: str):
     return value
 
 
-class _Aliased(types.ModuleType):
-    """A public module that also answers private names, while `torch` is aliased."""
+def _answer_private_names(module: types.ModuleType, rows: dict[str, str]) -> None:
+    """Let a public module also answer the private names of its rows."""
+    before = vars(module).get("__getattr__")
 
-    def __getattr__(self, name: str):
-        home = PRIVATE.get("torch" + self.__name__[len("pullback") :], {}).get(name)
-        if home is None:
-            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-        return _resolve(home)
+    def answer(name: str):
+        if name in rows:
+            return _resolve(rows[name])
+        if before is not None:
+            return before(name)
+        raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+
+    if getattr(before, "__name__", "") != "answer":
+        module.__getattr__ = answer  # type: ignore[method-assign]
 
 
 def install() -> None:
@@ -134,10 +139,10 @@ def install() -> None:
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = pullback
-    for name in PRIVATE:
+    for name, rows in PRIVATE.items():
         home = sys.modules.get("pullback" + name[len("torch") :])
-        if home is not None and type(home) is types.ModuleType and "__getattr__" not in vars(home):
-            home.__class__ = _Aliased
+        if home is not None:
+            _answer_private_names(home, rows)
     pullback.torch = pullback  # `torch.torch`, as PyTorch has it
     for name in [m for m in sys.modules if m.startswith("pullback.")]:
         sys.modules.setdefault("torch" + name[len("pullback") :], sys.modules[name])

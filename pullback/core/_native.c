@@ -2,7 +2,8 @@
  *
  * Functions take arrays through the buffer protocol: row-major float32 or float64, results in arrays of the same dtype.
  * Each returns True when it did the work, False where the arrays are not of that kind (the caller then uses NumPy).
- * Large work is done without the GIL, so that pieces of it may run on several threads.
+ * Large work is done without the GIL and shared with a small pool of threads, which wait awake for a moment after work,
+ * since more often follows at once. Results do not depend on the number of threads.
  *
  * Sums are of many short float chains whose results are added in double. NaN and infinity mean what they mean; a NaN
  * among the elements is the extreme. The templates below are read twice, for float and for double.
@@ -11,7 +12,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -25,6 +29,9 @@
 #define COLUMNS 256  /* columns that are worked on together */
 #define ROWS 64      /* rows of them that are added before going into the double totals */
 #define QUIET 16384  /* elements from which on the GIL is released */
+#define CHUNK 65536  /* elements that a thread takes at a time */
+#define MOST 63      /* threads in the pool */
+#define AWAKE 20000  /* looks at the door before a thread goes to sleep */
 
 enum { SUM, MAX, MIN };
 
@@ -63,6 +70,119 @@ enum { SUM, MAX, MIN };
 #define LN2_HIGH 6.93145751953125e-1
 #define LN2_LOW 1.42860682030941723212e-6
 #include "_native.c"
+#undef T
+#undef SUFFIX
+
+/* ---- threads: parts of `rows`, each of `step` of them, taken by whoever is free */
+typedef void (*Part)(void *job, Py_ssize_t first, Py_ssize_t last);
+
+static struct {
+    pthread_mutex_t owner, lock;
+    pthread_cond_t wake, idle;
+    atomic_ulong turn; /* changes with every job */
+    int workers, asleep, inside, wanted;
+    Part part;
+    void *job;
+    Py_ssize_t rows, step;
+    atomic_llong next;
+} pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+
+static void take_parts(void) {
+    for (;;) {
+        Py_ssize_t first = (Py_ssize_t)atomic_fetch_add(&pool.next, pool.step);
+        if (first >= pool.rows)
+            return;
+        pool.part(pool.job, first, first + pool.step < pool.rows ? first + pool.step : pool.rows);
+    }
+}
+
+static void *worker(void *seen_at_start) {
+    unsigned long seen = (unsigned long)(uintptr_t)seen_at_start;
+    for (;;) {
+        for (int i = 0; i < AWAKE && atomic_load(&pool.turn) == seen; i++)
+#if defined(__x86_64__)
+            __builtin_ia32_pause();
+#else
+            atomic_signal_fence(memory_order_seq_cst);
+#endif
+        pthread_mutex_lock(&pool.lock);
+        pool.asleep++;
+        while (atomic_load(&pool.turn) == seen)
+            pthread_cond_wait(&pool.wake, &pool.lock);
+        pool.asleep--;
+        seen = atomic_load(&pool.turn);
+        int joins = pool.inside < pool.wanted;
+        pool.inside += joins;
+        pthread_mutex_unlock(&pool.lock);
+        if (!joins)
+            continue;
+        take_parts();
+        pthread_mutex_lock(&pool.lock);
+        if (--pool.inside == 0)
+            pthread_cond_signal(&pool.idle);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    return NULL;
+}
+
+static void hire(int wanted) {
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    while (pool.workers < wanted && pool.workers < MOST) {
+        pthread_t thread;
+        if (pthread_create(&thread, &detached, worker, (void *)(uintptr_t)atomic_load(&pool.turn)))
+            break;
+        pool.workers++;
+    }
+    pthread_attr_destroy(&detached);
+}
+
+static void after_fork(void) { /* the child has no workers, and whoever held the locks is gone */
+    pthread_mutex_init(&pool.owner, NULL);
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.wake, NULL);
+    pthread_cond_init(&pool.idle, NULL);
+    pool.workers = pool.asleep = pool.inside = 0;
+}
+
+static void share(Part part, void *job, Py_ssize_t rows, Py_ssize_t step, int threads) {
+    if (threads < 2 || rows <= step || pthread_mutex_trylock(&pool.owner)) {
+        for (Py_ssize_t first = 0; first < rows; first += step)
+            part(job, first, first + step < rows ? first + step : rows);
+        return;
+    }
+    hire(threads - 1);
+    pthread_mutex_lock(&pool.lock);
+    pool.part = part, pool.job = job, pool.rows = rows, pool.step = step, pool.wanted = threads - 1;
+    atomic_store(&pool.next, 0);
+    atomic_fetch_add(&pool.turn, 1);
+    if (pool.asleep)
+        pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.lock);
+    take_parts();
+    pthread_mutex_lock(&pool.lock);
+    pool.wanted = 0; /* nobody joins any more */
+    while (pool.inside)
+        pthread_cond_wait(&pool.idle, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_unlock(&pool.owner);
+}
+
+/* how many rows of a length make a chunk */
+static Py_ssize_t rows_of(Py_ssize_t length) { return length >= CHUNK ? 1 : CHUNK / (length > 0 ? length : 1); }
+
+#define T float
+#define SUFFIX _f
+#define JOBS
+#include "_native.c"
+#undef T
+#undef SUFFIX
+#define T double
+#define SUFFIX _d
+#include "_native.c"
+#undef T
+#undef SUFFIX
 
 /* ---- arrays from Python */
 typedef struct {
@@ -90,21 +210,23 @@ static char kind_of(const Array *a) {
 
 static Py_ssize_t count(const Array *a) { return a->view.len / a->view.itemsize; }
 
-#define WORK(elements, call)                 \
-    if ((elements) >= QUIET) {               \
-        Py_BEGIN_ALLOW_THREADS call;         \
-        Py_END_ALLOW_THREADS                 \
-    } else {                                 \
-        call;                                \
+#define RUN(function, job, elements, threads)  \
+    if ((elements) >= QUIET) {                   \
+        Py_BEGIN_ALLOW_THREADS                   \
+        function(&job, threads);                 \
+        Py_END_ALLOW_THREADS                     \
+    } else {                                     \
+        function(&job, 1);                       \
     }
 
-/* softmax(source, result, logarithm, n, inner): along the middle of (outer, n, inner) */
+/* softmax(source, result, logarithm, n, inner, threads): along the middle of (outer, n, inner) */
 static PyObject *py_softmax(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0};
     int done = 0;
-    if (nargs != 5)
-        return PyErr_Format(PyExc_TypeError, "softmax takes 5 arguments");
+    if (nargs != 6)
+        return PyErr_Format(PyExc_TypeError, "softmax takes 6 arguments");
     Py_ssize_t n = PyLong_AsSsize_t(args[3]), inner = PyLong_AsSsize_t(args[4]);
+    long threads = PyLong_AsLong(args[5]);
     if (PyErr_Occurred())
         return NULL;
     if (n > 0 && inner > 0 && take(args[0], &a, 0) && take(args[1], &out, 1) && kind_of(&a) && kind_of(&a) == kind_of(&out)) {
@@ -112,9 +234,11 @@ static PyObject *py_softmax(PyObject *self, PyObject *const *args, Py_ssize_t na
         int logarithm = args[2] == Py_True;
         done = outer * n * inner == count(&a) && count(&out) == count(&a);
         if (done && kind_of(&a) == 'f') {
-            WORK(count(&a), softmax_f(a.view.buf, out.view.buf, outer, n, inner, logarithm));
+            Job_f job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner, .kind = logarithm};
+            RUN(softmax_all_f, job, count(&a), (int)threads)
         } else if (done) {
-            WORK(count(&a), softmax_d(a.view.buf, out.view.buf, outer, n, inner, logarithm));
+            Job_d job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner, .kind = logarithm};
+            RUN(softmax_all_d, job, count(&a), (int)threads)
         }
     }
     drop(&a);
@@ -122,28 +246,35 @@ static PyObject *py_softmax(PyObject *self, PyObject *const *args, Py_ssize_t na
     return PyBool_FromLong(done);
 }
 
-/* layer_norm(source, result, weight or None, bias or None, mean, rstd, eps): rows are as long as source is to mean */
+/* layer_norm(source, result, weight or None, bias or None, mean, rstd, eps, threads): as many rows as mean is long */
 static PyObject *py_layer_norm(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array given[6];
     int done = 1;
     memset(given, 0, sizeof given);
-    if (nargs != 7)
-        return PyErr_Format(PyExc_TypeError, "layer_norm takes 7 arguments");
+    if (nargs != 8)
+        return PyErr_Format(PyExc_TypeError, "layer_norm takes 8 arguments");
     double eps = PyFloat_AsDouble(args[6]);
-    if (eps == -1.0 && PyErr_Occurred())
+    long threads = PyLong_AsLong(args[7]);
+    if (PyErr_Occurred())
         return NULL;
     for (int i = 0; i < 6 && done; i++)
         if ((i != 2 && i != 3) || args[i] != Py_None)
             done = take(args[i], &given[i], i == 1 || i > 3) && kind_of(&given[i]) && kind_of(&given[i]) == kind_of(&given[0]);
     if (done) {
         Py_ssize_t total = count(&given[0]), rows = count(&given[4]), n = rows ? total / rows : 0;
-        void *w = given[2].held ? given[2].view.buf : NULL, *b = given[3].held ? given[3].view.buf : NULL;
+        void *buffers[6];
+        for (int i = 0; i < 6; i++)
+            buffers[i] = given[i].held ? given[i].view.buf : NULL;
         done = count(&given[1]) == total && count(&given[5]) == rows && rows * n == total &&
-               (!w || count(&given[2]) == n) && (!b || count(&given[3]) == n);
+               (!buffers[2] || count(&given[2]) == n) && (!buffers[3] || count(&given[3]) == n);
         if (done && kind_of(&given[0]) == 'f') {
-            WORK(total, layer_norm_f(given[0].view.buf, given[1].view.buf, w, b, given[4].view.buf, given[5].view.buf, rows, n, eps));
+            Job_f job = {.x = buffers[0], .out = buffers[1], .w = buffers[2], .b = buffers[3], .mean = buffers[4], .rstd = buffers[5],
+                         .outer = rows, .n = n, .eps = eps};
+            RUN(layer_norm_all_f, job, total, (int)threads)
         } else if (done) {
-            WORK(total, layer_norm_d(given[0].view.buf, given[1].view.buf, w, b, given[4].view.buf, given[5].view.buf, rows, n, eps));
+            Job_d job = {.x = buffers[0], .out = buffers[1], .w = buffers[2], .b = buffers[3], .mean = buffers[4], .rstd = buffers[5],
+                         .outer = rows, .n = n, .eps = eps};
+            RUN(layer_norm_all_d, job, total, (int)threads)
         }
     }
     for (int i = 0; i < 6; i++)
@@ -151,13 +282,13 @@ static PyObject *py_layer_norm(PyObject *self, PyObject *const *args, Py_ssize_t
     return PyBool_FromLong(done);
 }
 
-/* reduce(source, result, kind, n, inner): source is (outer, n, inner), result (outer, inner) */
+/* reduce(source, result, kind, n, inner, threads): source is (outer, n, inner), result (outer, inner) */
 static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0};
     int done = 0;
-    if (nargs != 5)
-        return PyErr_Format(PyExc_TypeError, "reduce takes 5 arguments");
-    long kind = PyLong_AsLong(args[2]);
+    if (nargs != 6)
+        return PyErr_Format(PyExc_TypeError, "reduce takes 6 arguments");
+    long kind = PyLong_AsLong(args[2]), threads = PyLong_AsLong(args[5]);
     Py_ssize_t n = PyLong_AsSsize_t(args[3]), inner = PyLong_AsSsize_t(args[4]);
     if (PyErr_Occurred())
         return NULL;
@@ -165,9 +296,11 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
         Py_ssize_t outer = count(&a) / (n * inner);
         done = outer * n * inner == count(&a) && outer * inner == count(&out);
         if (done && kind_of(&a) == 'f') {
-            WORK(count(&a), reduce_f(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
+            Job_f job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner, .kind = (int)kind};
+            RUN(reduce_all_f, job, count(&a), (int)threads)
         } else if (done) {
-            WORK(count(&a), reduce_d(a.view.buf, out.view.buf, (int)kind, outer, n, inner));
+            Job_d job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner, .kind = (int)kind};
+            RUN(reduce_all_d, job, count(&a), (int)threads)
         }
     }
     drop(&a);
@@ -176,18 +309,70 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
 }
 
 static PyMethodDef methods[] = {
-    {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner) -> bool"},
+    {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner, threads) -> bool"},
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
-     "layer_norm(source, result, weight, bias, mean, rstd, eps) -> bool"},
-    {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner) -> bool"},
+     "layer_norm(source, result, weight, bias, mean, rstd, eps, threads) -> bool"},
+    {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Kernels in C; see core.native.", -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__native(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__native(void) {
+    pthread_atfork(NULL, NULL, after_fork);
+    return PyModule_Create(&module);
+}
 
-#else /* ---- templates: T, and what goes with it, is defined */
+#elif defined(JOBS) /* ---- templates, second reading: what a thread does with a range of rows */
+
+typedef struct {
+    const T *x, *w, *b;
+    T *out, *mean, *rstd;
+    Py_ssize_t outer, n, inner, step;
+    int kind;
+    double eps;
+} N(Job);
+
+static void N(softmax_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(softmax)(j->x + first * j->n * j->inner, j->out + first * j->n * j->inner, last - first, j->n, j->inner, j->kind);
+}
+
+static void N(layer_norm_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(layer_norm)(j->x + first * j->n, j->out + first * j->n, j->w, j->b, j->mean + first, j->rstd + first, last - first, j->n, j->eps);
+}
+
+static void N(reduce_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(reduce)(j->x + first * j->n * j->inner, j->out + first * j->inner, j->kind, last - first, j->n, j->inner);
+}
+
+/* one of several results of a single row of results, each from a range of n */
+static void N(partial)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(reduce)(j->x + first * j->inner, j->out + first / j->step * j->inner, j->kind, 1, last - first, j->inner);
+}
+
+static void N(softmax_all)(N(Job) *j, int threads) { share(N(softmax_part), j, j->outer, rows_of(j->n * j->inner), threads); }
+
+static void N(layer_norm_all)(N(Job) *j, int threads) { share(N(layer_norm_part), j, j->outer, rows_of(j->n), threads); }
+
+static void N(reduce_all)(N(Job) *j, int threads) {
+    Py_ssize_t step = rows_of(j->inner), parts = (j->n + step - 1) / step;
+    T *results = j->outer == 1 && parts > 1 ? malloc(sizeof(T) * parts * j->inner) : NULL;
+    if (!results) {
+        share(N(reduce_part), j, j->outer, rows_of(j->n * j->inner), threads);
+        return;
+    }
+    N(Job) part = *j;
+    part.out = results, part.step = step;
+    share(N(partial), &part, j->n, step, threads);
+    N(reduce)(results, j->out, j->kind, 1, parts, j->inner);
+    free(results);
+}
+
+#else /* ---- templates, first reading: rows and columns of a dtype */
 
 /* exp(x) for x <= 0 (and NaN), to about one unit in the last place; denormal results are kept */
 INLINE T N(exp_down)(T x) {

@@ -12,10 +12,9 @@ import os
 
 import numpy as np
 
-from .arrays import LARGE, run_chunks, thread_count
+from .arrays import LARGE, thread_count
 
 SUM, MAX, MIN = range(3)
-_COMBINE = {SUM: np.add, MAX: np.maximum, MIN: np.minimum}
 _DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 _native = None
@@ -32,22 +31,16 @@ def applies(a) -> bool:
     return available and a.__class__ is np.ndarray and a.dtype in _DTYPES and a.flags.c_contiguous and a.size > 0
 
 
-def _cuts(rows: int, size: int) -> list[slice]:
-    """Ranges of rows, one for each thread that is worth starting."""
-    n = min(thread_count(), rows) if size >= LARGE else 1
-    step = -(-rows // n)
-    return [slice(s, s + step) for s in range(0, rows, step)]
+def _threads(a) -> int:
+    return thread_count() if a.size >= LARGE else 1
 
 
 def softmax(a, axis: int, logarithm: bool = False):
     """softmax, or its logarithm, along an axis."""
     if not applies(a):
         return None
-    n, inner = a.shape[axis], math.prod(a.shape[axis + 1 :])
     out = np.empty(a.shape, a.dtype)
-    source, result = (v.reshape(-1, n * inner) for v in (a, out))
-    cuts = _cuts(source.shape[0], a.size)
-    run_chunks([lambda cut=cut: _native.softmax(source[cut], result[cut], logarithm, n, inner) for cut in cuts])
+    _native.softmax(a, out, logarithm, a.shape[axis], math.prod(a.shape[axis + 1 :]), _threads(a))
     return out
 
 
@@ -57,9 +50,7 @@ def layer_norm(x, n: int, weight, bias, eps: float):
         return None
     out = np.empty(x.shape, x.dtype)
     mean, rstd = (np.empty(x.size // n, x.dtype) for _ in range(2))
-    source, result = (v.reshape(-1, n) for v in (x, out))
-    cuts = _cuts(source.shape[0], x.size)
-    run_chunks([lambda c=c: _native.layer_norm(source[c], result[c], weight, bias, mean[c], rstd[c], eps) for c in cuts])
+    _native.layer_norm(x, out, weight, bias, mean, rstd, eps, _threads(x))
     return out, mean, rstd
 
 
@@ -68,24 +59,6 @@ def reduce(kind: int, a, axes: tuple, keepdims: bool):
     if not applies(a) or not axes or tuple(range(min(axes), max(axes) + 1)) != tuple(sorted(axes)):
         return None
     first, last = min(axes), max(axes) + 1
-    outer, n, inner = (math.prod(s) for s in (a.shape[:first], a.shape[first:last], a.shape[last:]))
     out = np.empty((*a.shape[:first], *((1,) * len(axes) if keepdims else ()), *a.shape[last:]), a.dtype)
-    if outer == 1 and a.size >= LARGE and n > 1:
-        _reduce_in_parts(kind, a.reshape(n, inner), out.reshape(inner))
-        return out
-    source, result = a.reshape(outer, n * inner), out.reshape(outer, inner)
-    run_chunks([lambda c=c: _native.reduce(source[c], result[c], kind, n, inner) for c in _cuts(outer, a.size)])
+    _native.reduce(a, out, kind, math.prod(a.shape[first:last]), math.prod(a.shape[last:]), _threads(a))
     return out
-
-
-def _reduce_in_parts(kind: int, rows, out) -> None:
-    """One result from parts that threads reduce by themselves."""
-    cuts = _cuts(rows.shape[0], rows.size)
-    parts = np.empty((len(cuts), out.size), out.dtype)
-
-    def part(i: int, cut: slice):
-        piece = rows[cut]
-        return lambda: _native.reduce(piece, parts[i], kind, piece.shape[0], out.size)
-
-    run_chunks([part(i, cut) for i, cut in enumerate(cuts)])
-    _COMBINE[kind].reduce(parts, axis=0, out=out)

@@ -212,14 +212,17 @@ def accumulator_of(tensor) -> AccumulateGrad:
 
 
 def requires_grad(tensor) -> bool:
-    """Whether gradients of a tensor are wanted."""
+    """Whether gradients of a tensor are wanted: its own, or those of the base it is a view of."""
     a = tensor.autograd
     if a is None:
         return False
-    if tensor.view_info is not None and tensor.view_info.version != tensor.version[0]:
+    info = tensor.view_info
+    if info is None:
+        return a.requires_grad
+    if info.version != tensor.version[0]:
         refresh_view(tensor)
         a = tensor.autograd
-    return a.requires_grad
+    return a.requires_grad or requires_grad(info.base)
 
 
 class SavedTensor:
@@ -244,7 +247,9 @@ def save_output(tensor):
         return pack_with_hooks(tensor, True)
     a = tensor.autograd
     kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=False)
-    return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a is not None and a.edge is not None else 0)
+    if a is None:  # an integer among the results: it has no history to give back
+        return (SAVED, kept, tensor.version[0], None)
+    return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a.edge is not None else 0)
 
 
 def with_tangents(a: Autograd | None, tangents: dict) -> Autograd:

@@ -20,6 +20,7 @@ from .activations import (
     relu,
     threshold,
 )
+from .array_kernels import number
 from .calls import front
 from .dispatch import dispatch
 from .exponential import sigmoid
@@ -190,7 +191,9 @@ draw_slopes = operator(
 
 
 def _rrelu(xp, x, noise, lower, upper, training):
-    return x * noise if training else xp.where(x > 0, x, x * xp.asarray((lower + upper) / 2).astype(x.dtype))
+    if training:
+        return x * noise
+    return xp.broadcast_arrays(xp.where(x > 0, x, x * number(xp, (lower + upper) / 2, x)), noise)[0]
 
 
 def _rrelu_rule(g, self, noise, lower, upper, training):

@@ -33,6 +33,7 @@ def _check_relu(self) -> None:
 threshold_backward = pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     kernel=lambda xp, g, x, threshold: _masked(xp, g, x <= number(xp, threshold, x), 0),
+    supports="real_number",
     fast=True,
     **HIDDEN,
     vjp={
@@ -77,6 +78,7 @@ def _check_hardtanh(self, min_val, max_val) -> None:
 hardtanh_backward = pointwise(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
     kernel=lambda xp, g, x, low, high: _masked(xp, g, (x <= number(xp, low, x)) | (x >= number(xp, high, x)), 0),
+    supports="real_number",
     fast=True,
     **HIDDEN,
     vjp={
@@ -122,6 +124,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
     backward = pointwise(
         f"{name}_backward(Tensor {incoming}, Tensor self, Scalar lambd) -> Tensor",
         kernel=lambda xp, g, x, lambd: _masked(xp, g, _inside(xp, x, lambd), 0),
+        supports="real_float",
         fast=True,
         **HIDDEN,
         vjp={incoming: rule, "self": lambda g: zeros_like(g)},
@@ -171,6 +174,7 @@ def _leak(xp, value, x, slope):
 leaky_relu_backward = pointwise(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     kernel=lambda xp, g, x, slope, is_result: _leak(xp, g, x, slope),
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={
@@ -244,6 +248,7 @@ def _hard_sigmoid_slope(xp, g, x):
 hardsigmoid_backward = pointwise(
     "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=_hard_sigmoid_slope,
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={"grad_output": lambda g, self: hardsigmoid_backward.function(g, self), "self": lambda g: zeros_like(g)},
@@ -264,6 +269,7 @@ hardsigmoid = pointwise(
 hardswish_backward = pointwise(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=lambda xp, g, x: xp.where(x <= -3, xp.zeros((), g.dtype), xp.where(x < 3, g * (x / 3 + 0.5), g)),
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={

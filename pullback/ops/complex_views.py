@@ -20,7 +20,7 @@ from .views import select
 
 
 class RetypedView(ViewFamily):
-    """Views whose declaration gives `retyped(t, *args)` -> (shape, stride, offset, dtype), all counted in the new dtype."""
+    """Views that declare `retyped(t, *args)` -> (shape, stride, offset, dtype), all counted in the new dtype."""
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         t = args[0]

@@ -1,8 +1,9 @@
 """einsum: sums of products, written as subscripts.
 
-`parse` reads the equation (or the sublist format is turned into one) with PyTorch's grammar and errors. Then every operand is
-brought to one order of labels (diagonals taken, absent labels as size 1), and operands are contracted two at a time by
-one batched matrix product each, left to right or along the path given.
+`parse` reads the equation (or the sublist format is turned into one) with PyTorch's grammar and errors. `plan` decides,
+from the equation and the shapes alone, what is done to each operand and how operands are contracted two at a time, left
+to right or along the path given; plans are kept, so that a repeated call only runs its steps. A label of size 1 that
+broadcasts is dropped from its operand, and a label that appears more than once in an operand means its diagonal.
 """
 
 from __future__ import annotations
@@ -71,83 +72,166 @@ def _labels(equation: str, start: int, stop: int, where: str) -> tuple[str, ...]
     return tuple(labels)
 
 
+@dataclass(frozen=True)
+class Side:
+    """What is done to one operand of a pair: dimensions summed, then permuted, then reshaped (None: left as it is)."""
+
+    summed: tuple[int, ...]
+    order: tuple[int, ...] | None
+    shape: tuple | None
+
+    def apply(self, t: Tensor) -> Tensor:
+        if self.summed:
+            t = t.sum(self.summed, dtype=t.dtype)
+        if self.order is not None:
+            t = t.permute(self.order)
+        return t if self.shape is None else t.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two operands made one: by `mm`, `bmm` or element-wise multiplication, then reshaped."""
+
+    kind: str
+    left: Side
+    right: Side
+    shape: tuple | None
+
+    def apply(self, a: Tensor, b: Tensor) -> Tensor:
+        a, b = self.left.apply(a), self.right.apply(b)
+        if self.kind == "mul":
+            return a * b
+        if self.kind == "mm" and a.dtype is b.dtype:
+            made = a.mm(b)
+        elif self.kind == "mm":
+            made = a.unsqueeze(0).bmm(b.unsqueeze(0)).squeeze(0)
+        else:
+            made = a.bmm(b)
+        return made if self.shape is None else made.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a call does: diagonals and dropped dimensions of each operand, pairings, what is left at the end."""
+
+    prepared: tuple[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], ...]
+    steps: tuple[tuple[int, int, Pairing], ...]
+    last: Side
+
+
 def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
-    parsed = parse(equation)
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
-    if len(tensors) != len(parsed.operands):
-        more = len(tensors) > len(parsed.operands)
+    shapes = tuple(tuple(t.shape) for t in tensors)
+    try:
+        made = _kept_plan(equation, shapes, path)
+    except TypeError:  # symbolic sizes, which cannot be looked up
+        made = plan(equation, shapes, path)
+    operands = [_prepare(t, *steps) for t, steps in zip(tensors, made.prepared, strict=True)]
+    for i, j, pairing in made.steps:
+        t = pairing.apply(operands[i], operands[j])
+        rest = [o for k, o in enumerate(operands) if k not in (i, j)]
+        operands = [t, *rest] if path is None else [*rest, t]
+    return made.last.apply(operands[0])
+
+
+def _prepare(t: Tensor, diagonals: tuple, dropped: tuple) -> Tensor:
+    for first, second in diagonals:
+        t = t.diagonal(0, first, second)
+    return t.squeeze(dropped) if dropped else t
+
+
+def plan(equation: str, shapes: tuple, path=None) -> Plan:
+    """Check the operands' shapes against the equation and work out the steps."""
+    parsed = parse(equation)
+    if len(shapes) != len(parsed.operands):
+        more = len(shapes) > len(parsed.operands)
         raise RuntimeError(
             f"einsum(): {'more' if more else 'fewer'} operands were provided than specified in the equation"
         )
-    covered = _covered(parsed, tensors)
-    order, kept = _label_order(parsed, covered)
-    _check_sizes(parsed, tensors, covered)
-    operands = [_prepared(t, labels, covered, order) for t, labels in zip(tensors, parsed.operands, strict=True)]
-    return _contract(operands, kept, len(order), path)
+    covered = _covered(parsed, shapes)
+    output = _output_labels(parsed, covered)
+    sizes = _check_sizes(parsed, shapes, covered)
+    prepared, operands = [], []
+    for labels, shape in zip(parsed.operands, shapes, strict=True):
+        steps, kept = _preparation(_spelled(labels, len(shape), covered), shape, sizes)
+        prepared.append(steps)
+        operands.append(kept)
+    pairs = []
+    for i, j in _steps(path, len(operands)):
+        a, b = operands[i], operands[j]
+        rest = [o for k, o in enumerate(operands) if k not in (i, j)]
+        pairing, made = _pairing(a, b, {label for o in (*rest, output) for label in o}, sizes)
+        pairs.append((i, j, pairing))
+        operands = [made, *rest] if path is None else [*rest, made]
+    return Plan(tuple(prepared), tuple(pairs), _side(operands[0], set(output), output))
 
 
-def _covered(parsed: Equation, tensors: tuple) -> int:
+_kept_plan = lru_cache(512)(plan)
+
+
+def _covered(parsed: Equation, shapes: tuple) -> int:
     """How many dimensions the ellipsis stands for (the most that any operand needs)."""
     most = 0
-    for i, (labels, t) in enumerate(zip(parsed.operands, tensors, strict=True)):
+    for i, (labels, shape) in enumerate(zip(parsed.operands, shapes, strict=True)):
         named = len(labels) - (ELLIPSIS in labels)
         if ELLIPSIS in labels:
-            if named > t.ndim:
+            if named > len(shape):
                 raise RuntimeError(
-                    f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions ({t.ndim}) for operand {i}"
+                    f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions ({len(shape)}) for operand {i}"
                 )
-            most = max(most, t.ndim - named)
-        elif named != t.ndim:
+            most = max(most, len(shape) - named)
+        elif named != len(shape):
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions ({t.ndim}) for operand {i} "
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions ({len(shape)}) for operand {i} "
                 "and no ellipsis was given"
             )
     return most
 
 
-def _label_order(parsed: Equation, covered: int) -> tuple[list, int]:
-    """All labels in the order of the working dimensions, those of the result first; and how many of them stay."""
+def _output_labels(parsed: Equation, covered: int) -> list:
+    """Labels of the result: as written, or all that appear once, in alphabetical order."""
     counts: dict[str, int] = {}
     for labels in parsed.operands:
         for label in labels:
             counts[label] = counts.get(label, 0) + 1
     hidden = [(ELLIPSIS, d) for d in range(covered)]
     if parsed.output is None:
-        result = hidden + sorted(c for c, n in counts.items() if n == 1 and c != ELLIPSIS)
-    else:
-        result = []
-        for label in parsed.output:
-            if label == ELLIPSIS:
-                result += hidden
-            elif label not in counts:
-                raise RuntimeError(
-                    f"einsum(): output subscript {label} does not appear in the equation for any input operand"
-                )
-            else:
-                result.append(label)
-    summed = [label for label in (*hidden, *(c for c in counts if c != ELLIPSIS)) if label not in result]
-    return result + summed, len(result)
+        return hidden + sorted(c for c, n in counts.items() if n == 1 and c != ELLIPSIS)
+    result: list = []
+    for label in parsed.output:
+        if label == ELLIPSIS:
+            result += hidden
+        elif label not in counts:
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input operand"
+            )
+        else:
+            result.append(label)
+    return result
 
 
-def _check_sizes(parsed: Equation, tensors: tuple, covered: int) -> None:
+def _check_sizes(parsed: Equation, shapes: tuple, covered: int) -> dict:
+    """The size of each label; raises where two operands do not agree."""
     seen: dict = {}
-    for i, (labels, t) in enumerate(zip(parsed.operands, tensors, strict=True)):
+    for i, (labels, shape) in enumerate(zip(parsed.operands, shapes, strict=True)):
         own: dict = {}
-        for label, size in zip(_spelled(labels, t.ndim, covered), t.shape, strict=True):
+        for label, size in zip(_spelled(labels, len(shape), covered), shape, strict=True):
             if label in own and own[label] != size:
                 raise RuntimeError(
-                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, {size} != {own[label]}"
+                    f"einsum(): subscript {label} is repeated for operand {i} but the sizes don't match, "
+                    f"{size} != {own[label]}"
                 )
             own[label] = size
         for label, size in own.items():
             have = seen.get(label, 1)
-            if have != 1 and size not in (1, have):
-                name = label if isinstance(label, str) else "..."
+            if have != 1 and size != 1 and size != have:
                 raise RuntimeError(
-                    f"einsum(): subscript {name} has size {size} for operand {i} which does not broadcast with previously seen size {have}"
+                    f"einsum(): subscript {label if isinstance(label, str) else '...'} has size {size} for operand {i} "
+                    f"which does not broadcast with previously seen size {have}"
                 )
-            seen[label] = max(have, size) if size else size
+            seen[label] = size if have == 1 else have
+    return seen
 
 
 def _spelled(labels: tuple, ndim: int, covered: int) -> list:
@@ -162,36 +246,49 @@ def _spelled(labels: tuple, ndim: int, covered: int) -> list:
     return out
 
 
-def _prepared(t: Tensor, labels: tuple, covered: int, order: list) -> Tensor:
-    """An operand with one dimension per label, in order; diagonals taken, missing labels as ones."""
-    names = _spelled(labels, t.ndim, covered)
+def _preparation(names: list, shape: tuple, sizes: dict) -> tuple[tuple, list]:
+    """((diagonals to take, dimensions to drop), labels that are left)."""
+    names, diagonals = list(names), []
+    extent = dict(zip(names, shape, strict=True))
     for label in dict.fromkeys(names):
         while names.count(label) > 1:
             first = names.index(label)
             second = names.index(label, first + 1)
-            t = t.diagonal(0, first, second)
+            diagonals.append((first, second))
             del names[second], names[first]
             names.append(label)
-    t = t.permute([names.index(label) for label in order if label in names]) if names else t
-    for d, label in enumerate(order):
-        if label not in names:
-            t = t.unsqueeze(d)
-    return t
+    dropped = tuple(d for d, label in enumerate(names) if extent[label] == 1 and sizes[label] != 1)
+    return (tuple(diagonals), dropped), [label for d, label in enumerate(names) if d not in dropped]
 
 
-def _contract(operands: list[Tensor], kept: int, rank: int, path) -> Tensor:
-    """Operands of equal rank, of whose dimensions the first `kept` stay, contracted to one tensor of these."""
-    for i, j in _steps(path, len(operands)):
-        a, b = operands[i], operands[j]
-        operands = [t for k, t in enumerate(operands) if k not in (i, j)]
-        gone = [d for d in range(kept, rank) if all(t.shape[d] == 1 for t in operands)]
-        made = _pair(a, b, gone)
-        operands = [made, *operands] if path is None else [*operands, made]
-    (t,) = operands
-    gone = list(range(kept, rank))
-    if any(t.shape[d] != 1 for d in gone):
-        return t.sum(gone, dtype=t.dtype)
-    return t.reshape(t.shape[:kept]) if gone else t
+def _side(labels: list, needed: set, order: list, shape: tuple | None = None) -> Side:
+    """Bring an operand to an order of labels, summing those that nobody needs."""
+    summed = tuple(d for d, label in enumerate(labels) if label not in needed)
+    left = [label for label in labels if label in needed]
+    moved = tuple(left.index(label) for label in order)
+    return Side(summed, None if moved == tuple(range(len(moved))) else moved, shape)
+
+
+def _pairing(a: list, b: list, needed: set, sizes: dict) -> tuple[Pairing, list]:
+    """How two operands with these labels become one, and the labels of that one."""
+    both = [label for label in a if label in b]
+    batch = [label for label in both if label in needed]
+    gone = [label for label in both if label not in needed]
+    left = [label for label in a if label not in b and label in needed]
+    right = [label for label in b if label not in a and label in needed]
+    made = [*batch, *left, *right]
+    extent = lambda labels: tuple(sizes[label] for label in labels)
+    if not gone:  # nothing to contract: multiply, each operand with ones for the labels of the other
+        ours = (*extent(batch), *extent(left), *(1 for _ in right)) if right else None
+        theirs = (*extent(batch), *(1 for _ in left), *extent(right)) if left else None
+        first = _side(a, {*batch, *left}, [*batch, *left], ours)
+        return Pairing("mul", first, _side(b, {*batch, *right}, [*batch, *right], theirs), None), made
+    n, m, k, p = (_count(extent(labels)) for labels in (batch, left, gone, right))
+    lead = (n,) if batch else ()
+    flat = len(batch) <= 1 and len(left) == len(right) == len(gone) == 1
+    first = _side(a, {*both, *left}, [*batch, *left, *gone], None if flat else (*lead, m, k))
+    second = _side(b, {*both, *right}, [*batch, *gone, *right], None if flat else (*lead, k, p))
+    return Pairing("bmm" if batch else "mm", first, second, None if flat else extent(made)), made
 
 
 def _steps(path, n: int) -> list[tuple[int, int]]:
@@ -199,43 +296,10 @@ def _steps(path, n: int) -> list[tuple[int, int]]:
         return [(0, 1)] * (n - 1)
     if len(path) != 2 * (n - 1):
         raise RuntimeError(
-            f"einsum(): expected contraction path given in path parameter to be a list of {2 * (n - 1)} elements, got {len(path)}"
+            "einsum(): expected contraction path given in path parameter to be a list of "
+            f"{2 * (n - 1)} elements, got {len(path)}"
         )
     return [(path[k], path[k + 1]) for k in range(0, 2 * (n - 1), 2)]
-
-
-def _pair(a: Tensor, b: Tensor, gone: list[int]) -> Tensor:
-    """Multiply two operands and sum the dimensions that are gone, which become ones."""
-    shared = []
-    for d in gone:
-        if a.shape[d] != 1 and b.shape[d] != 1:
-            shared.append(d)
-        elif a.shape[d] != 1:
-            a = a.sum(d, keepdim=True, dtype=a.dtype)
-        elif b.shape[d] != 1:
-            b = b.sum(d, keepdim=True, dtype=b.dtype)
-    if not shared:
-        return a * b
-    rest = [d for d in range(a.ndim) if d not in shared]
-    batch = [d for d in rest if a.shape[d] != 1 and b.shape[d] != 1]
-    left = [d for d in rest if a.shape[d] != 1 and d not in batch]
-    right = [d for d in rest if d not in batch and d not in left]
-    return _as_bmm(a, b, batch, left, right, shared)
-
-
-def _as_bmm(a: Tensor, b: Tensor, batch: list, left: list, right: list, shared: list) -> Tensor:
-    sizes = [
-        _count(a.shape[d] for d in batch),
-        _count(a.shape[d] for d in left),
-        _count(a.shape[d] for d in shared),
-        _count(b.shape[d] for d in right),
-    ]
-    x = a.permute([*batch, *left, *shared, *right]).reshape(sizes[0], sizes[1], sizes[2])
-    y = b.permute([*batch, *shared, *right, *left]).reshape(sizes[0], sizes[2], sizes[3])
-    order = [*batch, *left, *right, *shared]
-    shape = [a.shape[d] for d in (*batch, *left)] + [b.shape[d] for d in right] + [1] * len(shared)
-    made = x.bmm(y).reshape(shape)
-    return made.permute([order.index(d) for d in range(a.ndim)])
 
 
 einsum_operator = export_operator(

@@ -58,15 +58,15 @@ def _check_lone(other: Tensor) -> None:
         )
 
 
-def _unpacked(tensors: tuple, scalars: Tensor) -> list:
-    """A tensor of numbers as a list of them."""
+def _unpacked(tensors: tuple, scalars: Tensor) -> tuple:
+    """A tensor of numbers as so many 0-d tensors."""
     if scalars.ndim != 1:
         raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.ndim} instead.")
     if scalars.numel() != len(tensors):
         raise RuntimeError(
             f"Expected length of scalars to match input of length {len(tensors)} but got {scalars.numel()} instead."
         )
-    return scalars.tolist()
+    return scalars.unbind(0)
 
 
 # ---- declarations
@@ -136,7 +136,7 @@ def _binary(name: str, operator_name: str, lone: bool, scaled: bool, inplace: bo
 
 
 def _ternary(name: str, inplace: bool) -> list[Operator]:
-    run = _call(name, inplace)
+    run, add = _call(name, inplace), _call("add", inplace)
 
     def each(self, tensor1, tensor2, values):
         _check(self, tensor1, tensor2)
@@ -147,7 +147,9 @@ def _ternary(name: str, inplace: bool) -> list[Operator]:
         return each(self, tensor1, tensor2, (value,) * len(self))
 
     def with_tensor(self, tensor1, tensor2, scalars):
-        return each(self, tensor1, tensor2, _unpacked(self, scalars))
+        _check(self, tensor1, tensor2)
+        pairs = [a * b if name == "addcmul" else a / b for a, b in zip(tensor1, tensor2, strict=True)]
+        return tuple(add(t, p * s) for t, p, s in zip(self, pairs, _unpacked(self, scalars), strict=True))
 
     pair = ", Tensor[] tensor1, Tensor[] tensor2"
     return [

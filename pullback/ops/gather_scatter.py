@@ -23,7 +23,7 @@ from .view_backward import slice_backward
 
 
 def writer(apply, **options) -> dict:
-    """Options of an operator whose kernel changes a copy of its first argument, and whose in-place form changes the argument.
+    """Options of an operator whose kernel changes a copy of its first argument, its in-place form the argument itself.
 
     `apply(xp, array, *args)` writes; it raises before it has changed anything.
     """
@@ -56,7 +56,7 @@ def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
 
 # ---- batching
 def batch_elements(op, tensors: tuple[int, ...], dim_at: int = 1):
-    """The vmap rule of operators whose tensors (at these positions) have one rank and whose dimension moves up by one."""
+    """The vmap rule of operators whose tensors (at these positions) have one rank; the dimension moves up by one."""
 
     def rule(args, dims, size):
         ranks = [args[i].ndim - (dims[i] is not None) for i in tensors]
@@ -202,7 +202,7 @@ def _mean_rule(g, self, dim, index, src, reduce, include_self, out):
 
 
 def _prod_rule(g, self, dim, index, src, reduce, include_self, out):
-    """Products without the one element, computed by division; a single zero is left out by name, since it cannot be divided by."""
+    """Products without the one element: by division, or by leaving a single zero out, which nothing divides by."""
     nonzero_self = self.masked_fill(self == 0, 1)
     rest = nonzero_self.scatter_reduce(dim, index, src, reduce, include_self=include_self)
     zero = src == 0

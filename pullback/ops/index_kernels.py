@@ -71,10 +71,10 @@ def index_shape(shapes) -> tuple:
         ) from None
 
 
-def result_shape(shape, ranks_known, picked) -> tuple:
-    """The shape of `x[...]`, from which dimensions are indexed (`ranks_known`: True per dimension) and the indices' shape."""
-    at = [d for d, indexed in enumerate(ranks_known) if indexed]
-    rest = [s for d, s in enumerate(shape) if d >= len(ranks_known) or not ranks_known[d]]
+def result_shape(shape, known, picked) -> tuple:
+    """The shape of `x[...]`, from whether each dimension is indexed (`known`) and the indices' shape."""
+    at = [d for d, indexed in enumerate(known) if indexed]
+    rest = [s for d, s in enumerate(shape) if d >= len(known) or not known[d]]
     adjacent = at == list(range(at[0], at[0] + len(at))) if at else True
     lead = at[0] if at and adjacent else 0
     return (*rest[:lead], *picked, *rest[lead:])
@@ -177,7 +177,7 @@ def add_rows(xp, rows, at, values) -> None:
 
 
 def apply_at(xp, ufunc, rows, at, values) -> None:
-    """`rows[at] = ufunc(rows[at], values)` for each place in turn; narrow floats are computed in float32 and rounded once."""
+    """`rows[at] = ufunc(rows[at], values)` for each place in turn; narrow floats in float32, rounded once."""
     width = rows.shape[1]
     if not width or not at.size:
         return

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.modes import ambient
-from ..core.node import View
+from ..core.node import UNTRACKED_VIEW, View
 from ..core.storage import storage_of
 from ..core.tensor import META, PLAIN, Tensor, new_object, wrap
 from . import index_kernels as kernels
@@ -29,7 +29,10 @@ _ALL = slice(None)
 _NOT_AN_INDEX = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
 )
-_SCALAR = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
+_SCALAR = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+    "tensor to a number"
+)
 _TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
 
 
@@ -234,7 +237,7 @@ def getitem(self, index):
             t.dtype = self.dtype
             t.device = self.device
             t.keys = 0
-            t.autograd = None
+            t.autograd = UNTRACKED_VIEW
             t.version = version = self.version
             memory = self.memory
             t.memory = memory if memory is not None else storage_of(self)
@@ -267,7 +270,7 @@ def _getitem_general(self: Tensor, index):
 
 
 def _basic(t: Tensor, index: tuple):
-    """A plain tensor by ints, slices, None and Ellipsis; None where something else is among them, or anything is wrong."""
+    """A plain tensor by ints, slices, None and Ellipsis; None where there is something else, or anything is wrong."""
     named = 0
     for item in index:
         kind = item.__class__

@@ -13,7 +13,7 @@ from ..core import dtype as dtypes
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad
-from ..core.tensor import Tensor
+from ..core.tensor import DISPATCH_SUBCLASS, META, TRANSFORMED, Tensor
 from . import pointwise_losses as losses
 from .calls import front
 from .dispatch import dispatch
@@ -77,6 +77,11 @@ def _weighted(loss: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     if reduction == "mean" and by_weight:
         return loss.sum() / weight.sum()
     return reduced(loss, _CODES[reduction])
+
+
+def _readable(t: Tensor) -> bool:
+    """Whether a tensor's numbers can be looked at: not those of fake tensors, nor of a transform's."""
+    return not t.keys & (META | TRANSFORMED | DISPATCH_SUBCLASS)
 
 
 def _constant(name: str, **arguments) -> None:
@@ -186,7 +191,7 @@ def _variance(input: Tensor, var) -> Tensor:
         if var < 0:
             raise ValueError("var has negative entry/entries")
         return var * exports["torch"]["ones_like"](input)
-    if not var.is_meta and bool((var < 0).any().item()):
+    if _readable(var) and bool((var < 0).any().item()):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) == tuple(input.shape):
         return var
@@ -361,7 +366,7 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     classes = self.shape[-1] if self.ndim else 1
     if weight is not None and (weight.ndim > 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if not target.is_meta and target.numel() and not bool(((target >= 0) & (target < classes)).all().item()):
+    if _readable(target) and target.numel() and not bool(((target >= 0) & (target < classes)).all().item()):
         raise RuntimeError("target out of range")
 
 
@@ -402,7 +407,7 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
     if tuple(target.shape) != tuple(self.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     _check_long(target)
-    if not target.is_meta and target.numel():
+    if _readable(target) and target.numel():
         for limit in (target.min(), target.max()):
             if not -1 <= int(limit.item()) < self.shape[-1]:
                 raise RuntimeError("argument #2 'target' is out of range")

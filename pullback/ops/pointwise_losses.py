@@ -142,6 +142,7 @@ def fused_loss(
             rules["target"] = _named(lambda *a: -bend(*a), "g, grad_output, self, target", extra)
         slope_op = pointwise(
             f"_{name}_slope(Tensor grad_output, Tensor self, Tensor target{inner}) -> Tensor",
+            supports="real_float",
             kernel=lambda xp, g, x, target, *rest: g * slope(xp, x, target, *rest),
             **HIDDEN,
             vjp=rules,
@@ -269,6 +270,7 @@ def _weighted(g: Tensor, weight: Tensor | None) -> Tensor:
 
 binary_cross_entropy_slope = pointwise(
     "_binary_cross_entropy_slope(Tensor grad_output, Tensor self, Tensor target) -> Tensor",
+    supports="real_float",
     kernel=lambda xp, g, x, t: g * (x - t) / xp.maximum((1 - x) * x, xp.asarray(1e-12, dtype=x.dtype)),
     **HIDDEN,
     vjp={
@@ -351,6 +353,7 @@ def _logits_slope_target(g, grad_output, self, weight, pos_weight):
 logits_slope = pointwise(
     "_binary_cross_entropy_with_logits_slope(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
     "Tensor? pos_weight) -> Tensor",
+    supports="real_float",
     kernel=_logits_slope,
     **HIDDEN,
     vjp={

@@ -75,12 +75,16 @@ def _base_rule(g, self, exponent):
 
 
 def _tensor_base_rule(g, self, exponent):
+    if not isinstance(exponent, Tensor):
+        return _base_rule(g, self, exponent)
     slope = g * conj(exponent * self.pow(exponent - 1))
     return slope.masked_fill(exponent == 0, 0)
 
 
 def _exponent_rule(g, self, exponent, out):
     """The gradient for the exponent; 0 ** y is flat where y is not negative."""
+    if not isinstance(self, Tensor):
+        return _number_base_rule(g, self, exponent, out)
     real = exponent.real if exponent.dtype.is_complex else exponent
     flat = (self == 0).logical_and(real >= 0)
     return g * conj(out * self.log()).masked_fill(flat, 0)

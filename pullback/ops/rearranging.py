@@ -71,9 +71,11 @@ def _check_roll(rank: int, shifts, dims) -> tuple:
         return ()
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not rank and len(dims) == 1:
+        wrap_dim_of_scalar(dims[0])
     axes = tuple(wrap_dim(d, rank) for d in dims)
     if not rank:
-        wrap_dim_of_scalar(dims[0])
+        wrap_dim_of_scalar(dims[-1])
     return axes
 
 

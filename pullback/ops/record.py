@@ -242,8 +242,19 @@ def _saved_entry(op, plan: Plan, name: str, live: dict, results: list[str], is_l
 def make_node_class(op: Operator) -> type:
     """The Node subclass of an operator, named as PyTorch names it."""
     plan = plan_of(op)
-    body = {"__slots__": (), "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
+    keeps_tensors = any(_is_tensor_name(op, p) for p in plan.saved)
+    free = {} if keeps_tensors else {"release": _keep}  # without saved tensors a graph may be walked again
+    body = {"__slots__": (), **free, "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
     return type(Node)(backward_name(op), (Node,), body)
+
+
+def _is_tensor_name(op: Operator, name: str) -> bool:
+    index = op.schema.index
+    return op.schema.arguments[index[name]].is_tensor if name in index else base_argument(name, index) is None
+
+
+def _keep(node: Node) -> None:
+    """Nothing to release."""
 
 
 def backward_name(op: Operator) -> str:

@@ -119,7 +119,7 @@ def scatter(xp, out, dim, index, src, name="scatter") -> None:
 
 
 def prepare(xp, out, dim, index, src, name: str) -> tuple:
-    """(target, index, dimension) with at least one dimension, all checked; the index is None where there is nothing to do."""
+    """(target, index, dimension), at least 1-d and all checked; the index is None where there is nothing to do."""
     check_index_type("scatter", index)
     number = not src.ndim and name == "scatter.value"
     d = check_scatter(out.shape, index.shape, None if number else src.shape, dim)

@@ -13,7 +13,7 @@ from ..core.geometry import broadcast_shapes
 from ..core.tensor import Tensor
 from .array_kernels import masked, number
 from .calls import front
-from .family.pointwise import pointwise
+from .family.pointwise import POINTWISE, pointwise
 from .scalars import c_name, check_fits, is_bool, is_complex
 
 
@@ -300,6 +300,14 @@ def _masked_fill(xp, x, mask, value):
     return xp.where(mask, xp.asarray(value).astype(x.dtype), x)
 
 
+def _masked_fill_vmap(args: tuple, dims: tuple, size: int):
+    """A batch of values is no longer one number: it is chosen by the mask as any tensor is."""
+    x, mask, value = args
+    if dims[2] is None:
+        return POINTWISE.vmap(masked_fill, args, dims, size)
+    return POINTWISE.vmap(where_op, (mask, value.to(x.dtype), x), (dims[1], dims[2], dims[0]), size)
+
+
 masked_fill_number = pointwise(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
     operands=("self",),
@@ -320,6 +328,7 @@ masked_fill = pointwise(
     kernel=_masked_fill,
     native=True,
     overloads={"value": masked_fill_number},
+    vmap=_masked_fill_vmap,
     out=False,
     number=1,
     vjp={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: where(mask, g, 0)},

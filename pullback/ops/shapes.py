@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core.dtype import dtype as dtype_type
 from ..core.geometry import infer_size, view_strides, wrap_dim
 from ..core.modes import ambient
-from ..core.node import View
+from ..core.node import UNTRACKED_VIEW, View
 from ..core.storage import storage_of
 from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .calls import _INTS as INTS
@@ -118,7 +118,7 @@ def view(self, *sizes, size=None, dtype=None):
                 t.dtype = self.dtype
                 t.device = self.device
                 t.keys = 0
-                t.autograd = None
+                t.autograd = UNTRACKED_VIEW
                 t.version = version = self.version
                 memory = self.memory
                 t.memory = memory if memory is not None else storage_of(self)

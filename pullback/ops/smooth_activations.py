@@ -53,6 +53,7 @@ elu_backward = pointwise(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
     "Tensor self_or_result) -> Tensor",
     kernel=_elu_slope,
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={
@@ -110,7 +111,7 @@ def _silu_slope(xp, g, x):
 
 def _silu_second(g, grad_output, self):
     s = self.sigmoid()
-    return second(g, grad_output, conj(s * (1 - s) * (2 + self * (1 - 2 * s))))
+    return second(conj(g), grad_output, conj(s * (1 - s) * (2 + self * (1 - 2 * s))))
 
 
 silu_backward = pointwise(
@@ -118,7 +119,7 @@ silu_backward = pointwise(
     kernel=_silu_slope,
     fast=True,
     **HIDDEN,
-    vjp={"grad_output": lambda g, self: silu_backward.function(g, self), "self": _silu_second},
+    vjp={"grad_output": lambda g, self: silu_backward.function(g, conj(self)), "self": _silu_second},
 )
 
 silu = pointwise(
@@ -152,6 +153,7 @@ def _mish_second(g, grad_output, self):
 mish_backward = pointwise(
     "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=_mish_slope,
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={"grad_output": lambda g, self: mish_backward.function(g, self), "self": _mish_second},
@@ -178,6 +180,7 @@ def _softplus_second(g, grad_output, self, beta, threshold):
 softplus_backward = pointwise(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
     kernel=lambda xp, g, x, beta, threshold: xp.where(x * beta > threshold, g, g * logistic(xp, x * beta)),
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={
@@ -195,17 +198,6 @@ softplus = pointwise(
     public="nn.functional.softplus",
     inplace=False,
     vjp=lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
-)
-
-log_sigmoid_backward = pointwise(
-    "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
-    operands=("grad_output", "self"),
-    kernel=lambda xp, g, x, buffer: g * logistic(xp, xp.negative(x)),
-    **HIDDEN,
-    vjp={
-        "grad_output": lambda g, self, buffer: log_sigmoid_backward.function(g, self, buffer),
-        "self": lambda g, grad_output, self: second(g, grad_output, -self.sigmoid() * (1 - self.sigmoid())),
-    },
 )
 
 log_sigmoid = pointwise(
@@ -259,6 +251,7 @@ def _gelu_second(g, grad_output, self, approximate):
 gelu_backward = pointwise(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     kernel=_gelu_slope,
+    supports="real_float",
     fast=True,
     **HIDDEN,
     vjp={

@@ -166,7 +166,7 @@ def _check_chunk_cat(tensors, num_chunks: int) -> None:
 
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", method=False)
 def chunk_cat(tensors, dim, num_chunks):
-    """Each tensor padded with zeros to a multiple of `num_chunks` along `dim`, cut into that many rows; the rows joined."""
+    """Each tensor padded with zeros to a multiple of `num_chunks` along `dim`, cut into as many rows; rows joined."""
     _check_chunk_cat(tensors, num_chunks)
     d = wrap_dim(dim, tensors[0].ndim)
     rows = []

@@ -1,4 +1,4 @@
-"""Gradients of views that leave elements out or read some twice: operators that put a view's gradient back in its place.
+"""Gradients of views that leave elements out or read some twice: operators that put them back in their places.
 
 In: the gradient of the view, the shape of what was viewed, the view's arguments. Out: a gradient of that shape, zero
 where the view did not look, sums where it looked more than once. Each is linear, and its own gradient is the view

@@ -66,8 +66,8 @@ def make_copy(view: Operator, function: bool = True) -> Operator:
 
 
 for _view in (
-    alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t, transpose,
-    unbind, unfold, unsqueeze, view_as_complex, view_as_real, detach_op,
+    alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t,
+    transpose, unbind, unfold, unsqueeze, view_as_complex, view_as_real, detach_op,
 ):  # fmt: skip
     make_copy(_view)
 

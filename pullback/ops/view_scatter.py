@@ -119,8 +119,8 @@ def _write_kernel(xp, self, src, shape, stride, offset, size, strides, start):
 def _kept_by_pytorch(g, shape, stride, offset, size, strides, start):
     """What PyTorch gives `self`: the gradient of the part that was replaced, and zero elsewhere.
 
-    The derivative is the other way round (zero where `src` stands). Programs are compared with PyTorch's numbers, so its
-    rule stands here; the derivative is had by writing `x.clone()` and copying into `as_strided` of that.
+    The derivative is the other way round (zero where `src` stands). Programs are compared with PyTorch's numbers, so
+    its rule stands here; the derivative is had by copying into `as_strided` of a clone.
     """
     part = as_strided_read(g, shape, stride, offset, size, strides, start)
     return as_strided_write(g.new_zeros(g.shape), part, shape, stride, offset, size, strides, start)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.geometry import wrap_dim
 from ..core.modes import ambient
-from ..core.node import View
+from ..core.node import UNTRACKED_VIEW, View
 from ..core.storage import check_bounds, storage_of
 from ..core.tensor import META, Tensor, new_object
 from . import view_geometry as geometry
@@ -230,7 +230,7 @@ def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     made = []
     for i, (array, offset) in enumerate(zip(arrays, offsets, strict=True)):
         t = new_object(Tensor)
-        t.array, t.dtype, t.device, t.keys, t.autograd = array, input.dtype, input.device, 0, None
+        t.array, t.dtype, t.device, t.keys, t.autograd = array, input.dtype, input.device, 0, UNTRACKED_VIEW
         t.version, t.memory, t.offset = version, memory, offset
         t.view_info = View(base, parent, op, (i, args), version[0], "multi_output" if mode else "no_grad")
         made.append(t)

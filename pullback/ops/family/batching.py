@@ -20,7 +20,7 @@ def batch_first(t: Tensor, dim: int | None, size: int | None = None) -> Tensor:
 
 
 def batch_view(op, args: tuple, dims: tuple, size: int):
-    """Dimensions among the arguments move up by one. `added` in the declaration says that they count in the result's rank."""
+    """Dimensions among the arguments move up by one; with `added` declared, they count in the result's rank."""
     if dims[0] is None:
         return None
     t = batch_first(args[0], dims[0])

@@ -1,18 +1,19 @@
 """Views: another shape on the same memory.
 
-    transpose = view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", geometry=swap, vjp=..., jvp=LINEAR)
+    transpose = view("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", geometry=swap, vjp=...)
 
-`geometry(shape, stride, offset, *args)` is pure arithmetic (see `core.geometry`) and gives (shape, stride, offset), or a list of them
-for operators that return several views. It is the kernel and the shape rule at once; it raises for what cannot be viewed. `check(*args)`
-refuses what takes more than the geometry to see. `dims=("dim",)` names the arguments that are dimensions, from which the vmap rule follows.
-Results share storage and version with their source, and carry its conjugate and negative bits.
+`geometry(shape, stride, offset, *args)` is pure arithmetic (see `view_geometry`) and gives (shape, stride, offset), or
+a list of them for operators that return several views. It is the kernel and the shape rule at once; it raises for what
+cannot be viewed. `check(*args)` refuses what takes more than the geometry to see. `dims=("dim",)` names the arguments
+that are dimensions, from which the vmap rule follows. Results share storage and version with their source, and carry
+its conjugate and negative bits.
 """
 
 from __future__ import annotations
 
 from ...core.geometry import Geometry
 from ...core.modes import ambient
-from ...core.node import View
+from ...core.node import UNTRACKED_VIEW, View
 from ...core.size import Size
 from ...core.storage import storage_of, window
 from ...core.tensor import PLAIN, Tensor, new_object, stride_of, view_of
@@ -52,14 +53,15 @@ class ViewFamily(Family):
         return Spec(made[0], t.dtype, made[1])
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        """A view made by one NumPy call on the array: `quick` is (when, expression over `a`, offset), see `view_lines`."""
+        """A view made by one NumPy call: `quick` is what `view_lines` takes first, or a function."""
         quick = op.options.get("quick")
         if callable(quick):  # a function that makes the view, or gives None where it takes more than it does
             return [f"    t = quick({', '.join(values)})", "    if t is not None:", "        return t"]
         return [] if quick is None else view_lines(*quick, values, values)
 
     def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"SIZES": SIZES, "new_axis": new_axis, "viewed": op, "quick": op.options.get("quick")}
+        names = {"SIZES": SIZES, "new_axis": new_axis, "viewed": op, "quick": op.options.get("quick")}
+        return super().fast_names(op) | names
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return batch_view(op, args, dims, size) if "dims" in op.options else None
@@ -69,9 +71,10 @@ SIZES = frozenset((tuple, Size))
 
 
 def view_lines(when: str, expression: str, offset: str, values: list[str], viewed: list[str]) -> list[str]:
-    """Lines of a public wrapper over `values` that make a view of a plain tensor, if `when` holds and `expression` does not raise.
+    """Lines of a public wrapper over `values` that make a view of a plain tensor.
 
-    The view is recorded as the operator `viewed` called with the arguments `viewed`.
+    They do so if `when` holds and `expression` (of the view's array) does not raise. The view is recorded as the
+    operator `viewed` called with the arguments `viewed`.
     """
     return [
         "    if input.__class__ in PLAIN and not input.keys:",
@@ -84,24 +87,34 @@ def view_lines(when: str, expression: str, offset: str, values: list[str], viewe
         "            except (ValueError, TypeError, IndexError):",
         f"                return general(function, op, ({', '.join(values)},))",
         "            memory = input.memory",
-        "            t.dtype = input.dtype", "            t.device = cpu", "            t.keys = 0", "            t.autograd = UNTRACKED_VIEW",
-        "            t.version = version = input.version", "            t.memory = memory if memory is not None else storage_of(input)",
+        "            t.dtype = input.dtype",
+        "            t.device = cpu",
+        "            t.keys = 0",
+        "            t.autograd = UNTRACKED_VIEW",
+        "            t.version = version = input.version",
+        "            t.memory = memory if memory is not None else storage_of(input)",
         f"            t.offset = {offset}",
         "            info = input.view_info",
         "            if mode and input.autograd is not None:",
         f"                viewed.record(t, {', '.join(viewed)})",
         "            t.view_info = v = new(View)",
         "            if info is None:",
-        "                v.base = input", "                v.parent = None", "                v.creation = None if mode else 'no_grad'",
+        "                v.base = input",
+        "                v.parent = None",
+        "                v.creation = None if mode else 'no_grad'",
         "            else:",
-        "                v.base = info.base", "                v.parent = info", "                v.creation = info.creation if mode else 'no_grad'",
-        "            v.op = viewed", f"            v.args = ({', '.join(viewed)},)", "            v.version = version[0]",
+        "                v.base = info.base",
+        "                v.parent = info",
+        "                v.creation = info.creation if mode else 'no_grad'",
+        "            v.op = viewed",
+        f"            v.args = ({', '.join(viewed)},)",
+        "            v.version = version[0]",
         "            return t",
-    ]  # fmt: skip
+    ]
 
 
 def new_axis(a, dim: int):
-    """An array with one more dimension of size 1, its stride as PyTorch sets it; raises where the array is not row-major."""
+    """An array with one more dimension of size 1, its stride as PyTorch sets it; refuses if it is not row-major."""
     shape = a.shape
     n = len(shape)
     d = dim if dim >= 0 else dim + n + 1
@@ -123,7 +136,7 @@ def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tens
     made.dtype = t.dtype
     made.device = t.device
     made.keys = 0
-    made.autograd = None
+    made.autograd = UNTRACKED_VIEW
     made.version = version = t.version
     memory = t.memory
     made.memory = memory if memory is not None else storage_of(t)

@@ -1,0 +1,250 @@
+"""What is seen while a profile runs: a flat list of spans, in the order in which they began.
+
+Calls of operators, backward nodes and `record_function` blocks come in while `modes.PROFILE` is set; `Span`s with
+their times go out. Spans of one thread nest: closing one closes whatever was opened inside it and left open (an
+error, an annotation that was never ended). A recorder belongs to the thread that started it. With the bit off,
+nothing of this module is reached.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from time import perf_counter_ns
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import AccumulateGrad, Node, next_sequence
+from ...core.tensor import NESTED, SPARSE, Tensor
+from ...ops import dispatch as dispatching
+from ...ops.operator import Operator
+from .. import engine
+from .flops import count_flops
+
+FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes, numbered as PyTorch does
+EVALUATE = "autograd::engine::evaluate_function: "
+
+_HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_numbers = itertools.count(1)
+_thread = threading.local()
+
+
+def thread_number() -> int:
+    """A small number for the current thread: 1 for the first that is ever profiled."""
+    try:
+        return _thread.number
+    except AttributeError:
+        _thread.number = next(_numbers)
+        return _thread.number
+
+
+class Span:
+    """One call, node or annotation, from `start` to `end` (nanoseconds; 0 while it is open)."""
+
+    __slots__ = (
+        "name", "overload", "start", "end", "thread", "scope", "parent", "mark", "sequence", "forward_thread",
+        "shapes", "dtypes", "stack", "memory", "flops",
+    )  # fmt: skip
+
+    def __init__(self, name: str, thread: int, scope: int, parent: Span | None, overload: str = ""):
+        self.name, self.overload, self.thread, self.scope, self.parent = name, overload, thread, scope, parent
+        self.start = self.end = 0
+        self.mark = 0  # an operator's: nodes numbered above it were made by this call
+        self.sequence = -1
+        self.forward_thread = 0
+        self.shapes: list = []
+        self.dtypes: list = []
+        self.stack: list = []
+        self.memory = 0
+        self.flops = 0
+
+
+class Recorder:
+    """Collects the spans of one thread."""
+
+    def __init__(self, shapes: bool = False, memory: bool = False, stack: bool = False, flops: bool = False):
+        self.shapes, self.memory, self.stack, self.flops = shapes, memory, stack, flops
+        self.spans: list[Span] = []
+        self.open: list[Span] = []
+        self.threads: dict[int, int] = {}  # sequence number of a node -> the thread that recorded it
+        self.collecting = True
+        self.start = self.end = 0
+
+    def __enter__(self) -> Recorder:
+        if ambient.recorders:
+            raise RuntimeError("Profiler is already enabled on this thread")
+        ambient.recorders.append(self)
+        ambient.switch(modes.PROFILE, self.collecting)
+        self.start = perf_counter_ns()
+        return self
+
+    def __exit__(self, *exc) -> None:
+        if self.open:
+            self.finish(self.open[0])
+        self.end = perf_counter_ns()
+        ambient.switch(modes.PROFILE, False)
+        ambient.recorders.remove(self)
+
+    def collect(self, on: bool) -> None:
+        """Pause or go on; spans that are open keep their time."""
+        self.collecting = on
+        ambient.switch(modes.PROFILE, on)
+
+    # ---- spans
+    def begin(self, name: str, scope: int = FUNCTION, overload: str = "") -> Span:
+        span = Span(name, thread_number(), scope, self.open[-1] if self.open else None, overload)
+        if self.stack:
+            span.stack = user_frames()
+        self.spans.append(span)
+        self.open.append(span)
+        span.start = perf_counter_ns()
+        return span
+
+    def finish(self, span: Span) -> None:
+        """Close a span, and those inside it that are still open; one that is closed already stays as it is."""
+        now = perf_counter_ns()
+        if span.end or span not in self.open:
+            return
+        while True:
+            top = self.open.pop()
+            top.end = now
+            if top.parent is not None:  # an operator states its own in the end; nodes and annotations hold the sum
+                top.parent.memory += top.memory
+            if top is span:
+                return
+
+    # ---- operators
+    def call(self, op: Operator, args: tuple):
+        """Run an operator inside a span."""
+        span = self.begin(f"{op.namespace}::{op.name}", overload="" if op.overload == "default" else op.overload)
+        span.mark = next_sequence()
+        if self.shapes:
+            span.shapes, span.dtypes = [shape_of(a) for a in args], [dtype_of(a) for a in args]
+        if self.flops:
+            span.flops = count_flops(op, args)
+        try:
+            out = dispatching.dispatch(op, args, modes.PROFILE)
+            self.note_results(span, args, out)
+            return out
+        finally:
+            self.finish(span)
+
+    def note_results(self, span: Span, args: tuple, out) -> None:
+        """What the results say: the node that was recorded, and the memory that is new."""
+        results = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, Tensor)]
+        if self.memory:
+            span.memory = fresh_bytes(results, args)
+        if span.sequence >= 0:
+            return
+        for t in results:
+            a = t.autograd
+            if a is not None and a.edge is not None and a.edge[0].sequence > span.mark:
+                return self.note_node(span, a.edge[0].sequence)
+
+    def note_node(self, span: Span | None, sequence: int) -> None:
+        """A composite call bears the number of the first node that was made inside it."""
+        self.threads[sequence] = span.thread
+        while span is not None and span.mark and span.sequence < 0:
+            span.sequence = sequence
+            span = span.parent
+
+
+class NodeSpans:
+    """The spans of one backward. A node's evaluation lasts until the next one begins: it has the sums that follow."""
+
+    def __init__(self, recorder: Recorder):
+        self.recorder = recorder
+        self.evaluation: Span | None = None
+
+    def run(self, node: Node, gs: list):
+        """Run a node inside its spans."""
+        self.finish()
+        name = "torch::autograd::AccumulateGrad" if isinstance(node, AccumulateGrad) else node.name()
+        self.evaluation = self._begin(node, EVALUATE + name, FUNCTION)
+        span = self._begin(node, name, BACKWARD)
+        if self.recorder.shapes:
+            span.shapes, span.dtypes = [shape_of(g) for g in gs], [dtype_of(g) for g in gs]
+        try:
+            return node.run(gs)
+        finally:
+            self.recorder.finish(span)
+
+    def _begin(self, node: Node, name: str, scope: int) -> Span:
+        span = self.recorder.begin(name, scope)
+        if not isinstance(node, AccumulateGrad):
+            span.sequence = node.sequence
+            span.forward_thread = self.recorder.threads.get(node.sequence, 0)
+        return span
+
+    def finish(self) -> None:
+        """End the evaluation of the last node that ran."""
+        if self.evaluation is not None:
+            self.recorder.finish(self.evaluation)
+            self.evaluation = None
+
+
+# ---- facts about arguments and results
+def shape_of(value) -> list:
+    """The shape of a tensor as a list, nested for lists of tensors; [] for anything else."""
+    if isinstance(value, Tensor):
+        return list(value.shape)
+    if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
+        return [shape_of(v) for v in value]
+    return []
+
+
+def dtype_of(value) -> str:
+    """What kind of thing an argument is, in the words of PyTorch's traces."""
+    if isinstance(value, Tensor):
+        return _CTYPES.get(value.dtype.name, value.dtype.name)
+    if isinstance(value, (tuple, list)):
+        return "TensorList" if any(isinstance(v, Tensor) for v in value) else "ScalarList"
+    return "Scalar" if isinstance(value, (int, float, complex)) else ""
+
+
+_CTYPES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
+    "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def fresh_bytes(results: list[Tensor], args: tuple) -> int:
+    """Bytes of the results that are neither an argument nor a view of something older."""
+    known = {id(a) for a in args}
+    return sum(
+        t.numel() * t.dtype.itemsize
+        for t in results
+        if id(t) not in known and t.view_info is None and not t.keys & (SPARSE | NESTED) and not t.is_meta
+    )
+
+
+def user_frames() -> list[str]:
+    """The frames that called, innermost first, without those of this package."""
+    frames, frame = [], sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith((_HOME, "<")):
+            frames.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+        frame = frame.f_back
+    return frames
+
+
+# ---- the seams
+def current() -> Recorder | None:
+    """The recorder of this thread, if one is collecting."""
+    return ambient.recorders[-1] if ambient.mode & modes.PROFILE and ambient.recorders else None
+
+
+def _profiled(op: Operator, args: tuple):
+    return ambient.recorders[-1].call(op, args)
+
+
+def _node_spans() -> NodeSpans:
+    return NodeSpans(ambient.recorders[-1])
+
+
+dispatching.profiled = _profiled
+engine.node_spans = _node_spans
