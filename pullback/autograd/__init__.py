@@ -1,8 +1,15 @@
 """How gradients flow."""
 
-from . import forward, methods, views  # noqa: F401
-from .calls import backward, grad
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from . import anomaly_mode, forward, forward_ad, function, grad_mode, graph, methods, saved, views  # noqa: F401
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .calls import backward, grad
+from .function import Function
+from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
+from .saved import SavedTensor  # noqa: F401
 from .variable import Variable
 
-__all__ = ["Variable", "backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "enforce_grad_layout_policy", "grad",
+    "grad_mode", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled",
+]  # fmt: skip

@@ -233,7 +233,8 @@ def _vjp_pairs(op: Operator, args: tuple, tangents: list, out, seeds: list) -> l
         wanted = tuple(tangents[index[t]] is not None for t in rule.targets)
         if not any(wanted):
             continue
-        got = rule.function(*_values(op, rule.parameters, args, out, g=seeds[0], gs=tuple(seeds), mask=wanted))
+        mask = {"mask": wanted} if rule.joint else {}  # elsewhere `mask` is an argument of the operator
+        got = rule.function(*_values(op, rule.parameters, args, out, g=seeds[0], gs=tuple(seeds), **mask))
         for name, value in zip(rule.targets, got if rule.joint else (got,), strict=True):
             tangent = tangents[index[name]]
             if tangent is None or value is None:

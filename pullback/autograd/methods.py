@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 
-from ..core.node import Node, edge_of, own_autograd, requires_grad
+from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import DISPATCH_SUBCLASS, META, SPARSE, Tensor
 from .calls import backward as run_backward
 
@@ -88,9 +88,8 @@ def del_grad(self) -> None:
 
 
 def grad_fn(self) -> Node | None:
-    if not requires_grad(self) or self.autograd.edge is None:
-        return None
-    return self.autograd.edge[0]
+    a = current_autograd(self)
+    return a.edge[0] if a is not None and a.edge is not None else None
 
 
 def register_hook(self, hook) -> RemovableHandle:

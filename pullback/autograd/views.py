@@ -15,25 +15,36 @@ from ..core.tensor import Tensor, stride_of
 from ..ops import inplace
 from ..ops.dispatch import dispatch
 
-_MULTI_OUTPUT = (
-    "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace. You "
-    "should replace the inplace operation by an out-of-place one."
+_AMBIGUOUS = (
+    "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+    "both inside the {} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
-_NO_GRAD = (
-    "Given that this use case is ambiguous and error-prone, it is forbidden. You can"
-    " clarify your code by moving both the view and the inplace either both inside the {} block (if you don't want the inplace to "
-    "be tracked) or both outside (if you want the inplace to be tracked)."
-)
+_REASONS = {
+    "multi_output": "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified "
+    "inplace. You should replace the inplace operation by an out-of-place one.",
+    "no_grad": _AMBIGUOUS.format("no_grad"),
+    "inference": _AMBIGUOUS.format("inference_mode"),
+    "function": "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace "
+    "would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix "
+    "this by cloning the output of the custom Function.",
+}
 
 
-def replay(view: View, base: Tensor) -> Tensor:
-    """The same view of another base."""
-    source = base if view.parent is None else replay(view.parent, base)
+def recipe(view: View) -> tuple:
+    """The calls that made a view, from its base on: (operator, arguments after the source, which of several results)."""
     args, index = view.args, None
-    if args and isinstance(args[0], int) and len(args) == 2 and isinstance(args[1], tuple):
+    if len(args) == 2 and isinstance(args[0], int) and isinstance(args[1], tuple):
         index, args = args
-    made = dispatch(view.op, (source, *args[1:]))
-    return made if index is None else made[index]
+    before = recipe(view.parent) if view.parent is not None else ()
+    return (*before, (view.op, args[1:], index))
+
+
+def replay(calls: tuple, base: Tensor) -> Tensor:
+    """The same view of another base."""
+    for op, args, index in calls:
+        base = dispatch(op, (base, *args))
+        base = base if index is None else base[index]
+    return base
 
 
 class original_view_tracking:
@@ -52,10 +63,10 @@ class original_view_tracking:
 class CopySlices(Node):
     """A write to a view, as history of the base."""
 
-    __slots__ = ("view", "write", "base_geometry")
+    __slots__ = ("calls", "write", "base_geometry")
 
     def __init__(self, base: Tensor, view: View, write: Node):
-        self.view, self.write = view, write
+        self.calls, self.write = recipe(view), write  # not the view itself: it leads to the base, and so to this node
         self.base_geometry = base.array.shape, stride_of(base)
         self.edges = (edge_of(base), *write.edges[1:])
         self.outputs = ((base.array.shape, base.dtype, base.device),)
@@ -70,7 +81,7 @@ class CopySlices(Node):
             return (None,) * len(self.edges)
         shape, stride = self.base_geometry
         result = g.new_empty_strided(shape, stride).copy_(g)
-        part = replay(self.view, result)
+        part = replay(self.calls, result)
         through = self.write.run([part.clone()])
         if self.edges[0] is not None:
             part.copy_(through[0]) if through[0] is not None else part.zero_()
@@ -88,7 +99,6 @@ def rebase_history(target: Tensor, edge: tuple) -> None:
     if info is None:
         set_history(target, edge)
         return
-    _refuse(target, info)
     base = info.base
     node = CopySlices(base, info, edge[0])
     set_history(base, (node, 0))
@@ -106,18 +116,20 @@ def set_history(target: Tensor, edge: tuple) -> None:
         node.hooked = True
 
 
-def _refuse(target: Tensor, info: View, what: str = "is being modified inplace") -> None:
+def refuse(target: Tensor, what: str = "is being") -> None:
     """Raise for views that may not be written, or whose history cannot be made again after a write to their base."""
+    info, a = target.view_info, target.autograd
     if info.creation is None:
         return
-    if info.creation == "multi_output":
-        a = target.autograd
-        view = f"Output {a.edge[1]} of {a.edge[0].name()} is a view" if a is not None and a.edge else "A view"
-        raise RuntimeError(f"{view} and {what}. {_MULTI_OUTPUT}")
-    if info.creation in ("no_grad", "inference"):
-        mode, block = ("no_grad mode", "no_grad") if info.creation == "no_grad" else ("inference mode", "inference_mode")
-        raise RuntimeError(f"A view was created in {mode} and {what} with grad mode enabled. {_NO_GRAD.format(block)}")
-    raise RuntimeError(info.creation)
+    edge = a.edge if a is not None else None
+    made_by = f"Output {edge[1]} of {edge[0].name()} is a view" if edge is not None else None
+    if info.creation == "inference":
+        head = f"{made_by + ' of a view which' if made_by else 'A view'} was created in inference mode and {what} modified inplace in normal mode."
+    elif info.creation == "no_grad" or made_by is None:
+        head = f"{made_by + ' of a view which' if made_by else 'A view'} was created in no_grad mode and {what} modified inplace with grad mode enabled."
+    else:
+        head = f"{made_by} and {what} modified inplace."
+    raise RuntimeError(f"{head} {_REASONS[info.creation]}")
 
 
 def refresh(target: Tensor) -> None:
@@ -126,14 +138,14 @@ def refresh(target: Tensor) -> None:
     if not requires_grad(info.base):
         info.version = target.version[0]
         return
-    if info.base.autograd.edge is not None:
-        _refuse(target, info, "its base or another view of its base has been modified inplace")
+    refuse(target, "its base or another view of its base has been")
     info.version = target.version[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        made = replay(info, info.base)
+        made = replay(recipe(info), info.base)
     if made.autograd is not None and made.autograd.requires_grad:
         set_history(target, made.autograd.edge)
 
 
 inplace.rebase_history = rebase_history
+inplace.check_view = refuse
 nodes.refresh_view = refresh

@@ -33,7 +33,7 @@
 #define MOST 63      /* threads in the pool */
 #define AWAKE 20000  /* looks at the door before a thread goes to sleep */
 
-enum { SUM, MAX, MIN };
+enum { SUM, MAX, MIN, MEAN };
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -282,7 +282,7 @@ static PyObject *py_layer_norm(PyObject *self, PyObject *const *args, Py_ssize_t
     return PyBool_FromLong(done);
 }
 
-/* reduce(source, result, kind, n, inner, threads): source is (outer, n, inner), result (outer, inner) */
+/* reduce(source, result, kind, n, inner, threads): source is (outer, n, inner), result (outer, inner); a mean is of rows */
 static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0};
     int done = 0;
@@ -604,7 +604,7 @@ CLONES static void N(reduce)(const T *x, T *out, int kind, Py_ssize_t outer, Py_
     T sign = kind == MIN ? (T)-1 : (T)1;
     for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += inner) {
         if (inner == 1) {
-            *out = kind == SUM ? (T)N(sum_row)(x, n) : N(extreme_row)(x, n, sign);
+            *out = kind == SUM ? (T)N(sum_row)(x, n) : kind == MEAN ? (T)(N(sum_row)(x, n) / (double)n) : N(extreme_row)(x, n, sign);
             continue;
         }
         for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {

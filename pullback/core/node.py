@@ -163,6 +163,9 @@ class AccumulateGrad(Node):
         hooks = self.variable.autograd.hooks
         return {0: hooks} if hooks else None
 
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
     def run(self, grads: list) -> tuple:
         accumulate(self.variable, grads[0])
         return ()
@@ -174,6 +177,14 @@ class AccumulateGrad(Node):
 def accumulate(variable, g) -> None:
     """Replaced by the engine: `variable.grad += g`, stealing `g` where that is safe."""
     raise RuntimeError("the autograd engine is not loaded")
+
+
+def current_autograd(tensor) -> Autograd | None:
+    """What a tensor knows of its gradient, brought up to date if it is a view whose base was written."""
+    info = tensor.view_info
+    if info is not None and info.version != tensor.version[0] and tensor.autograd is not None:
+        refresh_view(tensor)
+    return tensor.autograd
 
 
 def edge_of(tensor):
@@ -219,9 +230,6 @@ def requires_grad(tensor) -> bool:
     info = tensor.view_info
     if info is None:
         return a.requires_grad
-    if info.version != tensor.version[0]:
-        refresh_view(tensor)
-        a = tensor.autograd
     return a.requires_grad or requires_grad(info.base)
 
 
@@ -297,6 +305,19 @@ def unpack(entry, node: Node):
     if kind is list:
         return [unpack(e, node) for e in entry]
     return entry
+
+
+class WeakEdge:
+    """The history of a saved result that was written into a view: the view's, known weakly, since it leads back here."""
+
+    __slots__ = ("node", "number")
+
+    def __init__(self, edge: tuple):
+        self.node, self.number = weakref.ref(edge[0]), edge[1]
+
+    def get(self) -> tuple | None:
+        node = self.node()
+        return None if node is None else (node, self.number)
 
 
 def _history(edge, kept: Autograd | None) -> Autograd | None:

@@ -14,7 +14,7 @@ import numpy as np
 from . import device as devices
 from . import dtype as dtypes
 from .geometry import Geometry, contiguous_strides, is_channels_last, is_contiguous
-from .node import Autograd, own_autograd, requires_grad
+from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
 from .storage import Storage, UntypedStorage, storage_of
@@ -91,12 +91,12 @@ class Tensor(TensorMethods):
 
     @property
     def is_leaf(self) -> bool:
-        a = self.autograd
+        a = current_autograd(self)
         return a is None or a.edge is None
 
     @property
     def output_nr(self) -> int:
-        a = self.autograd
+        a = current_autograd(self)
         return 0 if a is None or a.edge is None else a.edge[1]
 
     @property

@@ -21,7 +21,7 @@ MODULES = (
     "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
     "view_scatter", "rearranging", "view_copies",
     "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
-    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach",
+    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach", "layouts",
 )  # fmt: skip
 
 for _module in MODULES:

@@ -193,7 +193,8 @@ draw_slopes = operator(
 def _rrelu(xp, x, noise, lower, upper, training):
     if training:
         return x * noise
-    return xp.broadcast_arrays(xp.where(x > 0, x, x * number(xp, (lower + upper) / 2, x)), noise)[0]
+    leaked = xp.where(x > 0, x, x * number(xp, (lower + upper) / 2, x))
+    return leaked if leaked.shape == noise.shape else xp.ascontiguousarray(xp.broadcast_arrays(leaked, noise)[0])
 
 
 def _rrelu_rule(g, self, noise, lower, upper, training):

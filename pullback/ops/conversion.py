@@ -345,7 +345,7 @@ def numpy(self, *, force: bool = False):
     """The NumPy array on the same memory."""
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
-    if self.requires_grad:
+    if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self.keys & CONJ:
         raise RuntimeError("Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.")

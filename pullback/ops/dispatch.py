@@ -83,17 +83,17 @@ def autograd_layer(op: Operator, args: tuple):
         from .inplace import run_inplace
 
         return run_inplace(op, args)
+    tensors = op.tensors(args)
     keys = 0
-    wanted = False
-    for t in op.tensors(args):
+    for t in tensors:
         keys |= t.keys
-        wanted = wanted or requires_grad(t)
     if mode & modes.BELOW_AUTOGRAD:
         return below(op, args, keys)
+    wanted = bool(mode & modes.GRAD) and any(requires_grad(t) for t in tensors)
     if mode & modes.FORWARD:
         return forward_layer(op, args, keys, wanted)
     out = below(op, args, keys)
-    if wanted and mode & modes.GRAD and op.vjp is not None:
+    if wanted and op.vjp is not None:
         if keys & INFERENCE_TENSOR:
             check_inference(op, args)
         out = record(op, out, args)

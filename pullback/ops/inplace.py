@@ -27,18 +27,17 @@ def run_inplace(op: Operator, args: tuple):
     functional = op.inplace_of
     mode = ambient.mode
     keys = 0
-    wanted = False
     for t in op.tensors(args):
         keys |= t.keys
-        wanted = wanted or requires_grad(t)
     recording = mode & modes.GRAD and not mode & modes.BELOW_AUTOGRAD
-    if recording:
-        check_writable(target, wanted)
+    wanted = bool(recording) and any(requires_grad(t) for t in op.tensors(args))
+    if wanted:
+        check_writable(target)
     if keys & SPARSE:
         return execute(op, args, keys)
     if functional.is_view:  # no element is written: the shape changes
         return op.family.execute(op, args)
-    original = before_write(functional, target) if wanted and recording and op.differentiable else None
+    original = before_write(functional, target) if wanted and op.differentiable else None
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
     if original is not None:
@@ -113,9 +112,19 @@ def record_write(op: Operator, target: Tensor, args: tuple) -> None:
     stand_in = target.shallow()
     op.record(stand_in, *args)
     if stand_in.autograd is not None:
+        node = stand_in.autograd.edge[0]
         rebase_history(target, stand_in.autograd.edge)
+        if target.view_info is not None:
+            node.saved = [_of_view(e, target) for e in node.saved]
     elif target.view_info is not None:
         target.view_info.version = target.version[0]
+
+
+def _of_view(entry, target: Tensor):
+    """A saved result that was written into a view has the view's history, not the write's alone."""
+    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED_OUTPUT:
+        return (*entry[:3], nodes.WeakEdge(target.autograd.edge))
+    return entry
 
 
 def rebase_history(target: Tensor, edge: tuple) -> None:
@@ -123,14 +132,18 @@ def rebase_history(target: Tensor, edge: tuple) -> None:
     raise RuntimeError("autograd is not loaded")
 
 
-def check_writable(target: Tensor, wanted: bool = True) -> None:
-    """Refuse in-place writes that autograd cannot follow."""
+def check_writable(target: Tensor) -> None:
+    """Refuse in-place writes that autograd cannot follow, before anything is written."""
     if target.view_info is not None:
-        base = target.view_info.base
-        if wanted and requires_grad(base) and base.is_leaf:
+        check_view(target)
+        if requires_grad(target) and target.view_info.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    elif requires_grad(target) and target.autograd.edge is None:
+    if requires_grad(target) and target.autograd.edge is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def check_view(target: Tensor) -> None:
+    """Replaced by autograd's view layer: raise for views that may not be written."""
 
 
 def bump(target: Tensor) -> None:

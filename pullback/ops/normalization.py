@@ -16,6 +16,7 @@ from .family.base import composite, operator
 from .operator import Spec
 from .precision import NARROW, rounded, wide
 from .reductions import HIDDEN, not_implemented
+from .row_functions import quick_layer_norm
 
 
 # ---- shared rules
@@ -209,7 +210,7 @@ layer_norm_backward = operator(
 @composite(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
-    method=False,
+    **HIDDEN,
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     return layer_norm_op(input, normalized_shape, weight, bias, eps)[0]
@@ -245,10 +246,15 @@ def functional_rms_norm(input, normalized_shape, weight=None, eps=None):
     return rms_norm(input, normalized_shape, weight, eps)
 
 
-@front("nn.functional.layer_norm")
+@front()
 def functional_layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Standardisation over the last dimensions."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+functional_layer_norm.__name__ = "layer_norm"
+quick_layer_norm(("torch",), layer_norm_op, layer_norm.function)
+quick_layer_norm(("nn.functional",), layer_norm_op, functional_layer_norm)
 
 
 @front("nn.functional.normalize")

@@ -1,90 +1,143 @@
 """Recurrent layers: rnn_tanh, rnn_relu, lstm, gru over padded or packed sequences, and their single steps.
 
-Written in other operators, from which every rule follows. Weights come as PyTorch orders them: for each layer and direction
-w_ih, w_hh, then b_ih, b_hh where there are biases, then w_hr where an lstm projects its state. Gates lie in PyTorch's order
-(lstm: input, forget, cell, output; gru: reset, update, new).
+Weights come as PyTorch orders them: for each layer and direction w_ih, w_hh, then b_ih, b_hh where there are biases,
+then w_hr where an lstm projects its state. Gates lie in PyTorch's order (lstm: input, forget, cell, output; gru: reset,
+update, new). Where nothing listens, one operator runs a direction of a layer over all time steps; else, and for packed
+or projected sequences, the same steps run in other operators, from which every rule follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-from ..core.tensor import Tensor
+from ..core import dtype as dtypes
+from ..core.modes import GRAD, ambient
+from ..core.tensor import PLAIN, Tensor
+from . import recurrent_steps as steps
 from .calls import front
-from .family.base import composite
+from .dispatch import dispatch
+from .family.base import composite, operator
+from .family.contraction import working
+from .operator import NONDIFFERENTIABLE, Spec
+from .recurrent_steps import Cell
 
 
-class Cell(NamedTuple):
-    """The weights of one direction of one layer."""
-
-    w_ih: Tensor
-    w_hh: Tensor
-    b_ih: Tensor | None = None
-    b_hh: Tensor | None = None
-    w_hr: Tensor | None = None
-
-
-def _functional(name: str):
+def _torch(name: str):
     from . import public
 
-    return public("nn.functional", name)
+    return public("torch", name)
 
 
-def _linear(x, weight, bias):
-    return _functional("linear")(x, weight, bias)
+# ---- the fused operator: one direction of one layer
+_LAYER = (
+    "Tensor input, Tensor hx, Tensor? cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, str kind, bool reverse"
+)
+_TARGETS = ("input", "hx", "cx", "w_ih", "w_hh", "b_ih", "b_hh")
 
 
-# ---- one step, from what the input contributes (already multiplied) and the state
-def _rnn_step(activation: str) -> Callable:
-    def step(gates_in, state, cell: Cell):
-        return (getattr(gates_in + _linear(state[0], cell.w_hh, cell.b_hh), activation)(),)
-
-    return step
+def _state(hx, cx) -> tuple:
+    return (hx,) if cx is None else (hx, cx)
 
 
-def _lstm_step(gates_in, state, cell: Cell):
-    h, c = state
-    i, f, g, o = (gates_in + _linear(h, cell.w_hh, cell.b_hh)).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    h = o.sigmoid() * c.tanh()
-    return (h if cell.w_hr is None else _linear(h, cell.w_hr, None)), c
+def _layer_shape(input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
+    time, batch = input.shape[:2]
+    size = hx.shape[1]
+    final = Spec((batch, size), input.dtype)
+    wide = dtypes.float32 if input.dtype in dtypes.reduced_precision else input.dtype
+    reserve = Spec((time, batch, steps.KEPT[kind] * size), wide)
+    return Spec((time, batch, size), input.dtype), final, None if cx is None else final, reserve
 
 
-def _gru_step(gates_in, state, cell: Cell):
-    (h,) = state
-    r_in, z_in, n_in = gates_in.chunk(3, -1)
-    r_h, z_h, n_h = _linear(h, cell.w_hh, cell.b_hh).chunk(3, -1)
-    n = (n_in + (r_in + r_h).sigmoid() * n_h).tanh()
-    return (n + (z_in + z_h).sigmoid() * (h - n),)
+def _layer_kernel(xp, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
+    x, h, c, *weights = (working(a) for a in (input, hx, cx, w_ih, w_hh, b_ih, b_hh))
+    out, final, kept = steps.forward(steps.Arrays(xp), kind, x, _state(h, c), Cell(*weights), reverse, keep=True)
+    if kept is None:
+        kept = xp.zeros((*out.shape[:2], 0), dtype=out.dtype)
+    made = [a.astype(input.dtype) for a in (out, *final)]
+    return made[0], made[1], made[2] if c is not None else None, kept
 
 
-_STEPS: dict[str, Callable] = {
-    "rnn_tanh": _rnn_step("tanh"),
-    "rnn_relu": _rnn_step("relu"),
-    "lstm": _lstm_step,
-    "gru": _gru_step,
-}
+def _layer_grads(gs, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse, output, reserve, mask):
+    if ambient.mode & GRAD:  # to be differentiated again: everything is computed from the arguments, in operators
+        return _written_out(gs, input, hx, cx, Cell(w_ih, w_hh, b_ih, b_hh), kind, reverse)
+    given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse)
+    return tuple(dispatch(layer_backward, (gs[0], gs[1], gs[2], output, reserve, *given)))
+
+
+def _written_out(gs, input, hx, cx, cell: Cell, kind: str, reverse: bool):
+    lib = steps.Tensors()
+    state = _state(hx, cx)
+    outputs, _, kept = steps.forward(lib, kind, input, state, cell, reverse, keep=True)
+    final = tuple(s.new_zeros(s.shape) if g is None else g for g, s in zip(gs[1:3], state, strict=False))
+    made = steps.backward(lib, kind, gs[0], final, input, state, cell, reverse, outputs, kept)
+    return tuple(g if given is not None else None for g, given in zip(made, (input, hx, cx, *cell[:4]), strict=True))
+
+
+def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
+    arrays = (g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh)
+    g_out, g_h, g_c, out, kept, x, h, c, w_ih, w_hh = (working(a) for a in arrays)
+    state = _state(h, c)
+    final = tuple(xp.zeros_like(s) if g is None else g for g, s in zip((g_h, g_c), state, strict=False))
+    cell = Cell(w_ih, w_hh)
+    made = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept)
+    given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh)
+    return tuple(None if t is None else g.astype(input.dtype) for g, t in zip(made, given, strict=True))
+
+
+layer = operator(
+    f"recurrent_layer({_LAYER}) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve)",
+    library="pullback",
+    meta=_layer_shape,
+    kernel=_layer_kernel,
+    function=False,
+    method=False,
+    out=False,
+    named=False,
+    nondifferentiable=(3,),
+    vjp={_TARGETS: _layer_grads},
+)
+
+layer_backward = operator(
+    f"recurrent_layer_backward(Tensor? g_out, Tensor? g_h, Tensor? g_c, Tensor output, Tensor reserve, {_LAYER}) "
+    "-> (Tensor g_input, Tensor g_hx, Tensor g_cx, Tensor g_w_ih, Tensor g_w_hh, Tensor g_b_ih, Tensor g_b_hh)",
+    library="pullback",
+    meta=lambda g_out, g_h, g_c, output, reserve, *given: tuple(
+        None if t is None else Spec(t.shape, t.dtype) for t in given[:7]
+    ),
+    kernel=_backward_kernel,
+    function=False,
+    method=False,
+    out=False,
+    named=False,
+    vjp=NONDIFFERENTIABLE,  # double backward takes the written-out rule of the forward instead
+)
 
 
 # ---- one direction over time
-def _run_padded(step: Callable, x: Tensor, state: tuple, cell: Cell, reverse: bool):
-    gates = _linear(x, cell.w_ih, cell.b_ih).unbind(0)
-    outputs = []
-    for gates_in in reversed(gates) if reverse else gates:
-        state = step(gates_in, state, cell)
-        outputs.append(state[0])
-    return _stack(outputs[::-1] if reverse else outputs), state
+def _run_padded(kind: str, x: Tensor, state: tuple, cell: Cell, reverse: bool):
+    if _fusable(x, *state, *cell) and x.shape[0]:
+        given = (x, state[0], state[1] if len(state) > 1 else None, *cell[:4], kind, reverse)
+        out, hy, cy, _ = dispatch(layer, given)
+        return out, (hy,) if cy is None else (hy, cy)
+    out, final, _ = steps.forward(steps.Tensors(), kind, x, state, cell, reverse)
+    return out, final
 
 
-def _run_packed(step: Callable, x: Tensor, batch_sizes: list[int], state: tuple, cell: Cell, reverse: bool):
-    gates = _linear(x, cell.w_ih, cell.b_ih).split(batch_sizes, 0)
+def _fusable(x, *others) -> bool:
+    """Whether nothing listens and all tensors are plain and of one floating dtype; the last is the projection."""
+    if ambient.mode >= 2 or others[-1] is not None or not x.dtype.is_floating_point:
+        return False
+    given = (x, *(t for t in others if t is not None))
+    return all(t.__class__ in PLAIN and not t.keys and t.dtype is x.dtype for t in given)
+
+
+def _run_packed(kind: str, x: Tensor, batch_sizes: list[int], state: tuple, cell: Cell, reverse: bool):
+    lib = steps.Tensors()
+    gates = lib.linear(x, cell.w_ih, cell.b_ih).split(batch_sizes, 0)
     run = _packed_backward if reverse else _packed_forward
-    outputs, state = run(step, gates, batch_sizes, state, cell)
+    outputs, state = run(lib, kind, gates, batch_sizes, state, cell)
     return _cat(outputs), state
 
 
-def _packed_forward(step: Callable, gates, batch_sizes: list[int], state: tuple, cell: Cell):
+def _packed_forward(lib, kind: str, gates, batch_sizes: list[int], state: tuple, cell: Cell):
     """Sequences are sorted by length: those that end leave from the back, and their last state is kept."""
     finished: list[tuple] = []
     outputs = []
@@ -92,13 +145,13 @@ def _packed_forward(step: Callable, gates, batch_sizes: list[int], state: tuple,
         if size < state[0].shape[0]:
             finished.append(tuple(s[size:] for s in state))
             state = tuple(s[:size] for s in state)
-        state = step(gates_in, state, cell)
+        state, _ = steps.STEPS[kind](lib, gates_in, state, cell)
         outputs.append(state[0])
     finished.append(state)
     return outputs, tuple(_cat([f[k] for f in reversed(finished)]) for k in range(len(state)))
 
 
-def _packed_backward(step: Callable, gates, batch_sizes: list[int], state: tuple, cell: Cell):
+def _packed_backward(lib, kind: str, gates, batch_sizes: list[int], state: tuple, cell: Cell):
     """From the last time step on: shorter sequences join, each with its initial state."""
     initial, size = state, batch_sizes[-1]
     state = tuple(s[:size] for s in initial)
@@ -107,21 +160,13 @@ def _packed_backward(step: Callable, gates, batch_sizes: list[int], state: tuple
         if wanted > size:
             state = tuple(_cat([s, first[size:wanted]]) for s, first in zip(state, initial, strict=True))
             size = wanted
-        state = step(gates_in, state, cell)
+        state, _ = steps.STEPS[kind](lib, gates_in, state, cell)
         outputs.append(state[0])
     return outputs[::-1], state
 
 
-def _stack(tensors: list) -> Tensor:
-    from . import public
-
-    return public("torch", "stack")(tensors)
-
-
 def _cat(tensors: list, dim: int = 0) -> Tensor:
-    from . import public
-
-    return tensors[0] if len(tensors) == 1 else public("torch", "cat")(tensors, dim)
+    return tensors[0] if len(tensors) == 1 else _torch("cat")(tensors, dim)
 
 
 # ---- all layers
@@ -139,7 +184,6 @@ def _layers(
     kind: str, x: Tensor, batch_sizes, state: tuple, params, has_biases, num_layers, dropout, train, bidirectional
 ):
     """(outputs of the last layer, final states stacked as (layers * directions, batch, size))."""
-    step = _STEPS[kind]
     projected = kind == "lstm" and state[0].shape[2] != state[1].shape[2]
     cells = _cells(params, has_biases, projected)
     directions = 2 if bidirectional else 1
@@ -147,21 +191,21 @@ def _layers(
         raise RuntimeError(f"{kind}: expected weights for {num_layers * directions} cells, got {len(cells)}")
     firsts = [s.unbind(0) for s in state]
     finals: list[tuple] = []
-    for layer in range(num_layers):
+    for level in range(num_layers):
         outputs = []
         for direction in range(directions):
-            k = layer * directions + direction
+            k = level * directions + direction
             start = tuple(f[k] for f in firsts)
             if batch_sizes is None:
-                out, final = _run_padded(step, x, start, cells[k], direction == 1)
+                out, final = _run_padded(kind, x, start, cells[k], direction == 1)
             else:
-                out, final = _run_packed(step, x, batch_sizes, start, cells[k], direction == 1)
+                out, final = _run_packed(kind, x, batch_sizes, start, cells[k], direction == 1)
             outputs.append(out)
             finals.append(final)
         x = _cat(outputs, -1)
-        if dropout and train and layer < num_layers - 1:
-            x = _functional("dropout")(x, dropout, True)
-    return x, tuple(_stack([f[i] for f in finals]) for i in range(len(state)))
+        if dropout and train and level < num_layers - 1:
+            x = _torch("dropout")(x, dropout, True)
+    return x, tuple(_torch("stack")([f[i] for f in finals]) for i in range(len(state)))
 
 
 def _over_input(
@@ -203,15 +247,17 @@ def _declare(kind: str) -> None:
         over_data
     )
 
-    def layer(input, *args):
+    def public_function(input, *args):
         return (for_input if isinstance(args[2], bool) else for_data)(input, *args)
 
-    layer.__name__ = kind
-    layer.__doc__ = f"{kind}(input, hx, params, ...) over padded sequences, {kind}(data, batch_sizes, hx, params, ...) over packed ones."
-    front(f"torch.{kind}")(layer)
+    public_function.__name__ = kind
+    public_function.__doc__ = (
+        f"{kind}(input, hx, params, ...), or {kind}(data, batch_sizes, hx, params, ...) if packed."
+    )
+    front(f"torch.{kind}")(public_function)
 
 
-for _kind in _STEPS:
+for _kind in steps.STEPS:
     _declare(_kind)
 
 
@@ -227,7 +273,8 @@ def _check_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor) -> None:
 
 def _cell(kind: str, input, state: tuple, w_ih, w_hh, b_ih, b_hh):
     _check_cell(input, state[0], w_ih, w_hh)
-    return _STEPS[kind](_linear(input, w_ih, b_ih), state, Cell(w_ih, w_hh, b_ih, b_hh))
+    lib = steps.Tensors()
+    return steps.STEPS[kind](lib, lib.linear(input, w_ih, b_ih), state, Cell(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"

@@ -19,6 +19,7 @@ from .family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduc
 from .operator import NONDIFFERENTIABLE, Spec
 from .overloads import overloaded
 from .precision import widened
+from .row_functions import quick_reduction
 
 HIDDEN = dict(function=False, method=False)  # one overload of several: the public function is made by `overloaded`
 
@@ -52,7 +53,7 @@ sum_all = reduction(
     vmap=whole(lambda t, dtype: sum_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
 )
-overloaded("sum", sum_all, sum_dim)
+quick_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
 
 
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
@@ -237,7 +238,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     pairwise = composite(f"{short}.other(Tensor self, Tensor other) -> Tensor", **HIDDEN)(
         (lambda self, other: self.maximum(other)) if n == "x" else (lambda self, other: self.minimum(other))
     )
-    overloaded(short, everything, one, pairwise)
+    quick_reduction(short, native.MAX if n == "x" else native.MIN, everything, one, pairwise)
     return by_dims, place, everything, one
 
 

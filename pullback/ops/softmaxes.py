@@ -10,9 +10,10 @@ from . import normalization_kernels as kernels
 from .calls import front
 from .family.along import along
 from .family.base import composite, operator
-from .operator import Spec, export
+from .operator import Spec
 from .precision import rounded, wide
 from .reductions import HIDDEN, not_implemented
+from .row_functions import quick_softmax
 
 
 def _check(name: str):
@@ -106,12 +107,12 @@ log_softmax_op = along(
 )
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
 def softmax(self, dim, dtype):
     return softmax_op(self if dtype is None else self.to(dtype), dim, False)
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
 def log_softmax(self, dim, dtype):
     return log_softmax_op(self if dtype is None else self.to(dtype), dim, False)
 
@@ -142,13 +143,13 @@ def implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@front("nn.functional.softmax")
+@front()
 def functional_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x) over its sum along `dim`."""
     return softmax(input, implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
 
 
-@front("nn.functional.log_softmax")
+@front()
 def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax, computed as one."""
     return log_softmax(input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype)
@@ -161,5 +162,10 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 
 
 functional_softmax.__name__, functional_log_softmax.__name__ = "softmax", "log_softmax"
-for _name, _operator in (("softmax", softmax), ("log_softmax", log_softmax)):
-    export("special", _name, _operator.function)
+_FORMS = (
+    ("softmax", False, softmax_op, softmax.function, functional_softmax),
+    ("log_softmax", True, log_softmax_op, log_softmax.function, functional_log_softmax),
+)
+for _name, _logarithm, _operator, _method, _functional in _FORMS:
+    quick_softmax(("torch", "Tensor", "special"), _name, _logarithm, _operator, _method)
+    quick_softmax(("nn.functional",), _name, _logarithm, _operator, _functional, needs_dim=False)

@@ -10,6 +10,7 @@ import math
 import warnings
 
 from ..core import dtype as dtypes
+from ..core import native
 from ..core.geometry import wrap_dims
 from ..core.promotion import to_float
 from ..core.tensor import Tensor
@@ -22,6 +23,7 @@ from .overloads import overloaded
 from .precision import wide
 from .reduction_kernels import add_reduce, max_reduce
 from .reductions import HIDDEN, whole
+from .row_functions import quick_reduction
 
 
 def count_of(shape, dim) -> int:
@@ -63,7 +65,7 @@ mean_all = reduction(
     vmap=whole(lambda t, dtype: mean_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
 )
-overloaded("mean", mean_all, mean_dim)
+quick_reduction("mean", native.MEAN, mean_all, mean_dim, defaults=(None,))
 
 
 def _check_nansum(self, dim, keepdim, dtype):

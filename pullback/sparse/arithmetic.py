@@ -68,9 +68,7 @@ def _is_number(x) -> bool:
 
 
 def _scale(op: Operator, t: Tensor, by, *rest) -> Tensor:
-    values = t.array.values
-    made = run_dense(op, values, by, *rest) if not isinstance(by, Tensor) or values.ndim else run_dense(op, values, by, *rest)
-    return with_values(t, made)
+    return with_values(t, run_dense(op, t.array.values, by, *rest))
 
 
 @rule("mul")

@@ -187,7 +187,7 @@ class NodeSpans:
 
 # ---- facts about arguments and results
 def shape_of(value) -> list:
-    """The shape of a tensor as a list, nested for lists of tensors; [] for anything else."""
+    """The shape of a tensor as a list, a list of them for lists of tensors, [] for anything else."""
     if isinstance(value, Tensor):
         return list(value.shape)
     if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):

@@ -1,0 +1,36 @@
+"""The seam at which tensors that are not dense arrays enter: sparse and nested layouts.
+
+Importing this module declares their operators and takes over the hooks that dispatch, in-place writes and the engine
+leave for them.
+"""
+
+from __future__ import annotations
+
+from ..core.tensor import NESTED, SPARSE
+from .. import sparse
+from . import dispatch, inplace
+
+_otherwise = dispatch.execute_layout
+
+
+def execute_layout(op, args: tuple, keys: int):
+    """The rule of a sparse operator, of a nested one, or the refusal of dispatch itself."""
+    if keys & NESTED:
+        from .. import nested
+
+        return nested.execute_nested(op, args)
+    return sparse.execute_sparse(op, args) if keys & SPARSE else _otherwise(op, args, keys)
+
+
+def write_layout(target, result) -> None:
+    """Write a result into a tensor where either is sparse or nested."""
+    if (target.keys | result.keys) & NESTED:
+        from .. import nested
+
+        nested.write_nested(target, result)
+    else:
+        sparse.write_sparse(target, result)
+
+
+dispatch.execute_layout = execute_layout
+inplace.write_layout = write_layout

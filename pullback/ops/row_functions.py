@@ -1,0 +1,146 @@
+"""Public functions whose plain case is one native kernel: sum, mean, max, min, softmax, log_softmax, layer_norm.
+
+Like the wrappers that `calls` generates, each is straight-line code: where every tensor is a small plain float tensor and
+nothing listens, the kernel writes into a fresh array and the result is recorded if a gradient is wanted; anything else
+takes the general path. Without the compiled kernels, NumPy does the reductions and the general path the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core import native
+from ..core.arrays import LARGE
+from ..core.modes import ambient
+from ..core.tensor import PLAIN, Tensor, new_object, wrap
+from .operator import Operator, export
+from .overloads import resolve
+
+_UFUNCS = {native.SUM: np.add, native.MAX: np.maximum, native.MIN: np.minimum}
+
+
+def _numpy_reduce(a, out, kind: int, n: int, inner: int, threads: int) -> bool:
+    if kind == native.MEAN:
+        np.divide(np.add.reduce(a, axis=None), n, out=out)
+    else:
+        _UFUNCS[kind].reduce(a, axis=None, out=out)
+    return True
+
+
+def _absent(*args) -> bool:
+    return False
+
+
+_NAMES = {
+    "PLAIN": PLAIN, "Tensor": Tensor, "new": new_object, "cpu": devices.cpu, "ambient": ambient, "LARGE": LARGE, "empty": np.empty,
+    "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
+    "reduce": getattr(native._native, "reduce", _numpy_reduce),
+    "rows_softmax": getattr(native._native, "softmax", _absent),
+    "rows_layer_norm": getattr(native._native, "layer_norm", _absent),
+}  # fmt: skip
+_WRAP = (
+    "t = new(Tensor); t.array = r; t.dtype = d; t.device = cpu; t.keys = 0; t.autograd = None; "
+    "t.version = [0]; t.memory = None; t.offset = 0; t.view_info = None"
+)
+
+_REDUCTION = f"""
+def function(input, *args, **kwargs):
+    if not args and not kwargs and input.__class__ in PLAIN and not input.keys:
+        mode = ambient.mode
+        d = input.dtype
+        if mode < 2 and (d is float32 or d is float64):
+            a = input.array
+            n = a.size
+            if 0 < n < LARGE:
+                r = empty((), a.dtype)
+                if reduce(a, r, KIND, n, 1, 1):
+                    {_WRAP}
+                    if mode and input.autograd is not None:
+                        return op.record(t, input, *DEFAULTS)
+                    return t
+    return resolve(function, operators, (input, *args), kwargs, METHOD)
+"""
+
+_SOFTMAX = f"""
+def function(input, dim=DIM, *args, **kwargs):
+    if dim.__class__ is int and not args and not kwargs and input.__class__ in PLAIN and not input.keys:
+        mode = ambient.mode
+        d = input.dtype
+        if mode < 2 and (d is float32 or d is float64):
+            a = input.array
+            n = a.ndim
+            if n and a.size < LARGE and (dim == -1 or dim == n - 1):
+                r = empty(a.shape, a.dtype)
+                if rows_softmax(a, r, LOGARITHM, a.shape[-1], 1, 1):
+                    {_WRAP}
+                    if mode and input.autograd is not None:
+                        return op.record(t, input, dim, False)
+                    return t
+    return general(input, dim, *args, **kwargs)
+"""
+
+_LAYER_NORM = f"""
+def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, **kwargs):
+    if normalized_shape.__class__ in SHAPES and eps.__class__ is float and input.__class__ in PLAIN and not input.keys:
+        mode = ambient.mode
+        d = input.dtype
+        a = input.array
+        k = len(normalized_shape)
+        shape = a.shape
+        if (
+            mode < 2 and (d is float32 or d is float64) and a.size < LARGE and k and shape[-k:] == tuple(normalized_shape)
+            and (weight is None or weight.__class__ in PLAIN and not weight.keys and weight.dtype is d and weight.array.shape == shape[-k:])
+            and (bias is None or bias.__class__ in PLAIN and not bias.keys and bias.dtype is d and bias.array.shape == shape[-k:])
+            and not args and not kwargs
+        ):
+            lead = shape[:-k] + ONES[k] if k < 5 else shape[:-k] + (1,) * k
+            r = empty(shape, a.dtype)
+            mean = empty(lead, a.dtype)
+            rstd = empty(lead, a.dtype)
+            if rows_layer_norm(a, r, None if weight is None else weight.array, None if bias is None else bias.array, mean, rstd, eps, 1):
+                {_WRAP}
+                if mode and (
+                    input.autograd is not None or weight is not None and weight.autograd is not None
+                    or bias is not None and bias.autograd is not None
+                ):
+                    return op.record((t, wrap(mean, d), wrap(rstd, d)), input, tuple(normalized_shape), weight, bias, eps)[0]
+                return t
+    return general(input, normalized_shape, weight, bias, eps, *args, **kwargs)
+"""
+
+
+def _compiled(source: str, name: str, doc: str, **names):
+    space = {**_NAMES, **names}
+    exec(compile(source, f"<quick {name}>", "exec"), space)
+    function = space["function"]
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = __name__
+    function.__doc__ = doc
+    return function
+
+
+def quick_reduction(name: str, kind: int, op: Operator, *others: Operator, defaults: tuple = (), before: bool = True) -> None:
+    """Export `name` for the whole-tensor operator `op` and the other overloads of the name."""
+    operators = (op, *others) if before else (*others, op)
+    doc = f"{name}: " + "; ".join(f"`{o.text}`" for o in operators)
+    for home in ("torch", "Tensor"):
+        names = {"op": op, "operators": operators, "KIND": kind, "DEFAULTS": defaults, "METHOD": home == "Tensor"}
+        export(home, name, _compiled(_REDUCTION, name, doc, **names))
+
+
+def quick_softmax(homes: tuple[str, ...], name: str, logarithm: bool, op: Operator, general, needs_dim: bool = True) -> None:
+    """Export softmax or log_softmax: `op` is recorded in the plain case, `general` called in any other."""
+    source = _SOFTMAX.replace("dim=DIM", "dim" if needs_dim else "dim=None")
+    function = _compiled(source, name, general.__doc__, op=op, general=general, LOGARITHM=logarithm)
+    for home in homes:
+        export(home, name, function)
+
+
+def quick_layer_norm(homes: tuple[str, ...], op: Operator, general) -> None:
+    """Export layer_norm."""
+    ones = tuple((1,) * k for k in range(5))
+    names = {"op": op, "general": general, "SHAPES": frozenset((tuple, list)), "ONES": ones}
+    for home in homes:
+        export(home, "layer_norm", _compiled(_LAYER_NORM, "layer_norm", general.__doc__, **names))
