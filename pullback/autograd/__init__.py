@@ -1,7 +1,7 @@
 """How gradients flow."""
 
 from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
-from . import anomaly_mode, forward, forward_ad, function, grad_mode, graph, methods, saved, views  # noqa: F401
+from . import anomaly_mode, forward, forward_ad, function, grad_mode, graph, methods, nodes, saved, views  # noqa: F401
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .calls import backward, grad
 from .function import Function

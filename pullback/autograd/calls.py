@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.modes import is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.tensor import Tensor
-from ..ops.factories import ones_like
+from ..ops.factories import ones, ones_like
 from .engine import run_graph
 
 
@@ -26,7 +26,9 @@ def _gradient_of(i: int, out, g, batched: bool):
     shape, dtype, _ = out.node.outputs[out.output_nr] if edge else (tuple(out.shape), out.dtype, None)
     if g is None:
         if edge:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs") if _numel(shape) != 1 else NotImplementedError("give grad_outputs for GradientEdge outputs")
+            if _numel(shape) != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            return ones(shape, dtype=dtype)
         if not requires_grad(out):
             return None
         if out.numel() != 1:

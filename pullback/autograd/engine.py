@@ -358,6 +358,8 @@ def queue_callback(callback) -> None:
 
 def will_execute(node: Node) -> bool:
     """Whether the current backward runs a node."""
+    if not isinstance(node, Node):
+        raise TypeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
     if not ambient.tasks:
         raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
     task = ambient.tasks[-1]
@@ -379,11 +381,21 @@ def _reachable(roots: list) -> set:
 
 
 def execution_order() -> list:
-    """The nodes that the current backward still has to run, in order; known only while none of them has run."""
+    """The nodes that the current backward runs, in order."""
     if not ambient.tasks:
         raise RuntimeError("_current_graph_task_execution_order should be called during the backward pass")
-    task = ambient.tasks[-1]
-    if not task.needed and task.needed is not None:
-        return []
-    order = [n for n in _reachable(task.roots) if task.needed is None or n in task.needed]
-    return sorted(order, key=lambda n: -n.sequence)
+    now = ambient.tasks[-1]
+    dry = Task(now.roots, [None] * len(now.roots), now.needed, (), True)
+    order: list = []
+    while dry.heap or dry.sinks:
+        node = dry.sinks.pop() if dry.sinks else dry.ready.pop(heappop(dry.heap))
+        order.append(node)
+        if now.needed is not None and not now.needed.get(node):
+            continue
+        for edge in node.edges:
+            record = dry.records.get(edge[0]) if edge is not None else None
+            if record is not None:
+                record[0] -= 1
+                if not record[0]:
+                    _enqueue(dry, edge[0])
+    return order

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from ..core import modes
 from ..core import node as nodes
 from ..core.modes import ambient
-from ..core.node import SAVED, SAVED_OUTPUT, Autograd, Node, accumulator_of, edge_of
+from ..core.node import SAVED, SAVED_OUTPUT, Autograd, Node, WeakEdge, accumulator_of, edge_of
 from ..core.node import SavedTensor as Packed
 from ..core.tensor import Tensor, new_object
 
@@ -63,7 +63,9 @@ def unpack(entry: Packed, node: Node) -> Tensor:
         raise TypeError(
             f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(data).__name__}"
         )
-    edge = (node, entry.edge) if entry.is_output else entry.edge
+    edge = entry.edge
+    if entry.is_output:
+        edge = edge.get() if isinstance(edge, WeakEdge) else (node, edge)
     if edge is None and entry.accumulator is None and not data.requires_grad and not entry.tangents:
         return data
     a = Autograd(edge is not None or entry.accumulator is not None, edge)

@@ -121,6 +121,8 @@ def refuse(target: Tensor, what: str = "is being") -> None:
     info, a = target.view_info, target.autograd
     if info.creation is None:
         return
+    if info.creation not in _REASONS:  # a custom Function says itself why
+        raise RuntimeError(info.creation)
     edge = a.edge if a is not None else None
     made_by = f"Output {edge[1]} of {edge[0].name()} is a view" if edge is not None else None
     if info.creation == "inference":
@@ -130,6 +132,11 @@ def refuse(target: Tensor, what: str = "is being") -> None:
     else:
         head = f"{made_by} and {what} modified inplace."
     raise RuntimeError(f"{head} {_REASONS[info.creation]}")
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether views are remade by replaying the calls that made them: always, here."""
+    return True
 
 
 def refresh(target: Tensor) -> None:

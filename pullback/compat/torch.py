@@ -16,11 +16,12 @@ import types
 PRIVATE: dict[str, dict[str, str]] = {
     "torch": {
         "_C": "torch._C:",
-        "_dispatch": "torch._dispatch:",
+        "_VF": "pullback:",
     },
     "torch.autograd": {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
         "_unsafe_preserve_version_counter": "pullback.autograd.versions:unsafe_preserve_version_counter",
+        "is_view_replay_enabled": "pullback.autograd.views:is_view_replay_enabled",
     },
     "torch._C": {
         "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
@@ -39,9 +40,11 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
+        "UndefinedGrad": "pullback.autograd.nodes:UndefinedGrad",
+        "DelayedError": "pullback.autograd.nodes:DelayedError",
     },
     "torch._C._autograd": {
-        "SavedTensor": "pullback.core.node:SavedTensor",
+        "SavedTensor": "pullback.autograd.saved:SavedTensor",
         "_unsafe_set_version_counter": "pullback.autograd.versions:unsafe_set_version_counter",
     },
     "torch._tensor": {"Tensor": "pullback:Tensor"},

@@ -282,7 +282,7 @@ static PyObject *py_layer_norm(PyObject *self, PyObject *const *args, Py_ssize_t
     return PyBool_FromLong(done);
 }
 
-/* reduce(source, result, kind, n, inner, threads): source is (outer, n, inner), result (outer, inner); a mean is of rows */
+/* reduce(source, result, kind, n, inner, threads): source is (outer, n, inner), result (outer, inner) */
 static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array a = {.held = 0}, out = {.held = 0};
     int done = 0;
@@ -360,7 +360,7 @@ static void N(layer_norm_all)(N(Job) *j, int threads) { share(N(layer_norm_part)
 
 static void N(reduce_all)(N(Job) *j, int threads) {
     Py_ssize_t step = rows_of(j->inner), parts = (j->n + step - 1) / step;
-    T *results = j->outer == 1 && parts > 1 ? malloc(sizeof(T) * parts * j->inner) : NULL;
+    T *results = j->outer == 1 && parts > 1 && j->kind != MEAN ? malloc(sizeof(T) * parts * j->inner) : NULL;
     if (!results) {
         share(N(reduce_part), j, j->outer, rows_of(j->n * j->inner), threads);
         return;
@@ -585,7 +585,7 @@ CLONES static void N(layer_norm)(const T *x, T *out, const T *w, const T *b, T *
     }
 }
 
-INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width) {
+INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width, double divisor) {
     double total[COLUMNS] = {0};
     for (Py_ssize_t start = 0; start < n; start += ROWS) {
         Py_ssize_t stop = start + ROWS < n ? start + ROWS : n;
@@ -597,20 +597,21 @@ INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, P
             total[l] += part[l];
     }
     for (Py_ssize_t l = 0; l < width; l++)
-        out[l] = (T)total[l];
+        out[l] = (T)(total[l] / divisor);
 }
 
 CLONES static void N(reduce)(const T *x, T *out, int kind, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {
     T sign = kind == MIN ? (T)-1 : (T)1;
+    double divisor = kind == MEAN ? (double)n : 1;
     for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += inner) {
         if (inner == 1) {
-            *out = kind == SUM ? (T)N(sum_row)(x, n) : kind == MEAN ? (T)(N(sum_row)(x, n) / (double)n) : N(extreme_row)(x, n, sign);
+            *out = kind == SUM || kind == MEAN ? (T)(N(sum_row)(x, n) / divisor) : N(extreme_row)(x, n, sign);
             continue;
         }
         for (Py_ssize_t c = 0; c < inner; c += COLUMNS) {
             Py_ssize_t width = inner - c < COLUMNS ? inner - c : COLUMNS;
-            if (kind == SUM)
-                N(sum_columns)(x + c, out + c, n, inner, width);
+            if (kind == SUM || kind == MEAN)
+                N(sum_columns)(x + c, out + c, n, inner, width, divisor);
             else
                 N(extreme_columns)(x + c, out + c, n, inner, width, sign);
         }

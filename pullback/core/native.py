@@ -14,7 +14,7 @@ import numpy as np
 
 from .arrays import LARGE, thread_count
 
-SUM, MAX, MIN, MEAN = range(4)  # MEAN is of rows that one thread reduces
+SUM, MAX, MIN, MEAN = range(4)
 _DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 _native = None

@@ -90,7 +90,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         if target.numel() and (target.min() < 0 or target.max() >= self.n_classes):
             found = f"[{target.min().item()}, {target.max().item()}]"
-            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range {found} were found. ")
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range {found} were found. "
+            )
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes."""

@@ -109,7 +109,11 @@ class MultiheadAttention(Module):
         if attn_mask is not None:
             batch, length, _ = query.shape
             kind = 2
-            merged = attn_mask.reshape(batch, -1, length, length) if attn_mask.dim() == 3 else attn_mask.reshape(1, 1, length, length)
+            merged = (
+                attn_mask.reshape(batch, -1, length, length)
+                if attn_mask.dim() == 3
+                else attn_mask.reshape(1, 1, length, length)
+            )
             merged = merged.expand(batch, self.num_heads, -1, -1)
             if key_padding_mask is not None:
                 merged = merged + key_padding_mask.reshape(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)

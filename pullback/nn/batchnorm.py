@@ -136,7 +136,14 @@ class SyncBatchNorm(_BatchNorm):
         """The module with every batch norm in it replaced by a synchronized one."""
         made = module
         if isinstance(module, _BatchNorm):
-            made = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            made = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
             if module.affine:
                 made.weight, made.bias = module.weight, module.bias
             made.running_mean, made.running_var = module.running_mean, module.running_var
@@ -178,7 +185,9 @@ class _InstanceNorm(_NormBase):
             return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) -> None:
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
         if local_metadata.get("version", None) is None and not self.track_running_stats:
             stale = [prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict]
             if stale:
@@ -192,7 +201,9 @@ class _InstanceNorm(_NormBase):
                 )
                 for key in stale:
                     state_dict.pop(key)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class InstanceNorm1d(_InstanceNorm):

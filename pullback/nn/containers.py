@@ -234,7 +234,9 @@ class ModuleList(Module):
 def _pairs(name: str, given) -> Iterable[tuple]:
     """Key and value pairs of a mapping, a container of the same kind, or an iterable of pairs."""
     if not isinstance(given, Iterable):
-        raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}")
+        raise TypeError(
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
     if isinstance(given, (Mapping, ModuleDict, ParameterDict)):
         return list(given.items())
     made = []
@@ -357,7 +359,8 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         return "\n".join(
-            f"  ({i}): " + (_described(p, str(p.dtype)) if isinstance(p, Tensor) else f"Object of type: {type(p).__name__}")
+            f"  ({i}): "
+            + (_described(p, str(p.dtype)) if isinstance(p, Tensor) else f"Object of type: {type(p).__name__}")
             for i, p in enumerate(self)
         )
 
@@ -452,7 +455,12 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         return "\n".join(
-            f"  ({k}): " + (_described(p, p.type().replace("pullback", "torch")) if isinstance(p, Tensor) else f"Object of type: {type(p).__name__}")
+            f"  ({k}): "
+            + (
+                _described(p, p.type().replace("pullback", "torch"))
+                if isinstance(p, Tensor)
+                else f"Object of type: {type(p).__name__}"
+            )
             for k, p in self.items()
         )
 

@@ -95,7 +95,9 @@ class _ConvNd(Module):
         self.__dict__.setdefault("padding_mode", "zeros")
 
 
-def _check_settings(in_channels: int, out_channels: int, stride: tuple, padding, groups: int, padding_mode: str) -> None:
+def _check_settings(
+    in_channels: int, out_channels: int, stride: tuple, padding, groups: int, padding_mode: str
+) -> None:
     if groups <= 0:
         raise ValueError("groups must be a positive integer")
     if in_channels % groups != 0:
@@ -187,7 +189,10 @@ class _ConvTransposeNd(_ConvNd):
                 f"(got {len(wanted)})"
             )
         least = [
-            (input.size(d + lead) - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
+            (input.size(d + lead) - 1) * self.stride[d]
+            - 2 * self.padding[d]
+            + self.dilation[d] * (self.kernel_size[d] - 1)
+            + 1
             for d in range(self.dims)
         ]
         most = [n + s - 1 for n, s in zip(least, self.stride, strict=True)]

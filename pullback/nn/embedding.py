@@ -16,7 +16,9 @@ class _Table(Module):
 
     padding_idx: int | None
 
-    def _make_table(self, rows: int, size: int, padding_idx: int | None, given: Tensor | None, freeze: bool, device, dtype) -> None:
+    def _make_table(
+        self, rows: int, size: int, padding_idx: int | None, given: Tensor | None, freeze: bool, device, dtype
+    ) -> None:
         self.num_embeddings = rows
         self.embedding_dim = size
         if padding_idx is not None:
@@ -47,7 +49,15 @@ class _Table(Module):
 class Embedding(_Table):
     """Vectors by index."""
 
-    __constants__ = ["num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"]
+    __constants__ = [
+        "num_embeddings",
+        "embedding_dim",
+        "padding_idx",
+        "max_norm",
+        "norm_type",
+        "scale_grad_by_freq",
+        "sparse",
+    ]
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,

@@ -72,5 +72,3 @@ class LazyModuleMixin:
             "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly initialize "
             "the modules"
         )
-
-

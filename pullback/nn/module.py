@@ -29,7 +29,11 @@ def type_name(value) -> str:
     if isinstance(value, Tensor):
         return value.type().replace("pullback", "torch")
     kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}".replace("pullback", "torch")
+    return (
+        kind.__name__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__name__}".replace("pullback", "torch")
+    )
 
 
 class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
@@ -44,9 +48,13 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     def __init__(self, *args, **kwargs) -> None:
         if not self.call_super_init:
             if kwargs:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
             if args:
-                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                )
         own = self.__dict__
         own["training"] = True
         own["_parameters"] = {}
@@ -68,7 +76,9 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         """Add a tensor that is state but no parameter; a persistent one is part of the state dict."""
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         for hook in everywhere.buffer.values():
             made = hook(self, name, tensor)
             tensor = tensor if made is None else made
@@ -84,7 +94,9 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
         if param is not None and not is_parameter(param):
-            raise TypeError(f"cannot assign '{type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+            )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express '{name}' "
@@ -146,7 +158,9 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             self.register_parameter(name, value)
         elif params is not None and name in params:
             if value is not None:
-                raise TypeError(f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
         elif isinstance(value, Module) or name in own.get("_modules", ()):
             self._set_module(name, value)
@@ -160,7 +174,9 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         if modules is None:
             raise AttributeError("cannot assign module before Module.__init__() call")
         if value is not None and not isinstance(value, Module):
-            raise TypeError(f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+            raise TypeError(
+                f"cannot assign '{type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+            )
         if name not in modules:
             self._forget(name, "_parameters", "_buffers", "_non_persistent_buffers_set")
         for hook in everywhere.module.values():

@@ -87,7 +87,9 @@ class ModuleConversion:
         device, dtype, non_blocking, wanted_format = _parse_to(*args, **kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
-                raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+                raise TypeError(
+                    f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+                )
             if dtype.is_complex:
                 warnings.warn(
                     "Complex modules are a new feature under active development whose design may change, and some modules might not "
@@ -153,5 +155,3 @@ class ModuleConversion:
     def share_memory(self) -> Self:
         """Put all tensors into memory that other processes can map."""
         return self._apply(lambda t: t.share_memory_())
-
-

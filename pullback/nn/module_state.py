@@ -151,7 +151,14 @@ class ModuleState:
         return add(self._load_state_dict_post_hooks, hook)
 
     def _load_from_state_dict(
-        self, state_dict, prefix: str, local_metadata, strict: bool, missing_keys: list, unexpected_keys: list, error_msgs: list
+        self,
+        state_dict,
+        prefix: str,
+        local_metadata,
+        strict: bool,
+        missing_keys: list,
+        unexpected_keys: list,
+        error_msgs: list,
     ) -> None:
         """Own tensors from `state_dict`; overridden by modules whose format has changed over time."""
         for hook in self._load_state_dict_pre_hooks.values():
@@ -211,7 +218,9 @@ class ModuleState:
                 given.requires_grad_(own.requires_grad)
         setattr(self, name, given)
 
-    def _load_extra_state(self, state_dict, prefix: str, strict: bool, missing_keys: list, unexpected_keys: list) -> None:
+    def _load_extra_state(
+        self, state_dict, prefix: str, strict: bool, missing_keys: list, unexpected_keys: list
+    ) -> None:
         key = prefix + EXTRA_STATE
         if type(self).set_extra_state is not ModuleState.set_extra_state:
             if key in state_dict:
@@ -230,7 +239,9 @@ class ModuleState:
                 if rest and head not in self._modules or not rest and head not in own:
                     unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy tensors from `state_dict` into this module; with `assign`, take the very tensors."""
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

@@ -78,7 +78,11 @@ class _Uninitialized:
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if name in _ALLOWED:
-            return Tensor.__torch_function__.__func__(Tensor, func, types, args, kwargs or {}) if name.startswith("is_") else _converted(args[0], name, args[1:], kwargs or {})
+            return (
+                Tensor.__torch_function__.__func__(Tensor, func, types, args, kwargs or {})
+                if name.startswith("is_")
+                else _converted(args[0], name, args[1:], kwargs or {})
+            )
         raise ValueError(_REFUSAL.format(func, cls.__name__))
 
 
@@ -120,5 +124,3 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 def is_lazy(value) -> bool:
     """Whether a tensor is still without a shape."""
     return isinstance(value, _Uninitialized)
-
-

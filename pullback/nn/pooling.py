@@ -103,7 +103,9 @@ class _AvgPoolNd(Module):
 class AvgPool1d(_AvgPoolNd):
     """Averages of windows of (N, C, L)."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
+    ) -> None:
         super().__init__()
         self.kernel_size = single(kernel_size)
         self.stride = single(stride if stride is not None else kernel_size)
@@ -136,7 +138,13 @@ class AvgPool2d(_AvgPoolNd):
     def forward(self, input: Tensor) -> Tensor:
         function = getattr(F, self.function)
         return function(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
         )
 
 
@@ -156,7 +164,9 @@ class _FractionalMaxPool(Module):
     dims = 0
     size = staticmethod(pair)
 
-    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None) -> None:
+    def __init__(
+        self, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
+    ) -> None:
         super().__init__()
         if (isinstance(kernel_size, int) and kernel_size <= 0) or (
             isinstance(kernel_size, (tuple, list)) and not all(k > 0 for k in kernel_size)
@@ -178,7 +188,12 @@ class _FractionalMaxPool(Module):
     def forward(self, input: Tensor):
         function = getattr(F, f"fractional_max_pool{self.dims}d")
         return function(
-            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            _random_samples=self._random_samples,
         )
 
 
@@ -211,9 +226,7 @@ class _LPPoolNd(Module):
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
-        )
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(_LPPoolNd):

@@ -6,10 +6,12 @@ import warnings
 
 
 def from_legacy(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """"mean", "sum" or "none" from `size_average` and `reduce`, which count as True where they are not given."""
+    """ "mean", "sum" or "none" from `size_average` and `reduce`, which count as True where they are not given."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     name = "none" if not reduce else "mean" if size_average else "sum"
     if emit_warning:
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=3)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=3
+        )
     return name

@@ -119,7 +119,9 @@ class RNNBase(Module):
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         return self.num_layers * self._directions(), self._batch_size(input, batch_sizes), self._state_size()
 
-    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple, msg: str = "Expected hidden size {}, got {}") -> None:
+    def check_hidden_size(
+        self, hx: Tensor, expected_hidden_size: tuple, msg: str = "Expected hidden size {}, got {}"
+    ) -> None:
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -166,7 +168,15 @@ class RNNBase(Module):
         hx = self._initial_state(x, None) if hx is None else self._batched_state(hx, is_batched)
         self.check_forward_args(x, hx, None)
         out, *states = self._layer(
-            x, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first
+            x,
+            hx,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            self.batch_first,
         )
         state = self._pack_state(tuple(states))
         if is_batched:
@@ -178,14 +188,29 @@ class RNNBase(Module):
         hx = self._initial_state(data, batch_sizes) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, batch_sizes)
         out, *states = self._layer(
-            data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
+            data,
+            batch_sizes,
+            hx,
+            self._flat_weights,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
         )
         state = self.permute_hidden(self._pack_state(tuple(states)), back)
         return PackedSequence(out, batch_sizes, order, back), state
 
     def extra_repr(self) -> str:
         s = f"{self.input_size}, {self.hidden_size}"
-        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        defaults = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+        }
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 s += f", {name}={getattr(self, name)}"
@@ -194,7 +219,9 @@ class RNNBase(Module):
 
 def _check_settings(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size) -> None:
     if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
-        raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+        raise ValueError(
+            "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+        )
     if dropout > 0 and num_layers == 1:
         warnings.warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but "
@@ -270,7 +297,9 @@ class LSTM(RNNBase):
         if hx[0].dim() != wanted or hx[1].dim() != wanted:
             kind = "batched" if is_batched else "unbatched"
             got = f"({hx[0].dim()}-D, {hx[1].dim()}-D)"
-            raise RuntimeError(f"For {kind} {wanted}-D input, hx and cx should also be {wanted}-D but got {got} tensors")
+            raise RuntimeError(
+                f"For {kind} {wanted}-D input, hx and cx should also be {wanted}-D but got {got} tensors"
+            )
         return tuple(hx) if is_batched else tuple(h.unsqueeze(1) for h in hx)
 
     def _pack_state(self, states: tuple):

@@ -54,7 +54,9 @@ class Unflatten(Module):
             raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}")
         for i, element in enumerate(input):
             if not isinstance(element, int):
-                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {type_name(element)} at pos {i}")
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type_name(element)} at pos {i}"
+                )
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
@@ -175,7 +177,12 @@ class Upsample(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
-            input, self.size, self.scale_factor, self.mode, self.align_corners, recompute_scale_factor=self.recompute_scale_factor
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            recompute_scale_factor=self.recompute_scale_factor,
         )
 
     def extra_repr(self) -> str:

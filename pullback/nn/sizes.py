@@ -14,7 +14,9 @@ def _ntuple(n: int, name: str) -> Callable:
     return parse
 
 
-single, pair, triple, quadruple = (_ntuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple")))
+single, pair, triple, quadruple = (
+    _ntuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple"))
+)
 
 
 def reversed_twice(t: tuple, n: int) -> tuple:

@@ -13,6 +13,7 @@ from ..core.geometry import broadcast_shapes
 from ..core.modes import GRAD, ambient
 from . import attention_kernels as kernels
 from .contraction import c_name
+from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.contraction import working
 from .operator import NONDIFFERENTIABLE, Spec
@@ -229,5 +230,5 @@ def scaled_dot_product_attention(
         key, value = _repeat_heads(query, key, value, True)
         enable_gqa = False
     if _fits_blocked(query, key, value, attn_mask, dropout_p):
-        return flash(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+        return dispatch(flash, (query, key, value, 0.0, is_causal, attn_mask, scale))[0]
     return attention_math(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]

@@ -7,8 +7,8 @@ multiply elements). `matmul` and `linear` have no rules of their own: they choos
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from .arithmetic import conj
 from . import contraction_shortcuts as shortcuts
+from .arithmetic import conj
 from .calls import export_operator
 from .dispatch import dispatch
 from .family.base import composite
@@ -180,7 +180,7 @@ addmm = contraction(
     quick="addmm",
     inplace=True,
     vjp={
-        "self": lambda g, beta: scaled(g, beta),
+        "self": lambda g, beta, self_shape: scaled(g.sum(0) if self_shape == g.shape[1:] else g, beta),
         "mat1": lambda g, mat2, mat1_info, alpha: scaled(mm_left_grad(g, mat2, mat1_info), alpha),
         "mat2": lambda g, mat1, mat2_info, alpha: scaled(mm_right_grad(g, mat1, mat2_info), alpha),
     },
@@ -470,7 +470,6 @@ _unsafe_view = export_operator(
         vmap=lambda args, dims, size: (args[0].movedim(dims[0], 0).reshape(size, *args[1]), 0),
     )
 )
-
 
 
 def unsafe_view(t: Tensor, size: tuple) -> Tensor:

@@ -40,7 +40,7 @@ def _batch_slices(op, tensors: tuple[int, ...], index_at: int = 2):
 def _batch_select(args, dims, size):
     self, dim, index = args
     rank = self.ndim - (dims[0] is not None)
-    if dims[2] is None:
+    if dims[2] is None and rank:
         return dispatch(index_select, (batch_first(self, dims[0]), wrap_dim(dim, rank) + 1, index)), 0
     if not rank or index.ndim != 2:
         return None
@@ -197,10 +197,9 @@ def _prod_rule(g, self, dim, index, source, reduce, include_self, out):
     zeros = self.new_zeros(self.shape).index_add(dim, index, zero.to(self.dtype)).index_select(dim, index)
     single = zero & (zeros == 1)
     without = self.index_reduce(dim, index, source.masked_fill(single, 1), reduce, include_self=include_self)
-    by_division = (g * out).index_select(dim, index) / source.masked_fill(zero, 1)
-    return g * rest / nonzero_self, exports["torch"]["where"](
-        single, (g * without).index_select(dim, index), by_division
-    )
+    by_division = (g * out.conj()).index_select(dim, index) / source.masked_fill(zero, 1).conj()
+    by_leaving_out = (g * without.conj()).index_select(dim, index)
+    return g * (rest / nonzero_self).conj(), exports["torch"]["where"](single, by_leaving_out, by_division)
 
 
 def _extreme_rule(g, self, dim, index, source, reduce, include_self, out):

@@ -246,13 +246,11 @@ def functional_rms_norm(input, normalized_shape, weight=None, eps=None):
     return rms_norm(input, normalized_shape, weight, eps)
 
 
-@front()
 def functional_layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     """Standardisation over the last dimensions."""
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-functional_layer_norm.__name__ = "layer_norm"
 quick_layer_norm(("torch",), layer_norm_op, layer_norm.function)
 quick_layer_norm(("nn.functional",), layer_norm_op, functional_layer_norm)
 

@@ -15,7 +15,7 @@ from ..core.geometry import broadcast_shapes
 from ..core.promotion import promote_types
 from ..core.tensor import Tensor
 from .activations import HIDDEN
-from .array_kernels import logistic, number
+from .array_kernels import log1pexp, logistic
 from .family.base import composite, operator
 from .family.pointwise import pointwise
 from .inplace import check_cast
@@ -233,7 +233,7 @@ huber_loss = fused_loss(
 
 soft_margin_loss = fused_loss(
     "soft_margin_loss",
-    lambda xp, x, t: xp.logaddexp(-t * x, number(xp, 0, x)),
+    lambda xp, x, t: log1pexp(xp, -t * x),
     lambda xp, x, t: -t * logistic(xp, -t * x),
     lambda self, target: target * target * (target * self).sigmoid() * (-target * self).sigmoid(),
     kernel_name="soft_margin_cpu",
@@ -318,7 +318,7 @@ def _logits_loss(xp, x, target, weight, pos_weight, reduction):
     check_cast(promote_types(by_numpy[x.dtype], d), d)
     working = d.numpy if d.itemsize > 2 else xp.float32
     x, target = x.astype(working, copy=False), target.astype(working, copy=False)
-    log_likelihood = xp.negative(xp.logaddexp(-x, number(xp, 0, x)))
+    log_likelihood = xp.negative(log1pexp(xp, -x))
     if pos_weight is not None:
         log_likelihood = log_likelihood * ((pos_weight.astype(working) - 1) * target + 1)
     loss = (1 - target) * x - log_likelihood

@@ -1,13 +1,14 @@
 """What recurrent layers compute, written once for arrays and for tensors.
 
-`lib` says how: `Arrays(xp)` runs on arrays, which makes the kernels of the fused operator; `Tensors()` runs on operators,
-which makes the decomposition and what double backward differentiates. A layer sees time first: x is (time, batch, size).
-`forward` gives the outputs, the final state and what `backward` wants to know again of every step:
-lstm (input, forget, cell, output gate, cell state), gru (reset, update, new, what the state adds to new), rnn nothing.
+`lib` says how: `Arrays(xp)` runs on arrays, which makes the kernels of the fused operator; `Tensors()` runs on
+operators, which makes the decomposition and what double backward differentiates. A layer sees time first: x is (time,
+batch, size). `forward` gives the outputs, the final state and what `backward` wants to know again of every step: lstm
+(input, forget, cell, output gate, cell state), gru (reset, update, new, what the state adds to new), rnn nothing.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -37,6 +38,15 @@ class Arrays:
     def sigmoid(self, x):
         return self.tanh(x * 0.5) * 0.5 + 0.5
 
+    def lstm_gates(self, x):
+        """Sigmoids and, for the third gate, tanh: one tanh over all four, since sigmoid(x) = tanh(x / 2) / 2 + 1 / 2."""
+        scale, shift = _lstm_scale(self.xp, x.shape[-1] // 4, x.dtype)
+        made = x * scale
+        self.tanh(made, made)
+        made *= scale
+        made += shift
+        return self.split(made, 4)
+
     def relu(self, x):
         return self.xp.maximum(x, 0)
 
@@ -60,6 +70,13 @@ class Arrays:
         return x.reshape(-1, x.shape[-1])
 
 
+@lru_cache(32)
+def _lstm_scale(xp, size: int, dtype) -> tuple:
+    scale = xp.full(4 * size, 0.5, dtype=dtype)
+    scale[2 * size : 3 * size] = 1
+    return scale, 1 - scale
+
+
 class Tensors:
     """The functions that steps need, in operators."""
 
@@ -75,6 +92,10 @@ class Tensors:
 
     def sigmoid(self, x):
         return x.sigmoid()
+
+    def lstm_gates(self, x):
+        i, f, g, o = x.chunk(4, -1)
+        return i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
 
     def relu(self, x):
         return x.relu()
@@ -103,8 +124,7 @@ def _rnn_step(lib, gates, state, cell: Cell, activation: str):
 
 def _lstm_step(lib, gates, state, cell: Cell):
     h, c = state
-    i, f, g, o = lib.split(gates + lib.linear(h, cell.w_hh, cell.b_hh), 4)
-    i, f, g, o = lib.sigmoid(i), lib.sigmoid(f), lib.tanh(g), lib.sigmoid(o)
+    i, f, g, o = lib.lstm_gates(gates + lib.linear(h, cell.w_hh, cell.b_hh))
     c = f * c + i * g
     h = o * lib.tanh(c)
     return (h if cell.w_hr is None else lib.linear(h, cell.w_hr, None), c), (i, f, g, o, c)

@@ -15,8 +15,10 @@ from ..core import native
 from ..core.arrays import LARGE
 from ..core.modes import ambient
 from ..core.tensor import PLAIN, Tensor, new_object, wrap
+from .calls import UNSET
 from .operator import Operator, export
 from .overloads import resolve
+from .overrides import any_overridden, call_overridden
 
 _UFUNCS = {native.SUM: np.add, native.MAX: np.maximum, native.MIN: np.minimum}
 
@@ -37,6 +39,7 @@ _NAMES = {
     "PLAIN": PLAIN, "Tensor": Tensor, "new": new_object, "cpu": devices.cpu, "ambient": ambient, "LARGE": LARGE, "empty": np.empty,
     "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
+    "reduce_dim": getattr(native._native, "reduce", _absent),
     "rows_softmax": getattr(native._native, "softmax", _absent),
     "rows_layer_norm": getattr(native._native, "layer_norm", _absent),
 }  # fmt: skip
@@ -47,20 +50,39 @@ _WRAP = (
 
 _REDUCTION = f"""
 def function(input, *args, **kwargs):
-    if not args and not kwargs and input.__class__ in PLAIN and not input.keys:
+    if input.__class__ in PLAIN and not input.keys:
         mode = ambient.mode
         d = input.dtype
         if mode < 2 and (d is float32 or d is float64):
             a = input.array
             n = a.size
             if 0 < n < LARGE:
-                r = empty((), a.dtype)
-                if reduce(a, r, KIND, n, 1, 1):
-                    {_WRAP}
-                    if mode and input.autograd is not None:
-                        return op.record(t, input, *DEFAULTS)
-                    return t
+                if not args and not kwargs:
+                    r = empty((), a.dtype)
+                    if reduce(a, r, KIND, n, 1, 1):
+                        {_WRAP}
+                        if mode and input.autograd is not None:
+                            return whole.record(t, input, *DEFAULTS)
+                        return t
+                BY_DIM
     return resolve(function, operators, (input, *args), kwargs, METHOD)
+"""
+
+# One dimension of a row-major array: its stride says how many elements stand inside it.
+_BY_DIM = f"""
+                elif len(args) + len(kwargs) == 1:
+                    dim = args[0] if args else kwargs.get("dim")
+                    shape = a.shape
+                    k = len(shape)
+                    if dim.__class__ is int and -k <= dim < k:
+                        if dim < 0:
+                            dim += k
+                        r = empty(shape[:dim] + shape[dim + 1:], a.dtype)
+                        if reduce_dim(a, r, KIND, shape[dim], a.strides[dim] // a.itemsize, 1):
+                            {_WRAP}
+                            if mode and input.autograd is not None:
+                                return by_dim.record(t, input, (dim,), False, None)
+                            return t
 """
 
 _SOFTMAX = f"""
@@ -78,7 +100,7 @@ def function(input, dim=DIM, *args, **kwargs):
                     if mode and input.autograd is not None:
                         return op.record(t, input, dim, False)
                     return t
-    return general(input, dim, *args, **kwargs)
+    return general(function, (input, *(() if dim is UNSET else (dim,)), *args), kwargs)
 """
 
 _LAYER_NORM = f"""
@@ -107,7 +129,7 @@ def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, 
                 ):
                     return op.record((t, wrap(mean, d), wrap(rstd, d)), input, tuple(normalized_shape), weight, bias, eps)[0]
                 return t
-    return general(input, normalized_shape, weight, bias, eps, *args, **kwargs)
+    return general(function, (input, normalized_shape, weight, bias, eps, *args), kwargs)
 """
 
 
@@ -121,26 +143,40 @@ def _compiled(source: str, name: str, doc: str, **names):
     return function
 
 
-def quick_reduction(name: str, kind: int, op: Operator, *others: Operator, defaults: tuple = (), before: bool = True) -> None:
-    """Export `name` for the whole-tensor operator `op` and the other overloads of the name."""
-    operators = (op, *others) if before else (*others, op)
+def quick_reduction(name: str, kind: int, whole: Operator, by_dim: Operator, *others: Operator, defaults: tuple = ()) -> None:
+    """Export `name` for the operator that reduces everything and the other overloads of the name.
+
+    `by_dim` has a plain case too if it reduces a list of dims and takes `keepdim` and `dtype`.
+    """
+    operators = (whole, by_dim, *others)
     doc = f"{name}: " + "; ".join(f"`{o.text}`" for o in operators)
+    source = _REDUCTION.replace("                BY_DIM\n", _BY_DIM[1:] if "ScalarType? dtype" in by_dim.text else "")
     for home in ("torch", "Tensor"):
-        names = {"op": op, "operators": operators, "KIND": kind, "DEFAULTS": defaults, "METHOD": home == "Tensor"}
-        export(home, name, _compiled(_REDUCTION, name, doc, **names))
+        names = {"whole": whole, "by_dim": by_dim, "operators": operators, "KIND": kind, "DEFAULTS": defaults}
+        export(home, name, _compiled(source, name, doc, METHOD=home == "Tensor", **names))
 
 
-def quick_softmax(homes: tuple[str, ...], name: str, logarithm: bool, op: Operator, general, needs_dim: bool = True) -> None:
-    """Export softmax or log_softmax: `op` is recorded in the plain case, `general` called in any other."""
-    source = _SOFTMAX.replace("dim=DIM", "dim" if needs_dim else "dim=None")
-    function = _compiled(source, name, general.__doc__, op=op, general=general, LOGARITHM=logarithm)
+def _general(body):
+    """The general path of a function whose plain case is written out: overrides first, then `body`."""
+
+    def general(function, args: tuple, kwargs: dict):
+        if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
+            return call_overridden(function, args, kwargs)
+        return body(*args, **kwargs)
+
+    return general
+
+
+def quick_softmax(homes: tuple[str, ...], name: str, logarithm: bool, op: Operator, body) -> None:
+    """Export softmax or log_softmax: `op` is recorded in the plain case, `body` called in any other."""
+    names = {"op": op, "general": _general(body), "LOGARITHM": logarithm, "DIM": UNSET, "UNSET": UNSET}
     for home in homes:
-        export(home, name, function)
+        export(home, name, _compiled(_SOFTMAX, name, body.__doc__, **names))
 
 
-def quick_layer_norm(homes: tuple[str, ...], op: Operator, general) -> None:
+def quick_layer_norm(homes: tuple[str, ...], op: Operator, body) -> None:
     """Export layer_norm."""
     ones = tuple((1,) * k for k in range(5))
-    names = {"op": op, "general": general, "SHAPES": frozenset((tuple, list)), "ONES": ones}
+    names = {"op": op, "general": _general(body), "SHAPES": frozenset((tuple, list)), "ONES": ones}
     for home in homes:
-        export(home, "layer_norm", _compiled(_LAYER_NORM, "layer_norm", general.__doc__, **names))
+        export(home, "layer_norm", _compiled(_LAYER_NORM, "layer_norm", body.__doc__, **names))

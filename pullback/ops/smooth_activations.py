@@ -12,7 +12,7 @@ from ..core.dtype import by_numpy, dtype
 from ..core.geometry import wrap_dim
 from .activations import HIDDEN
 from .arithmetic import conj
-from .array_kernels import logistic, number
+from .array_kernels import erf, log1pexp, logistic, number
 from .family.base import composite, operator
 from .family.pointwise import pointwise
 from .operator import Spec, exports
@@ -135,13 +135,8 @@ silu = pointwise(
 )
 
 
-def _log1pexp(xp, x):
-    """log(1 + exp(x)) without overflow."""
-    return xp.logaddexp(x, number(xp, 0, x))
-
-
 def _mish_slope(xp, g, x):
-    t = xp.tanh(_log1pexp(xp, x))
+    t = xp.tanh(log1pexp(xp, x))
     return g * (t + x * logistic(xp, x) * (1 - t * t))
 
 
@@ -163,7 +158,7 @@ mish = pointwise(
     "mish(Tensor self) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x: x * xp.tanh(_log1pexp(xp, x)),
+    kernel=lambda xp, x: x * xp.tanh(log1pexp(xp, x)),
     fast=True,
     function=False,
     method=False,
@@ -193,7 +188,7 @@ softplus = pointwise(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x, beta, threshold: xp.where(x * beta > threshold, x, _log1pexp(xp, x * beta) / beta),
+    kernel=lambda xp, x, beta, threshold: xp.where(x * beta > threshold, x, log1pexp(xp, x * beta) / beta),
     fast=True,
     public="nn.functional.softplus",
     inplace=False,
@@ -204,7 +199,7 @@ log_sigmoid = pointwise(
     "log_sigmoid(Tensor self) -> Tensor",
     numbers=(),
     supports="real_float",
-    kernel=lambda xp, x: xp.negative(_log1pexp(xp, xp.negative(x))),
+    kernel=lambda xp, x: xp.negative(log1pexp(xp, xp.negative(x))),
     fast=True,
     public="nn.functional.logsigmoid",
     inplace=False,
@@ -213,12 +208,6 @@ log_sigmoid = pointwise(
 
 
 # ---- the Gaussian error unit
-def _error_function(xp, x):
-    from scipy.special import erf
-
-    return erf(x)
-
-
 def _check_gelu(self, approximate) -> None:
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
@@ -227,7 +216,7 @@ def _check_gelu(self, approximate) -> None:
 def _gelu(xp, x, approximate):
     if approximate == "tanh":
         return 0.5 * x * (1 + xp.tanh(_KBETA * (x + _KAPPA * x * x * x)))
-    return 0.5 * x * (1 + _error_function(xp, x * math.sqrt(0.5)))
+    return 0.5 * x * (1 + erf(xp, x * math.sqrt(0.5)))
 
 
 def _gelu_slope(xp, g, x, approximate):
@@ -235,7 +224,7 @@ def _gelu_slope(xp, g, x, approximate):
         t = xp.tanh(_KBETA * (x + _KAPPA * x * x * x))
         return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_KBETA * (1 + 3 * _KAPPA * x * x)))
     bell = xp.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
-    return g * (0.5 * (1 + _error_function(xp, x * math.sqrt(0.5))) + x * bell)
+    return g * (0.5 * (1 + erf(xp, x * math.sqrt(0.5))) + x * bell)
 
 
 def _gelu_second(g, grad_output, self, approximate):

@@ -143,13 +143,11 @@ def implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@front()
 def functional_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """exp(x) over its sum along `dim`."""
     return softmax(input, implicit_dim("softmax", input.ndim) if dim is None else dim, dtype)
 
 
-@front()
 def functional_log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of softmax, computed as one."""
     return log_softmax(input, implicit_dim("log_softmax", input.ndim) if dim is None else dim, dtype)
@@ -161,11 +159,10 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
     return softmax(-input, implicit_dim("softmin", input.ndim) if dim is None else dim, dtype)
 
 
-functional_softmax.__name__, functional_log_softmax.__name__ = "softmax", "log_softmax"
 _FORMS = (
-    ("softmax", False, softmax_op, softmax.function, functional_softmax),
-    ("log_softmax", True, log_softmax_op, log_softmax.function, functional_log_softmax),
+    ("softmax", False, softmax_op, softmax, functional_softmax),
+    ("log_softmax", True, log_softmax_op, log_softmax, functional_log_softmax),
 )
-for _name, _logarithm, _operator, _method, _functional in _FORMS:
-    quick_softmax(("torch", "Tensor", "special"), _name, _logarithm, _operator, _method)
-    quick_softmax(("nn.functional",), _name, _logarithm, _operator, _functional, needs_dim=False)
+for _name, _logarithm, _operator, _composite, _functional in _FORMS:
+    quick_softmax(("torch", "Tensor", "special"), _name, _logarithm, _operator, _composite.function)
+    quick_softmax(("nn.functional",), _name, _logarithm, _operator, _functional)

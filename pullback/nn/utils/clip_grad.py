@@ -22,7 +22,10 @@ def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 @no_grad()
 def get_total_norm(
-    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """The norm of all tensors as one vector."""
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
@@ -75,7 +78,9 @@ def clip_grad_norm(
 ) -> Tensor:  # fmt: skip
     """Old name of `clip_grad_norm_`."""
     warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

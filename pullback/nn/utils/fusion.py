@@ -17,7 +17,9 @@ def fuse_conv_bn_weights(
     scale = (bn_rv + bn_eps).rsqrt() * (1 if bn_w is None else bn_w)
     shape = [1, -1] if transpose else [-1, 1]
     weight = (conv_w * scale.reshape(shape + [1] * (conv_w.dim() - 2))).to(dtype=conv_w.dtype)
-    made = ((bias - bn_rm) * scale + (0 if bn_b is None else bn_b)).to(dtype=conv_w.dtype if conv_b is None else conv_b.dtype)
+    made = ((bias - bn_rm) * scale + (0 if bn_b is None else bn_b)).to(
+        dtype=conv_w.dtype if conv_b is None else conv_b.dtype
+    )
     return Parameter(weight, conv_w.requires_grad), Parameter(made, bias.requires_grad)
 
 

@@ -211,7 +211,9 @@ def _property(name: str) -> property:
     return property(read, write)
 
 
-def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Module:
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
     """Compute a tensor of a module by `parametrization` from now on; one more is applied after those that are there."""
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -300,7 +302,9 @@ def type_before_parametrizations(module: Module) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
     """Give another module the parametrizations (of one tensor, or all) and the tensors they start from."""
     if not is_parametrized(from_module):
         return to_module

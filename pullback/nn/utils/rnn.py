@@ -116,9 +116,13 @@ def _places(batch_sizes: list[int], batch: int, steps: int) -> Tensor:
 
 def _check_lengths(lengths: list[int], batch: int) -> None:
     if len(lengths) != batch:
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})")
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})"
+        )
     if any(n <= 0 for n in lengths):
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if any(a < b for a, b in zip(lengths, lengths[1:], strict=False)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "
@@ -126,7 +130,9 @@ def _check_lengths(lengths: list[int], batch: int) -> None:
         )
 
 
-def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(
+    input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Pack padded sequences: (time, batch, ...) or, batch first, (batch, time, ...)."""
     if not isinstance(lengths, Tensor):
         lengths = public("torch", "as_tensor")(lengths, dtype=dtypes.int64, device="cpu")
@@ -163,7 +169,9 @@ def pad_packed_sequence(
     data = sequence.data
     batch = sizes[0] if sizes else 0
     empty = data.new_full((steps * batch, *data.shape[1:]), padding_value)
-    padded = empty.index_copy(0, _places(sizes, batch, steps).to(data.device), data).reshape(steps, batch, *data.shape[1:])
+    padded = empty.index_copy(0, _places(sizes, batch, steps).to(data.device), data).reshape(
+        steps, batch, *data.shape[1:]
+    )
     lengths = public("torch", "tensor")([sum(size > i for size in sizes) for i in range(batch)], dtype=dtypes.int64)
     padded = padded.transpose(0, 1) if batch_first else padded
     back = sequence.unsorted_indices
@@ -177,7 +185,9 @@ def pad_sequence(
 ) -> Tensor:
     """Several tensors as one, the shorter ones padded at the end (or at the start)."""
     if not isinstance(sequences, Iterable):
-        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     sequences = tuple(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -211,5 +221,3 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences that were packed."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
-
-

@@ -34,18 +34,21 @@ class Along(Family):
 
     def bind(self, op: Operator, args: tuple) -> tuple[Tensor, int, bool, dtype, tuple]:
         """(self, axis, keepdim, dtype of the result, remaining arguments)."""
-        given = dict(zip((a.name for a in op.schema.arguments), args, strict=True))
-        t = given.pop("self")
-        axis = wrap_dim(given.pop("dim"), t.array.ndim)
-        keepdim = given.pop("keepdim", False)
-        result = given.pop("dtype", None) or op.options.get("result", _same)(t.dtype)
-        return t, axis, keepdim, result, tuple(given.values())
+        index = op.schema.index
+        t = args[0]
+        axis = wrap_dim(args[index["dim"]], t.array.ndim)
+        keepdim = "keepdim" in index and args[index["keepdim"]]
+        result = ("dtype" in index and args[index["dtype"]]) or op.options.get("result", _same)(t.dtype)
+        rest = op.__dict__.get("remaining")
+        if rest is None:
+            rest = op.remaining = [i for name, i in index.items() if i and name not in ("dim", "keepdim", "dtype")]
+        return t, axis, keepdim, result, tuple([args[i] for i in rest])
 
     def execute(self, op: Operator, args: tuple):
         if (check := op.options.get("check")) is not None:
             check(*args)
         t, axis, keepdim, result, rest = self.bind(op, args)
-        device = device_of(op, args)
+        device = t.device if len(op.tensor_positions) == 1 else device_of(op, args)
         xp = library(device)
         rest = tuple(r.array if isinstance(r, Tensor) else r for r in rest)
         array = self._working(op, t, result)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core import device as devices
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
@@ -156,8 +157,6 @@ def wrap_array(array, device):
 
 def device_of(op: Operator, args: tuple):
     """The one device of the arguments; raises PyTorch's error where there are two."""
-    from ...core import device as devices
-
     found = scalar = None
     for t in op.tensors(args):
         if not t.array.ndim:

@@ -44,7 +44,9 @@ class Contraction(Family):
         if "shortcut" in op.options:
             given = ", ".join(values)
             asked = [f"t = shortcut({given})", "if t is not None:", "    return t"]
-            lines += ["    if out is None:", *(f"        {x}" for x in asked)] if has_out else [f"    {x}" for x in asked]
+            lines += (
+                ["    if out is None:", *(f"        {x}" for x in asked)] if has_out else [f"    {x}" for x in asked]
+            )
         return lines
 
     def fast_names(self, op: Operator) -> dict:

@@ -155,16 +155,17 @@ def _align(t: Tensor, dim: int, rank: int) -> Tensor:
 
 
 def run_kernel(op: Operator, xp, values: list, result: np.dtype):
-    """The kernel over whole arrays, or over chunks on several threads where they are large and of one shape."""
-    arrays = [v for v in values if isinstance(v, np.ndarray)] if xp is np else []
-    largest = max((a.size for a in arrays), default=0)
-    if largest >= LARGE and not op.options.get("whole"):
-        shape = max(arrays, key=lambda a: a.size).shape
-        if can_split(arrays, shape):
-            out = np.empty(shape, result)
-            _run_in_chunks(op, values, out)
-            return out
-    return np.asarray(call_kernel(op, xp, values)) if xp is np else call_kernel(op, xp, values)
+    """The kernel over whole arrays, or over pieces of large ones on several threads."""
+    arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
+    if max((a.size for a in arrays), default=0) < LARGE or op.options.get("whole") or thread_count() < 2:
+        return np.asarray(call_kernel(op, xp, values)) if xp is np else call_kernel(op, xp, values)
+    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)
+    if not dense and shape[0] < thread_count():
+        return np.asarray(call_kernel(op, xp, values))
+    out = np.empty(shape, result) if dense else pointwise_fast.blank(shape, result, arrays)
+    _run_in_pieces(op, [_Piece(v, shape, dense) for v in values], out.reshape(-1) if dense else out)
+    return out
 
 
 def call_kernel(op: Operator, xp, values: list):
@@ -173,24 +174,35 @@ def call_kernel(op: Operator, xp, values: list):
     return getattr(xp, op.options["ufunc"])(*[v for v in values if hasattr(v, "dtype")])
 
 
-def _run_in_chunks(op: Operator, values: list, out) -> None:
-    flat_out = out.reshape(-1)
-    flats = [v.reshape(-1) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
-    whole = [isinstance(v, np.ndarray) and v.ndim > 0 for v in values]
-    ufunc = getattr(np, op.options["ufunc"]) if op.kernel is None else None
-    step = CHUNK if ufunc is None else -(-flat_out.size // thread_count())
+class _Piece:
+    """An argument of a split call: an array that is cut along the first dimension of the result, or what goes whole."""
+
+    def __init__(self, value, shape: tuple, dense: bool):
+        is_array = isinstance(value, np.ndarray)
+        self.value = value.reshape(-1) if dense and is_array and value.ndim else value
+        self.cut = is_array and (value.ndim > 0 if dense else value.ndim == len(shape) and value.shape[0] != 1)
+
+    def __getitem__(self, part: slice):
+        return self.value[part] if self.cut else self.value
+
+
+def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
+    """Shares of the result to threads; each share in pieces that stay in cache, unless one ufunc does it all."""
+    length, each = len(out), out.size // len(out)
+    share = -(-length // thread_count())
+    ufunc = pointwise_fast.ufunc_of(op, [v.value for v in values], out.dtype)
+    step = share if ufunc is not None else max(CHUNK // each, 1)
 
     def work(first: int, last: int) -> None:
         for start in range(first, last, step):
             part = slice(start, min(start + step, last))
-            pieces = [f[part] if w else f for f, w in zip(flats, whole, strict=True)]
-            if ufunc is not None and flat_out.dtype == (pieces[0].dtype if out.dtype != bool else out.dtype):
-                ufunc(*[p for p in pieces if hasattr(p, "dtype")], out=flat_out[part])
+            pieces = [v[part] for v in values]
+            if ufunc is not None:
+                ufunc(pieces, out[part])
             else:
-                flat_out[part] = call_kernel(op, np, pieces)
+                out[part] = call_kernel(op, np, pieces)
 
-    share = -(-flat_out.size // thread_count())
-    run_chunks([lambda s=s: work(s, min(s + share, flat_out.size)) for s in range(0, flat_out.size, share)])
+    run_chunks([lambda s=s: work(s, min(s + share, length)) for s in range(0, length, share)])
 
 
 def number_array(xp, value, working: dtype):

@@ -12,6 +12,7 @@ lines chooses another overload where an argument is a Python number (`overloads=
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -38,15 +39,45 @@ _WRAP = [
 
 def laid_out(made, arrays):
     """A fresh result in the order of memory that its operands ask for, which is not always the array library's."""
-    operands = [(a.shape, tuple([s // a.itemsize for s in a.strides])) for a in arrays if a.ndim]
-    stride = elementwise_strides(made.shape, operands or [((), ())])
-    size = made.itemsize
-    strides = tuple([s * size for s in stride])
-    if made.strides == strides or not made.size:
+    stride = _strides(made.shape, made.itemsize, arrays)
+    if made.strides == stride or not made.size:
         return made
-    out = np.ndarray(made.shape, made.dtype, np.empty(made.size, made.dtype), 0, strides)
+    out = blank(made.shape, made.dtype, arrays)
     out[...] = made
     return out
+
+
+def blank(shape: tuple, dtype: np.dtype, arrays):
+    """Memory for the result of an element-wise operator on some arrays."""
+    size = 1
+    for s in shape:
+        size *= s
+    return np.ndarray(shape, dtype, np.empty(size, dtype), 0, _strides(shape, dtype.itemsize, arrays))
+
+
+def _strides(shape: tuple, itemsize: int, arrays) -> tuple:
+    operands = [(a.shape, tuple([s // a.itemsize for s in a.strides])) for a in arrays if a.ndim]
+    return tuple([s * itemsize for s in elementwise_strides(shape, operands or [((), ())])])
+
+
+def ufunc_of(op: Operator, values: list, result: np.dtype):
+    """`call(arrays, out)` by the ufunc alone, where that is the whole operator on arrays of this dtype, else None."""
+    options = op.options
+    arguments = op.schema.arguments
+    first = next((v for v in values if isinstance(v, np.ndarray)), None)
+    if "ufunc" not in options or first is None or dtypes.by_numpy[first.dtype] not in direct_dtypes(op):
+        return None
+    if result != first.dtype and options.get("result") is not dtypes.bool:
+        return None
+    if any(not a.is_tensor and not _is_default(a, v) for a, v in zip(arguments, values, strict=True)):
+        return None
+    ufunc = getattr(np, options["ufunc"])
+    constant = [np.asarray(options["constant"], dtype=first.dtype)] if "constant" in options else []
+    return lambda pieces, out: ufunc(*[p for p in pieces if isinstance(p, np.ndarray)], *constant, out=out)
+
+
+def _is_default(argument, value) -> bool:
+    return argument.has_default and not isinstance(value, np.ndarray) and value == argument.default
 
 
 @dataclass
@@ -105,7 +136,7 @@ def names_of(op: Operator) -> dict:
         chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
     if "ufunc" in options:
-        names |= {"ufunc": getattr(np, options["ufunc"]), "DIRECT": _direct(functional)}
+        names |= {"ufunc": getattr(np, options["ufunc"]), "DIRECT": direct_dtypes(functional)}
     if "constant" in options:
         names["CONSTANT"] = {d: np.asarray(options["constant"], dtype=d.numpy) for d in names["DIRECT"]}
     if options.get("fast"):
@@ -114,7 +145,8 @@ def names_of(op: Operator) -> dict:
     return names
 
 
-def _direct(op: Operator) -> frozenset:
+@cache
+def direct_dtypes(op: Operator) -> frozenset:
     """The dtypes for which the ufunc alone is right."""
     by_default = "float" if op.options["promote"] == "int_to_float" else op.options.get("supports", "all")
     accepted = CATEGORIES[op.options.get("direct", by_default)]
@@ -132,7 +164,7 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
         "ufunc" not in options
         or "constant" in options
         or options.get("result") is not None
-        or d not in _direct(op)
+        or d not in direct_dtypes(op)
         or target.keys
         or options.get("operands")
     ):

@@ -33,21 +33,23 @@ class Reduction(Family):
 
     def bind(self, op: Operator, args: tuple):
         """(self, axes, keepdim, dtype of the result, remaining arguments)."""
-        given = dict(zip((a.name for a in op.schema.arguments), args, strict=True))
-        self_ = given.pop("self")
-        dim = given.pop("dim", None)
-        axes = () if dim == () and op.options.get("empty") == "keep" else wrap_dims(None if dim == () else dim, self_.array.ndim)
-        keepdim = given.pop("keepdim", False)
-        wanted = given.pop("dtype", None)
-        result = wanted or op.options.get("result", _same)(self_.dtype)
-        return self_, axes, keepdim, result, tuple(given.values())
+        dim_at, keepdim_at, dtype_at, rest = op.__dict__.get("layout") or _layout(op)
+        t = args[0]
+        dim = None if dim_at is None else args[dim_at]
+        if dim == () and op.options.get("empty") == "keep":
+            axes = ()
+        else:
+            axes = wrap_dims(None if dim == () else dim, t.array.ndim)
+        wanted = None if dtype_at is None else args[dtype_at]
+        result = wanted or op.options.get("result", _same)(t.dtype)
+        return t, axes, keepdim_at is not None and args[keepdim_at], result, tuple([args[i] for i in rest])
 
     def execute(self, op: Operator, args: tuple):
         check = op.options.get("check")
         if check is not None:
             check(*args)
         t, axes, keepdim, result, rest = self.bind(op, args)
-        device = device_of(op, args)
+        device = t.device if len(op.tensor_positions) == 1 else device_of(op, args)
         xp = library(device)
         working = dtypes.float32 if result in dtypes.reduced_precision else result
         array = t.array
@@ -153,6 +155,14 @@ def batch_reduction(op: Operator, args: tuple, dims: tuple):
 
 def size_of(t: Tensor) -> int:
     return t.array.shape[0]
+
+
+def _layout(op: Operator) -> tuple:
+    """Where `dim`, `keepdim`, `dtype` and the rest stand among the arguments; kept with the operator."""
+    index = op.schema.index
+    named = [index.get(name) for name in ("dim", "keepdim", "dtype")]
+    op.layout = (*named, [i for i in range(1, len(index)) if i not in named])
+    return op.layout
 
 
 def _same(d: dtype) -> dtype:
