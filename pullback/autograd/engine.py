@@ -47,7 +47,7 @@ class Task:
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
             have = record[number + _FIRST]
-            record[number + _FIRST] = g if have is None else have + g
+            record[number + _FIRST] = g if have is None else _total(have, g)
         for root in dict.fromkeys(e[0] for e in roots):
             if not self.records[root][0]:
                 _enqueue(self, root)
@@ -143,7 +143,7 @@ def _walk(task: Task) -> None:
                 elif in_place and record[2] >> number & 1 and not (have.keys or g.keys):
                     have.add_(g)
                 else:
-                    record[number + 3] = have + g
+                    record[number + 3] = _total(have, g)
                     record[2] |= 1 << number
             record[0] = left = record[0] - 1
             if not left:
@@ -316,9 +316,9 @@ def accumulate(variable: Tensor, g: Tensor | None) -> None:
         if have is None:
             a.grad = own(g) if not recording else g
         elif recording:
-            a.grad = have + g
+            a.grad = _total(have, g)
         elif have.keys & SPARSE:
-            a.grad = have.add_(g) if g.keys & SPARSE else have + g
+            a.grad = have.add_(g) if g.keys & SPARSE else g + have
         else:
             have.add_(g)
     if a.post_accumulate_hooks:
@@ -328,10 +328,17 @@ def accumulate(variable: Tensor, g: Tensor | None) -> None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
+def _total(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two gradients; dense first where one is sparse, since sparse + dense is not defined."""
+    return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b
+
+
 def own(g: Tensor) -> Tensor:
     """The gradient itself if its memory is its own, else a copy."""
     if g.keys & SPARSE:
-        return g.detach()
+        from ..sparse.gradients import take_over
+
+        return take_over(g)
     return g if g.memory is None and g.view_info is None and g.autograd is None and not g.keys else g.detach().clone()
 
 

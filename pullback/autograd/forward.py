@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 
+from ..core import device as devices
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
-from ..core.tensor import Tensor
+from ..core.geometry import may_overlap
+from ..core.tensor import Tensor, stride_of
 from ..ops import dispatch as dispatching
 from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
 from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
@@ -36,11 +38,15 @@ class DualLevel:
 
 
 class below_level:
-    """Compute one level further out."""
+    """Compute one level further out than the innermost, or than a given one."""
+
+    def __init__(self, level: int | None = None):
+        self.level = level
 
     def __enter__(self):
         self.before = ambient.forward_levels, ambient.mode
-        ambient.forward_levels = ambient.forward_levels[:-1]
+        levels = ambient.forward_levels
+        ambient.forward_levels = levels[: levels.index(self.level) if self.level in levels else -1]
         ambient.switch(modes.FORWARD, ambient.forward_levels)
 
     def __exit__(self, *exc):
@@ -48,11 +54,24 @@ class below_level:
 
 
 def tangent_of(t, level: int) -> Tensor | None:
-    """The tangent that a tensor carries at a level."""
+    """The tangent that a tensor carries at a level; that of a view may have come to its base by a later write."""
     if not isinstance(t, Tensor):
         return None
     a = t.autograd
-    return None if a is None or not a.tangents else a.tangents.get(level)
+    found = None if a is None or not a.tangents else a.tangents.get(level)
+    if found is None and t.view_info is not None and tangent_of(t.view_info.base, level) is not None:
+        found = replay_tangent(t, level)
+    return found
+
+
+def replay_tangent(t: Tensor, level: int) -> Tensor:
+    """The tangent of a view, as the same view of its base's tangent."""
+    from .views import recipe, replay
+
+    with below_level(level):
+        found = replay(recipe(t.view_info), tangent_of(t.view_info.base, level))
+    with_tangent(t, found, level)
+    return found
 
 
 def with_tangent(t: Tensor, tangent: Tensor, level: int) -> None:
@@ -86,7 +105,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     done again here, on the arguments with their tangents: a backward inside the level then carries tangents too.
     """
     level = ambient.forward_levels[-1]
-    tangents = [_argument_tangents(a, level) for a in args]
+    tangents = [argument_tangents(a, level) for a in args]
     primals = tuple(primal_of(a, level) for a in args)
     with below_level():
         out = dispatching.autograd_layer(op, primals)
@@ -96,15 +115,22 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     many = isinstance(out, (tuple, list))
     results = [_copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r for r in (out if many else (out,))]
     for r, t in zip(results, made if isinstance(made, (tuple, list)) else (made,), strict=True):
-        if t is not None and isinstance(r, Tensor):
-            with_tangent(r, t, level)
+        if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
+            with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
     final = type(out)(results) if many else results[0]
     if wanted and ambient.mode & modes.GRAD:
         op.record(final, *args)
     return final
 
 
-def _argument_tangents(value, level: int):
+def _own_memory(t: Tensor, tangents: list) -> Tensor:
+    """A tangent that later writes may change: no argument's tangent, and every element at a place of its own."""
+    given = [v for a in tangents for v in (a if isinstance(a, list) else [a])]
+    shared = any(v is not None and v.version is t.version for v in given)
+    return t.clone(memory_format=devices.contiguous_format) if shared or may_overlap(t.array.shape, stride_of(t)) else t
+
+
+def argument_tangents(value, level: int):
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         each = [tangent_of(v, level) for v in value]
         return each if any(t is not None for t in each) else None

@@ -10,6 +10,7 @@ from ..core.tensor import TRANSFORMED, Tensor
 from .forward import DualLevel, primal_of, tangent_of, with_tangent
 
 _open: list[DualLevel] = []
+_current_level = -1  # the number of open levels, less one: programs look at it
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -26,7 +27,13 @@ def enter_dual_level() -> int:
     level = DualLevel()
     level.__enter__()
     _open.append(level)
-    return len(_open) - 1
+    return _note_level()
+
+
+def _note_level() -> int:
+    global _current_level
+    _current_level = len(_open) - 1
+    return _current_level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -37,6 +44,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     _open.pop().__exit__(None, None, None)
+    _note_level()
 
 
 class dual_level:

@@ -289,7 +289,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
 
 def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
-    """Replaced by the layer above, which owns vmap: run a function on batched arguments."""
+    """Replaced by the layer above, which owns vmap: apply a function to batched arguments."""
     raise RuntimeError("function transforms are not loaded")
 
 

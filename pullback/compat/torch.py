@@ -22,6 +22,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
         "_unsafe_preserve_version_counter": "pullback.autograd.versions:unsafe_preserve_version_counter",
         "is_view_replay_enabled": "pullback.autograd.views:is_view_replay_enabled",
+        "_profiler_enabled": "pullback.autograd.profiler:profiler_enabled",
     },
     "torch._C": {
         "is_grad_enabled": "pullback.core.modes:is_grad_enabled",

@@ -84,6 +84,7 @@ os.register_at_fork(after_in_child=_forget_pool)
 
 def run_chunks(tasks: list) -> list:
     """Run thunks, all but the last on the pool."""
+    keep_freed_memory()
     if len(tasks) == 1:
         return [tasks[0]()]
     pool = _workers(thread_count())
@@ -109,5 +110,4 @@ def split_elementwise(function, arrays: list, out) -> None:
 
 def can_split(arrays: list, shape: tuple) -> bool:
     """Whether large arrays are row-major and of one shape, and there is more than one thread."""
-    keep_freed_memory()
     return thread_count() > 1 and all(not a.ndim or a.shape == shape and a.flags.c_contiguous for a in arrays)

@@ -393,7 +393,7 @@ def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
     t.array, t.dtype, t.device = data.array, data.dtype, data.device
     t.keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
     t.autograd, t.version, t.view_info = None, data.version, None
-    t.memory, t.offset = storage_of(data), data.offset
+    t.memory, t.offset = None if data.keys & (SPARSE | NESTED) else storage_of(data), data.offset
     if requires_grad:
         set_requires_grad(t, True)
     return t

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..core import modes
 from ..core.geometry import Geometry
 from ..core.modes import ambient
+from ..core.node import requires_grad
 from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.operator import Operator
@@ -121,8 +122,10 @@ class BatchLevel:
                 f"out-of-place operators instead of {op.name}. If said operator is being called inside the PyTorch framework, please file a bug "
                 "report instead."
             )
-        out, out_dim = batch_rule(op.inplace_of, values, dims, self.size)
         target = values[0]
+        if op.differentiable and any(requires_grad(t) for t in op.tensors(values)):  # rules keep what the copy overwrites
+            values = (target.clone(), *values[1:])
+        out, out_dim = batch_rule(op.inplace_of, values, dims, self.size)
         if out_dim is None:
             out = out.unsqueeze(dims[0])
         else:
@@ -155,7 +158,7 @@ def loop_rule(op: Operator, values: tuple, dims: tuple, size: int):
     results = [dispatch(op, tuple(_example(v, d, i) for v, d in zip(values, dims, strict=True))) for i in range(size)]
     if isinstance(results[0], Tensor):
         return stack(results), 0
-    columns = [stack(list(c)) for c in zip(*results, strict=True)]
+    columns = [None if c[0] is None else stack(list(c)) for c in zip(*results, strict=True)]
     return type(results[0])(columns), [0] * len(columns)
 
 

@@ -5,6 +5,8 @@
 Everything public of the files beside this one is here under its own name.
 """
 
+# ruff: noqa: F401 - gathers the public names of the files beside it
+
 from __future__ import annotations
 
 from . import functional, init, utils

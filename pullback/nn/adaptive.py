@@ -24,8 +24,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """The head knows the frequent classes and the clusters; each cluster knows its classes."""
 
     def __init__(
-        self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False, device=None,
-        dtype=None,
+        self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False,
+        device=None, dtype=None,
     ) -> None:  # fmt: skip
         super().__init__()
         cutoffs = list(cutoffs)
@@ -34,8 +34,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         increasing = cutoffs == sorted(set(cutoffs))
         if not increasing or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1 or any(int(c) != c for c in cutoffs):
             raise ValueError(
-                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between 1 "
-                "and n_classes-1"
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each "
+                "value is between 1 and n_classes-1"
             )
         self.in_features = in_features
         self.n_classes = n_classes
@@ -86,7 +86,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise RuntimeError("Input and target should have the same size in the batch dimension.")
         if input.dim() != target.dim() + 1:
             raise RuntimeError(
-                f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with size {input.size()}"
+                f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with size "
+                f"{input.size()}"
             )
         if target.numel() and (target.min() < 0 or target.max() >= self.n_classes):
             found = f"[{target.min().item()}, {target.max().item()}]"

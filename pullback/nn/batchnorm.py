@@ -22,8 +22,8 @@ class _NormBase(Module):
     ranks: tuple[int, ...] = ()  # of the inputs that are taken
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        device=None, dtype=None, *, bias: bool = True,
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device=None, dtype=None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features = num_features
@@ -68,8 +68,8 @@ class _NormBase(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest) -> None:
@@ -94,8 +94,8 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         use_buffers = not self.training or self.track_running_stats
         return F.batch_norm(
-            input, self.running_mean if use_buffers else None, self.running_var if use_buffers else None, self.weight, self.bias,
-            use_batch, factor, self.eps,
+            input, self.running_mean if use_buffers else None, self.running_var if use_buffers else None, self.weight,
+            self.bias, use_batch, factor, self.eps,
         )  # fmt: skip
 
 
@@ -121,8 +121,8 @@ class SyncBatchNorm(_BatchNorm):
     """Batch norm over the batches of all processes of a group; in one process, plain batch norm."""
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        process_group=None, device=None, dtype=None, *, bias: bool = True,
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group=None, device=None, dtype=None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
@@ -156,15 +156,16 @@ class SyncBatchNorm(_BatchNorm):
 
 class _InstanceNorm(_NormBase):
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False, track_running_stats: bool = False,
-        device=None, dtype=None, *, bias: bool = True,
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _normalize(self, input: Tensor) -> Tensor:
         return F.instance_norm(
-            input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0, self.eps,
+            input, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats, self.momentum if self.momentum is not None else 0.0,
+            self.eps,
         )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
@@ -174,11 +175,12 @@ class _InstanceNorm(_NormBase):
         if input.size(at) != self.num_features:
             if self.affine:
                 raise ValueError(
-                    f"expected input's size at dim={at} to match num_features ({self.num_features}), but got: {input.size(at)}."
+                    f"expected input's size at dim={at} to match num_features ({self.num_features}), but got: "
+                    f"{input.size(at)}."
                 )
             warnings.warn(
-                f"input's size at dim={at} does not match num_features. You can silence this warning by not passing in num_features, "
-                "which is not used because affine=False",
+                f"input's size at dim={at} does not match num_features. You can silence this warning by not passing in "
+                "num_features, which is not used because affine=False",
                 stacklevel=2,
             )
         if input.dim() == unbatched:
@@ -194,10 +196,11 @@ class _InstanceNorm(_NormBase):
                 kind = type(self).__name__
                 names = " and ".join(f'"{k}"' for k in stale)
                 error_msgs.append(
-                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If state_dict is a checkpoint "
-                    f"saved before 0.4.0, this may be expected because {kind} does not track running stats by default since 0.4.0. Please "
-                    "remove these keys from state_dict. If the running stats are actually needed, instead set track_running_stats=True in "
-                    f"{kind} to enable them. See the documentation of {kind} for details."
+                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If "
+                    f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {kind} does not "
+                    "track running stats by default since 0.4.0. Please remove these keys from state_dict. If the "
+                    f"running stats are actually needed, instead set track_running_stats=True in {kind} to enable "
+                    f"them. See the documentation of {kind} for details."
                 )
                 for key in stale:
                     state_dict.pop(key)
@@ -228,8 +231,8 @@ class _LazyNorm(LazyModuleMixin):
     """A norm that learns `num_features` from its first input."""
 
     def __init__(
-        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True, device=None,
-        dtype=None, *, bias: bool = True,
+        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
+        device=None, dtype=None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
         self.affine = affine

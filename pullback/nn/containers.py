@@ -26,7 +26,8 @@ class Container(Module):
         import warnings
 
         warnings.warn(
-            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that "
+            "instead.",
             FutureWarning,
             stacklevel=2,
         )
@@ -380,8 +381,8 @@ class ParameterDict(Module):
     def _key_to_attr(self, key: str) -> str:
         if not isinstance(key, str):
             raise TypeError(
-                f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). Open an "
-                "issue on github if you need non-string keys."
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}'). Open an issue on github if you need non-string keys."
             )
         return key
 

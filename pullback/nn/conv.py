@@ -1,6 +1,7 @@
 """Convolutions, plain, transposed and lazy, in one, two and three dimensions.
 
-Sizes are given once or per dimension and kept as tuples. Padding that is not of zeros is done by `F.pad` before the convolution.
+Sizes are given once or per dimension and kept as tuples. Padding that is not of zeros is done by `F.pad` before the
+convolution.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 class _ConvNd(Module):
     __constants__ = [
-        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels", "kernel_size",
+        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels",
+        "kernel_size",
     ]  # fmt: skip
     bias: Tensor | None
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: tuple, stride: tuple, padding, dilation: tuple, transposed: bool,
-        output_padding: tuple, groups: int, bias: bool, padding_mode: str, device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size: tuple, stride: tuple, padding, dilation: tuple,
+        transposed: bool, output_padding: tuple, groups: int, bias: bool, padding_mode: str, device=None, dtype=None,
     ) -> None:  # fmt: skip
         super().__init__()
         _check_settings(in_channels, out_channels, stride, padding, groups, padding_mode)
@@ -120,13 +122,14 @@ class _Conv(_ConvNd):
     dims = 0
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device=None, dtype=None,
+        self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device=None, dtype=None,
     ) -> None:  # fmt: skip
         size = _SIZES[self.dims]
         super().__init__(
-            in_channels, out_channels, size(kernel_size), size(stride), padding if isinstance(padding, str) else size(padding),
-            size(dilation), False, size(0), groups, bias, padding_mode, device, dtype,
+            in_channels, out_channels, size(kernel_size), size(stride),
+            padding if isinstance(padding, str) else size(padding), size(dilation), False, size(0), groups, bias,
+            padding_mode, device, dtype,
         )  # fmt: skip
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -171,8 +174,8 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         size = _SIZES[self.dims]
         super().__init__(
-            in_channels, out_channels, size(kernel_size), size(stride), size(padding), size(dilation), True, size(output_padding),
-            groups, bias, padding_mode, device, dtype,
+            in_channels, out_channels, size(kernel_size), size(stride), size(padding), size(dilation), True,
+            size(output_padding), groups, bias, padding_mode, device, dtype,
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: list[int] | None) -> tuple:
@@ -185,8 +188,8 @@ class _ConvTransposeNd(_ConvNd):
             wanted = wanted[lead:]
         if len(wanted) != self.dims:
             raise ValueError(
-                f"ConvTranspose{self.dims}D: for {input.dim()}D input, output_size must have {self.dims} or {lead + self.dims} elements "
-                f"(got {len(wanted)})"
+                f"ConvTranspose{self.dims}D: for {input.dim()}D input, output_size must have {self.dims} or "
+                f"{lead + self.dims} elements (got {len(wanted)})"
             )
         least = [
             (input.size(d + lead) - 1) * self.stride[d]
@@ -198,7 +201,8 @@ class _ConvTransposeNd(_ConvNd):
         most = [n + s - 1 for n, s in zip(least, self.stride, strict=True)]
         if any(not low <= size <= high for size, low, high in zip(wanted, least, most, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an input of {input.size()[2:]})"
+                f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an "
+                f"input of {input.size()[2:]})"
             )
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 
@@ -253,8 +257,8 @@ class _LazyConv(LazyModuleMixin):
             return
         if input.dim() not in (self.dims + 1, self.dims + 2):
             raise RuntimeError(
-                f"Expected {self.dims + 1}D (unbatched) or {self.dims + 2}D (batched) input to {type(self).__name__}, but got input of "
-                f"size: {input.shape}"
+                f"Expected {self.dims + 1}D (unbatched) or {self.dims + 2}D (batched) input to {type(self).__name__}, "
+                f"but got input of size: {input.shape}"
             )
         self.in_channels = input.shape[1] if input.dim() == self.dims + 2 else input.shape[0]
         if self.in_channels % self.groups != 0:

@@ -100,8 +100,8 @@ class Embedding(_Table):
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, size = embeddings.shape
         return cls(
-            num_embeddings=rows, embedding_dim=size, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx, max_norm=max_norm,
-            norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
+            num_embeddings=rows, embedding_dim=size, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx,
+            max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
         )  # fmt: skip
 
 
@@ -109,8 +109,8 @@ class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of vectors."""
 
     __constants__ = [
-        "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse", "include_last_offset",
-        "padding_idx",
+        "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",
+        "include_last_offset", "padding_idx",
     ]  # fmt: skip
     _padding_name = "padding_idx"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from ..ops.operator import exports as _exports
 
 _SHARED = (
-    "adaptive_avg_pool1d", "avg_pool1d", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_", "bilinear", "logsigmoid",
+    "adaptive_avg_pool1d", "avg_pool1d", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink",
+    "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_",
+    "rrelu_", "selu_", "threshold_", "bilinear", "logsigmoid",
 )  # fmt: skip
 
 globals().update({name: _exports["torch"][name] for name in _SHARED if name in _exports["torch"]})

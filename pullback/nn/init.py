@@ -1,7 +1,7 @@
-"""Filling tensors in place before training: constants, uniform and normal draws, and the schemes named after their inventors.
+"""Filling tensors in place before training: constants, random draws, and the schemes named after their inventors.
 
-Every function changes its tensor without recording and returns it. Draws come from the generator given or from the default one, in
-PyTorch's order: one seed gives one set of weights.
+Every function changes its tensor without recording and returns it. Draws come from the generator given or from the
+default one, in PyTorch's order: one seed gives one set of weights.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def trunc_normal_(
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)

@@ -1,7 +1,7 @@
 """Lazy modules: shapes of parameters are learnt from the first input.
 
-A lazy module holds uninitialized tensors until its first call; then `initialize_parameters` gives them shapes, and the module becomes an
-ordinary one of class `cls_to_become`.
+A lazy module holds uninitialized tensors until its first call; then `initialize_parameters` gives them shapes, and the
+module becomes an ordinary one of class `cls_to_become`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class LazyModuleMixin:
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
         warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen at any moment.",
+            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen "
+            "at any moment.",
             stacklevel=2,
         )
 
@@ -69,6 +70,6 @@ class LazyModuleMixin:
 
     def _replicate_for_data_parallel(self):
         raise RuntimeError(
-            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly initialize "
-            "the modules"
+            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
+            "correctly initialize the modules"
         )

@@ -1,8 +1,8 @@
 """`Module`: parameters, buffers and submodules under attribute names, and a call that runs hooks around `forward`.
 
-Assigning a `Parameter`, a `Buffer` or a `Module` to an attribute registers it; reading the attribute finds it in its table. What a
-module can do is said in parts: `module_tree` (walking), `module_state` (saving and loading), `module_conversion` (dtype and device),
-`module_hooks` (hooks).
+Assigning a `Parameter`, a `Buffer` or a `Module` to an attribute registers it; reading the attribute finds it in its
+table. What a module can do is said in parts: `module_tree` (walking), `module_state` (saving and loading),
+`module_conversion` (dtype and device), `module_hooks` (hooks).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .module_tree import ModuleTree
 from .parameter import Buffer, Parameter
 
 _HOOK_TABLES = (
-    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
-    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
+    "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
 )  # fmt: skip
 
 
@@ -99,8 +99,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
-                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express '{name}' "
-                "as a function of another Tensor, compute the value in the forward() method."
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
+                f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         for hook in everywhere.parameter.values():
             made = hook(self, name, param)
@@ -190,7 +190,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(
-                f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
+                f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
+                "expected)"
             )
         if isinstance(value, Buffer):
             self._forget(name, "_parameters", "_modules", "_non_persistent_buffers_set")

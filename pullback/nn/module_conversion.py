@@ -1,4 +1,5 @@
-"""Changing what a module's tensors are: dtype, device, memory format. In place for the module; parameters keep their identity."""
+"""Changing what a module's tensors are: dtype, device, memory format. In place for the module; parameters keep their "
+"identity."""
 
 from __future__ import annotations
 
@@ -37,10 +38,14 @@ def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor
         dtype = rest.pop(0)
     elif rest:
         raise TypeError(
-            f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but expected one of:\n"
-            " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
-            "torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
-            "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = False, *, "
+            f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but expected one "
+            "of:\n"
+            " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, "
+            "*, "
+            "torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = "
+            "False, *, "
+            "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = "
+            "False, *, "
             "torch.memory_format memory_format = None)"
         )
     if rest:
@@ -92,10 +97,10 @@ class ModuleConversion:
                 )
             if dtype.is_complex:
                 warnings.warn(
-                    "Complex modules are a new feature under active development whose design may change, and some modules might not "
-                    "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
-                    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
-                    "expected.",
+                    "Complex modules are a new feature under active development whose design may change, and some "
+                    "modules might not work as expected when using complex tensors as parameters or buffers. Please "
+                    "file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a "
+                    "complex module does not work as expected.",
                     stacklevel=2,
                 )
 
@@ -109,8 +114,8 @@ class ModuleConversion:
                 if "Cannot copy out of meta tensor" not in str(e):
                     raise
                 raise NotImplementedError(
-                    f"{e} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a "
-                    "different device."
+                    f"{e} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "
+                    "from meta to a different device."
                 ) from None
 
         return self._apply(convert)

@@ -1,7 +1,8 @@
 """Hooks of modules: who is called around `forward` and `backward`, for one module or for all of them.
 
-A hook is kept in an ordered table under the id of the handle that removes it. Global tables come before a module's own. Full
-backward hooks see the gradients of a module's inputs and outputs as a whole: identity nodes around the call carry them.
+A hook is kept in an ordered table under the id of the handle that removes it. Global tables come before a module's own.
+Full backward hooks see the gradients of a module's inputs and outputs as a whole: identity nodes around the call carry
+them.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
     """`hook(module, grad_input, grad_output)` after every module's backward."""
     if everywhere.is_full_backward is False:
         raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
         )
     everywhere.is_full_backward = True
     return add(everywhere.backward, hook)
@@ -83,7 +85,8 @@ def register_module_backward_hook(hook: Callable) -> RemovableHandle:
     """The older form of a backward hook, on the last node of a module's forward."""
     if everywhere.is_full_backward is True:
         raise RuntimeError(
-            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only "
+            "one of them."
         )
     everywhere.is_full_backward = False
     return add(everywhere.backward, hook)
@@ -110,7 +113,8 @@ class ModuleHooks:
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """`hook(module, args)` (with kwargs: `hook(module, args, kwargs)`) before forward; what it returns replaces the arguments."""
+        """`hook(module, args)` (with kwargs: `hook(module, args, kwargs)`) before forward; what it returns replaces "
+        "the arguments."""
         handle = add(self._forward_pre_hooks, hook, prepend, [self._forward_pre_hooks_with_kwargs])
         if with_kwargs:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
@@ -137,7 +141,8 @@ class ModuleHooks:
         """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known."""
         if self._is_full_backward_hook is False:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = True
         return add(self._backward_hooks, hook, prepend)
@@ -146,7 +151,8 @@ class ModuleHooks:
         """The older form, on the last node of forward: use `register_full_backward_hook`."""
         if self._is_full_backward_hook is True:
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = False
         return add(self._backward_hooks, hook)
@@ -189,8 +195,8 @@ class ModuleHooks:
         if around is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warnings.warn(
-                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received "
-                    f"{type(result)}",
+                    "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
+                    f"received {type(result)}",
                     stacklevel=3,
                 )
             result = around.setup_output_hook(result)
@@ -235,8 +241,8 @@ class ModuleHooks:
             except Exception as e:
                 where = "global module forward hook" if key[0] == "all" else "module forward hook"
                 warnings.warn(
-                    f"{where} with ``always_call=True`` raised an exception that was silenced as another error was raised in "
-                    f"forward: {e!s}",
+                    f"{where} with ``always_call=True`` raised an exception that was silenced as another error was "
+                    f"raised in forward: {e!s}",
                     stacklevel=3,
                 )
 
@@ -268,8 +274,8 @@ class ModuleHooks:
         if why is not None:
             using = "a non-full backward hook" if why[0].startswith("when") else "non-full backward hooks"
             warnings.warn(
-                f"Using {using} {why[0]} is deprecated and will be removed in future versions. This hook will be missing {why[1]}. "
-                "Please use register_full_backward_hook to get the documented behavior.",
+                f"Using {using} {why[0]} is deprecated and will be removed in future versions. This hook will be "
+                f"missing {why[1]}. Please use register_full_backward_hook to get the documented behavior.",
                 FutureWarning,
                 stacklevel=4,
             )
@@ -344,7 +350,8 @@ class BackwardHook:
                 made = made if isinstance(made, tuple) else (made,)
                 if len(made) != len(self.grad_outputs):
                     raise RuntimeError(
-                        f"Backward pre hook returned an invalid number of grad_output, got {len(made)}, but expected {len(self.grad_outputs)}"
+                        f"Backward pre hook returned an invalid number of grad_output, got {len(made)}, but expected "
+                        f"{len(self.grad_outputs)}"
                     )
                 self.grad_outputs = made
             kept = tuple(self.grad_outputs[i] for i in self.outputs_at)
@@ -352,7 +359,8 @@ class BackwardHook:
                 made = self._call_user_hooks((None,) * self.n_inputs)
                 if any(m is not None for m in made):
                     raise RuntimeError(
-                        "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
+                        "Backward hook for Modules where no input requires gradient should always return None or None "
+                        "for all gradients."
                     )
                 self.grad_outputs = None
             return kept
@@ -367,7 +375,8 @@ class BackwardHook:
             made = made if isinstance(made, tuple) else (made,)
             if len(made) != len(grad_input):
                 raise RuntimeError(
-                    f"Backward hook returned an invalid number of grad_input, got {len(made)}, but expected {len(grad_input)}"
+                    f"Backward hook returned an invalid number of grad_input, got {len(made)}, but expected "
+                    f"{len(grad_input)}"
                 )
             grad_input = made
         return grad_input

@@ -1,7 +1,7 @@
 """`state_dict` and `load_state_dict`: a module's tensors by name, and back.
 
-A state dict is ordered as the module is: own parameters, own buffers (persistent ones), extra state, then children. Loading checks
-names and shapes first and reports every problem in one error.
+A state dict is ordered as the module is: own parameters, own buffers (persistent ones), extra state, then children.
+Loading checks names and shapes first and reports every problem in one error.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class ModuleState:
         return add(self._load_state_dict_pre_hooks, _BoundHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before loading."""
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` "
+        "before loading."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
@@ -180,8 +181,8 @@ class ModuleState:
     def _load_tensor(self, key: str, name: str, own: Tensor, given, assign: bool, error_msgs: list) -> None:
         if not isinstance(given, Tensor) and not hasattr(type(given), "__torch_function__"):
             error_msgs.append(
-                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but received '
-                f"{type(given)}"
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(given)}"
             )
             return
         lazy = is_lazy(own)
@@ -189,22 +190,23 @@ class ModuleState:
             given = given[0]
         if not lazy and given.shape != own.shape:
             error_msgs.append(
-                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current model is "
-                f"{own.shape}."
+                f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
+                f"current model is {own.shape}."
             )
             return
         if own.is_meta and not given.is_meta and not assign:
             warnings.warn(
-                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
-                "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the "
-                "module instead of copying them in place?)",
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                "to their corresponding key in the module instead of copying them in place?)",
                 stacklevel=4,
             )
         try:
             with no_grad():
                 self._take_tensor(name, own, given, assign)
         except Exception as e:
-            shapes = f"whose dimensions in the model are {own.size()} and whose dimensions in the checkpoint are {given.size()}"
+            model = f"whose dimensions in the model are {own.size()}"
+            shapes = f"{model} and whose dimensions in the checkpoint are {given.size()}"
             error_msgs.append(f'While copying the parameter named "{key}", {shapes}, an exception occurred : {e.args}.')
 
     def _take_tensor(self, name: str, own: Tensor, given: Tensor, assign: bool) -> None:
@@ -266,8 +268,8 @@ class ModuleState:
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
                     raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to return new values, if "
-                        "incompatible_keys need to be modified,it should be done inplace."
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to return new "
+                        "values, if incompatible_keys need to be modified,it should be done inplace."
                     )
 
         load(self, whole)

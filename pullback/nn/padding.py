@@ -1,4 +1,5 @@
-"""Padding: values around the last dimensions, constant, reflected, repeated from the edge or taken from the other side."""
+"""Padding: values around the last dimensions, constant, reflected, repeated from the edge or taken from the other "
+"side."""
 
 from __future__ import annotations
 

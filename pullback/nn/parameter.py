@@ -1,7 +1,8 @@
 """Tensors that modules hold: `Parameter`, `Buffer`, and the uninitialized ones of lazy modules.
 
-A parameter is a leaf that requires grad and registers itself when it is assigned to a module; a buffer is a tensor marked to do
-likewise. An uninitialized tensor has a dtype and a device but no shape: every use raises until `materialize(shape)`.
+A parameter is a leaf that requires grad and registers itself when it is assigned to a module; a buffer is a tensor
+marked to do likewise. An uninitialized tensor has a dtype and a device but no shape: every use raises until
+`materialize(shape)`.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 _REFUSAL = (
-    "Attempted to use an uninitialized parameter in {}. This error happens when you are using a `LazyModule` or explicitly "
-    "manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
-    "parameters before calling torch functions"
+    "Attempted to use an uninitialized parameter in {}. This error happens when you are using a `LazyModule` or "
+    "explicitly manipulating `torch.nn.parameter.{}` objects. When using LazyModules Call `forward` with a dummy batch "
+    "to initialize the parameters before calling torch functions"
 )
-_ALLOWED = ("is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to", "_has_compatible_shallow_copy_type")  # fmt: skip
+_CONVERSIONS = ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to")
 
 
 class _Uninitialized:
@@ -57,15 +58,15 @@ class _Uninitialized:
     @property
     def shape(self):
         raise RuntimeError(
-            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
-            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
-            "accessing their attributes."
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
         )
 
     def share_memory_(self):
         raise RuntimeError(
-            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
-            "`module.share_memory()`."
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
         )
 
     def __repr__(self) -> str:
@@ -77,20 +78,15 @@ class _Uninitialized:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
-        if name in _ALLOWED:
-            return (
-                Tensor.__torch_function__.__func__(Tensor, func, types, args, kwargs or {})
-                if name.startswith("is_")
-                else _converted(args[0], name, args[1:], kwargs or {})
-            )
+        if name in _CONVERSIONS:
+            return _converted(args[0], name, args[1:], kwargs or {})
         raise ValueError(_REFUSAL.format(func, cls.__name__))
 
 
 def _converted(t, name: str, args: tuple, kwargs: dict):
     """Another dtype or device, still without a shape."""
     plain = subclass_of(Tensor, t)
-    made = subclass_of(type(t), getattr(plain, name)(*args, **kwargs), t.requires_grad)
-    return made
+    return subclass_of(type(t), getattr(plain, name)(*args, **kwargs), t.requires_grad)
 
 
 class UninitializedParameter(_Uninitialized, Parameter):

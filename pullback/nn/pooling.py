@@ -226,7 +226,8 @@ class _LPPoolNd(Module):
         return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
-        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+        window = f"kernel_size={self.kernel_size}, stride={self.stride}"
+        return f"norm_type={self.norm_type}, {window}, ceil_mode={self.ceil_mode}"
 
 
 class LPPool1d(_LPPoolNd):

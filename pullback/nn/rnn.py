@@ -1,7 +1,7 @@
 """Recurrent modules: RNN, LSTM, GRU over sequences, and their cells, which make one step.
 
-Weights are named and ordered as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, then the reverse
-direction, then the next layer.
+Weights are named and ordered as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_hr_l0, then the
+reverse direction, then the next layer.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ class RNNBase(Module):
     """What RNN, LSTM and GRU share."""
 
     __constants__ = [
-        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size",
+        "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
+        "proj_size",
     ]  # fmt: skip
     __jit_unused_properties__ = ["all_weights"]
 
     def __init__(
-        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None,
+        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device=None,
+        dtype=None,
     ) -> None:  # fmt: skip
         super().__init__()
         _check_settings(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
@@ -100,8 +102,8 @@ class RNNBase(Module):
         weight = self._flat_weights[0]
         if input.dtype is not weight.dtype:
             raise ValueError(
-                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), "
-                f"or convert model: model.to({input.dtype})"
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: "
+                f"input.to({weight.dtype}), or convert model: model.to({input.dtype})"
             )
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
@@ -224,12 +226,13 @@ def _check_settings(mode, input_size, hidden_size, num_layers, bias, batch_first
         )
     if dropout > 0 and num_layers == 1:
         warnings.warn(
-            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but "
-            f"got dropout={dropout} and num_layers={num_layers}",
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
+            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
             stacklevel=4,
         )
     for name, value, kind in (
-        ("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int), ("hidden_size", hidden_size, int),
+        ("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int),
+        ("hidden_size", hidden_size, int),
     ):  # fmt: skip
         if not isinstance(value, kind):
             raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")

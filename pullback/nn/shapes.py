@@ -46,7 +46,8 @@ class Unflatten(Module):
         for i, element in enumerate(input):
             if not isinstance(element, tuple):
                 raise TypeError(
-                    f"unflattened_size must be tuple of tuples, but found element of type {type(element).__name__} at pos {i}"
+                    f"unflattened_size must be tuple of tuples, but found element of type {type(element).__name__} at "
+                    f"pos {i}"
                 )
 
     def _require_tuple_int(self, input) -> None:
@@ -83,8 +84,8 @@ class Fold(Module):
 
     def extra_repr(self) -> str:
         return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
         )
 
 

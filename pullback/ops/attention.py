@@ -1,7 +1,7 @@
 """Scaled dot-product attention, and multi-head attention on top of it.
 
-`scaled_dot_product_attention` checks its arguments and chooses: one blocked operator (`attention_kernels`) where the inputs are
-(batch, heads, length, size) without dropout, else the same computation written out in other operators.
+`scaled_dot_product_attention` checks its arguments and chooses: one blocked operator (`attention_kernels`) where the
+inputs are (batch, heads, length, size) without dropout, else the same computation written out in other operators.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from ..core import dtype as dtypes
 from ..core.geometry import broadcast_shapes
 from ..core.modes import GRAD, ambient
+from ..core.tensor import Tensor
 from . import attention_kernels as kernels
 from .contraction import c_name
 from .dispatch import dispatch
@@ -94,8 +95,8 @@ def _spread(t, dim, size):
 
 
 flash = operator(
-    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, "
-    "Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+    "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
     meta=_flash_shape,
     kernel=lambda xp, q, k, v, dropout_p, is_causal, mask, scale: _blocked(kernels.forward)(
         xp, q, k, v, mask, is_causal, _default_scale(q, scale)
@@ -109,9 +110,9 @@ flash = operator(
 )
 
 flash_backward = operator(
-    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
-    "Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
-    "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
+    "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
     meta=lambda grad_out, query, key, value, *rest: tuple(Spec(t.array.shape, t.dtype) for t in (query, key, value)),
     kernel=lambda xp, g, q, k, v, out, lse, dropout_p, is_causal, mask, scale: _blocked(kernels.backward)(
         xp, g, q, k, v, out, lse, mask, is_causal, _default_scale(q, scale)
@@ -147,8 +148,9 @@ def _weights(query, key, mask, scale: float):
 
 
 @composite(
-    "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, "
-    "Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> (Tensor, Tensor)",
+    "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+    "dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> "
+    "(Tensor, Tensor)",
     method=False,
     out=False,
 )
@@ -203,6 +205,10 @@ def _validate(query, key, value, attn_mask, dropout_p, is_causal) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p}")
 
 
+def _has_tangent(t: Tensor) -> bool:
+    return t.autograd is not None and bool(t.autograd.tangents)
+
+
 def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:
     if dropout_p or not query.ndim == key.ndim == value.ndim == 4 or not query.dtype.is_floating_point:
         return False
@@ -211,14 +217,14 @@ def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:
         return False
     if attn_mask is None:
         return True
-    if attn_mask.requires_grad or attn_mask.ndim not in (2, 4):
+    if attn_mask.requires_grad or _has_tangent(attn_mask) or attn_mask.ndim not in (2, 4):
         return False
     return broadcast_shapes(attn_mask.shape, (*q[:3], k[2])) == (*q[:3], k[2])
 
 
 @composite(
-    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, "
-    "*, float? scale=None, bool enable_gqa=False) -> Tensor",
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+    "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     public="nn.functional.scaled_dot_product_attention",
     out=False,
 )

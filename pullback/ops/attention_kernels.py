@@ -1,8 +1,8 @@
 """Attention on arrays, some rows of queries at a time: the matrix of all scores never exists at once.
 
-Arrays come as (batch, heads, length, size); the mask, if any, broadcasts against (batch, heads, queries, keys). Out come the
-result and the logarithm of each row's softmax denominator, from which the backward makes each block of weights again.
-A row that may see nothing gives zeros.
+Arrays come as (batch, heads, length, size); the mask, if any, broadcasts against (batch, heads, queries, keys). Out
+come the result and the logarithm of each row's softmax denominator, from which the backward makes each block of weights
+again. A row that may see nothing gives zeros.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from ..core import dtype as dtypes
 from ..core.tensor import Tensor, wrap_dim_of_scalar
 from .calls import front
 from .contraction import linear
+from .dispatch import dispatch
 from .family.base import composite, operator
 from .operator import Spec
 from .precision import rounded, wide
@@ -83,7 +84,10 @@ def _check_nll_2d(self, target, weight, reduction, ignore_index):
 
 
 def _places(xp, target, classes: int, ignore_index: int):
-    """(targets with ignored ones at 0, which count); raises for a class that does not exist."""
+    """(targets with ignored ones at 0, which count, or None if all do); raises for a class that does not exist."""
+    within = not target.size or 0 <= target.min() and target.max() < classes
+    if within and not 0 <= ignore_index < classes:
+        return target, None
     counts = target != ignore_index
     bad = counts & ((target < 0) | (target >= classes))
     if bad.any():
@@ -92,21 +96,28 @@ def _places(xp, target, classes: int, ignore_index: int):
 
 
 def _weights_of(xp, a, target, weight, ignore_index):
-    """(targets, the weight of each, which count): scores are (samples, classes, elements)."""
+    """(places of the targets in the scores, the weight of each or None if all have one, which count or None)."""
     at, counts = _places(xp, target.astype(xp.int64).reshape(a.shape[0], a.shape[2]), a.shape[1], ignore_index)
-    return at, counts.astype(a.dtype) if weight is None else xp.where(counts, weight[at], a.dtype.type(0)), counts
+    where = (xp.arange(a.shape[0])[:, None], at, xp.arange(a.shape[2]))
+    if weight is None:
+        return where, None if counts is None else counts.astype(a.dtype), counts
+    return where, weight[at] if counts is None else xp.where(counts, weight[at], a.dtype.type(0)), counts
 
 
 def _nll(xp, scores, target, weight, reduction, ignore_index):
     a = _columns(wide(xp, scores))
-    at, share, counts = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
-    picked = xp.take_along_axis(a, at[:, None, :], 1)[:, 0, :] if a.size else xp.zeros(at.shape, a.dtype)
-    loss = xp.where(counts, -picked * share, a.dtype.type(0))
+    where, share, counts = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
+    loss = -a[where] if a.size else xp.zeros((a.shape[0], a.shape[2]), a.dtype)
+    if share is not None:
+        loss = loss * share
+    if counts is not None:  # not the product: an infinite score times nothing is NaN
+        loss = xp.where(counts, loss, a.dtype.type(0))
     if reduction == NONE:
         return rounded(loss.reshape(target.shape), scores.dtype), xp.zeros((), scores.dtype)
-    total, made = share.sum(dtype=xp.float64), loss.sum(dtype=xp.float64)
+    total = loss.size if share is None else share.sum(dtype=xp.float64)
+    made = loss.sum(dtype=xp.float64)
     if reduction == MEAN:
-        made = made / total
+        made = made / total if total else xp.float64(math.nan)
     return xp.asarray(made, scores.dtype), xp.asarray(total, scores.dtype)
 
 
@@ -116,13 +127,14 @@ def _nll_meta(self, target, weight, reduction, ignore_index):
 
 def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_weight):
     a = _columns(wide(xp, scores))
-    at, share, _ = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
-    share = -wide(xp, g).reshape(at.shape if reduction == NONE else (1, 1)) * share
+    where, share, _ = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
+    made = -wide(xp, g).reshape(where[1].shape if reduction == NONE else (1, 1))
+    made = made if share is None else made * share
     if reduction == MEAN:
-        share = share / wide(xp, total_weight)
+        made = made / wide(xp, total_weight)
     out = xp.zeros(a.shape, a.dtype)
     if a.size:
-        xp.put_along_axis(out, at[:, None, :], share.astype(a.dtype)[:, None, :], 1)
+        out[where] = made
     return rounded(out.reshape(scores.shape), scores.dtype)
 
 
@@ -163,12 +175,12 @@ _NLL = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, Sy
 
 @composite(f"nll_loss{_NLL}", **HIDDEN)
 def nll_loss_op(self, target, weight, reduction, ignore_index):
-    return nll_forward(self, target, weight, reduction, ignore_index)[0]
+    return dispatch(nll_forward, (self, target, weight, reduction, ignore_index))[0]
 
 
 @composite(f"nll_loss2d{_NLL}", **HIDDEN)
 def nll_loss2d_op(self, target, weight, reduction, ignore_index):
-    return nll_2d_forward(self, target, weight, reduction, ignore_index)[0]
+    return dispatch(nll_2d_forward, (self, target, weight, reduction, ignore_index))[0]
 
 
 def _check_sizes(self: Tensor, target: Tensor) -> None:
@@ -186,9 +198,9 @@ def _check_sizes(self: Tensor, target: Tensor) -> None:
 def nll_loss_nd(self, target, weight, reduction, ignore_index):
     _check_sizes(self, target)
     if self.ndim <= 2:
-        return nll_loss_op(self, target, weight, reduction, ignore_index)
+        return dispatch(nll_loss_op, (self, target, weight, reduction, ignore_index))
     if self.ndim == 4:
-        return nll_loss2d_op(self, target, weight, reduction, ignore_index)
+        return dispatch(nll_loss2d_op, (self, target, weight, reduction, ignore_index))
     shape = (self.shape[0], *self.shape[2:])
     if tuple(target.shape[1:]) != shape[1:]:
         raise RuntimeError(f"Expected target size {list(shape)}, got {list(target.shape)}")
@@ -270,7 +282,8 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
         return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing)
     if not self.ndim:
         wrap_dim_of_scalar(1)
-    return nll_loss_nd(log_softmax(self, 0 if self.ndim == 1 else 1), target, weight, reduction, ignore_index)
+    scores = dispatch(log_softmax, (self, 0 if self.ndim == 1 else 1, None))
+    return dispatch(nll_loss_nd, (scores, target, weight, reduction, ignore_index))
 
 
 def _check_smoothing(label_smoothing: float) -> float:

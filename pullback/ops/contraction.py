@@ -1,7 +1,7 @@
 """Products of matrices and vectors: mm, bmm, mv, dot and their kin, the `add...` forms, and what is built from them.
 
-Tensors in, tensors out. Operands of one call have one dtype (nothing is promoted, except in `outer`, `kron` and `addr`, which
-multiply elements). `matmul` and `linear` have no rules of their own: they choose among the operators here.
+Tensors in, tensors out. Operands of one call have one dtype (nothing is promoted, except in `outer`, `kron` and `addr`,
+which multiply elements). `matmul` and `linear` have no rules of their own: they choose among the operators here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from .operator import Operator, Spec, export
 from .schema import wrong_type
 
 _C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int", "int32": "int",
-    "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long",
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
+    "uint32": "unsigned int", "uint64": "unsigned long",
 }  # fmt: skip
 
 
@@ -111,7 +112,8 @@ def mm_right_grad(g, mat1, info):
 
 
 def _batched(t, dim, rank: int):
-    """The batch first, then ones up to `rank` dimensions, so that operands of several ranks meet; unbatched as it is."""
+    """The batch first, then ones up to `rank` dimensions, so that operands of several ranks meet; unbatched as it "
+    "is."""
     if dim is None or not isinstance(t, Tensor):
         return t
     t = t.movedim(dim, 0)
@@ -528,12 +530,14 @@ def bilinear(input1, input2, weight, bias=None):
     for d in range(input1.ndim - 1):
         if input1.shape[d] != input2.shape[d]:
             raise RuntimeError(
-                f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} and {input2.shape[d]}"
+                f"bilinear(): input batch dimensions do not match at dim {d}: got {input1.shape[d]} and "
+                f"{input2.shape[d]}"
             )
     for i, t in ((1, input1), (2, input2)):
         if t.shape[-1] != weight.shape[i]:
             raise RuntimeError(
-                f"bilinear(): input{i} size does not match weight size: got {t.shape[-1]} but expected {weight.shape[i]}"
+                f"bilinear(): input{i} size does not match weight size: got {t.shape[-1]} but expected "
+                f"{weight.shape[i]}"
             )
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(

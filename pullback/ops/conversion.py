@@ -245,7 +245,10 @@ copy = operator(
     node="CopyBackwards",
     write=_copy_write,
     vjp={"self": lambda g: g.new_zeros(g.shape), "src": lambda g: g},
-    jvp={"src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape)},
+    jvp={
+        "self": lambda t: t.new_zeros(t.shape),
+        "src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape),
+    },
 )
 
 

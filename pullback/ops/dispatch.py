@@ -51,9 +51,9 @@ def _same(value, default) -> bool:
     return value is default or type(value) is type(default) and not isinstance(value, Tensor) and value == default
 
 
-def dispatch(op: Operator, args: tuple):
-    """Run an operator on canonical arguments."""
-    mode = ambient.mode
+def dispatch(op: Operator, args: tuple, seen: int = 0):
+    """Run an operator on canonical arguments. `seen`: listeners that have had this call already."""
+    mode = ambient.mode & ~seen
     if mode & LISTENERS:
         if mode & modes.PROFILE:
             return profiled(op, args)
@@ -82,6 +82,8 @@ def autograd_layer(op: Operator, args: tuple):
     if op.inplace_of is not None:
         from .inplace import run_inplace
 
+        if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
+            return forward_inplace(op, args)
         return run_inplace(op, args)
     tensors = op.tensors(args)
     keys = 0
@@ -97,7 +99,7 @@ def autograd_layer(op: Operator, args: tuple):
         if keys & INFERENCE_TENSOR:
             check_inference(op, args)
         out = record(op, out, args)
-    if op.is_view:
+    if op.is_view and not keys & (SPARSE | NESTED):  # those layouts have no memory that a view could share
         mark_views(op, out, args)
     return out
 
@@ -126,6 +128,11 @@ def check_inference(op: Operator, args: tuple) -> None:
 
 def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     """Replaced by forward-mode differentiation."""
+    raise RuntimeError("forward mode is not loaded")
+
+
+def forward_inplace(op: Operator, args: tuple):
+    """Replaced by forward-mode differentiation: an in-place write, and the tangent's."""
     raise RuntimeError("forward mode is not loaded")
 
 

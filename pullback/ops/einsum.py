@@ -66,7 +66,8 @@ def _labels(equation: str, start: int, stop: int, where: str) -> tuple[str, ...]
             labels.append(c)
         elif c != " ":
             raise RuntimeError(
-                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]"
+                f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
             )
         at += 1
     return tuple(labels)
@@ -112,7 +113,8 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a call does: diagonals and dropped dimensions of each operand, pairings, what is left at the end."""
+    """Everything that a call does: diagonals and dropped dimensions of each operand, pairings, what is left at the "
+    "end."""
 
     prepared: tuple[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], ...]
     steps: tuple[tuple[int, int, Pairing], ...]
@@ -178,13 +180,14 @@ def _covered(parsed: Equation, shapes: tuple) -> int:
         if ELLIPSIS in labels:
             if named > len(shape):
                 raise RuntimeError(
-                    f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions ({len(shape)}) for operand {i}"
+                    f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
+                    f"dimensions ({len(shape)}) for operand {i}"
                 )
             most = max(most, len(shape) - named)
         elif named != len(shape):
             raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions ({len(shape)}) for operand {i} "
-                "and no ellipsis was given"
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
+                f"({len(shape)}) for operand {i} and no ellipsis was given"
             )
     return most
 
@@ -296,8 +299,8 @@ def _steps(path, n: int) -> list[tuple[int, int]]:
         return [(0, 1)] * (n - 1)
     if len(path) != 2 * (n - 1):
         raise RuntimeError(
-            "einsum(): expected contraction path given in path parameter to be a list of "
-            f"{2 * (n - 1)} elements, got {len(path)}"
+            f"einsum(): expected contraction path given in path parameter to be a list of {2 * (n - 1)} elements, got "
+            f"{len(path)}"
         )
     return [(path[k], path[k + 1]) for k in range(0, 2 * (n - 1), 2)]
 
@@ -318,7 +321,8 @@ def einsum(*args) -> Tensor:
     """`einsum(equation, *operands)`, or `einsum(operand, sublist, ..., [output sublist])`."""
     if len(args) < 2:
         raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
         )
     if isinstance(args[0], Tensor):
         equation, operands = _from_sublists(args)

@@ -1,8 +1,8 @@
 """Rows of a table by index: embedding, embedding_bag, embedding_renorm_.
 
-Indices are int32 or int64 and inside the table, checked before anything is read. Gradients of the table are dense: rows that
-share an index are added up; the row `padding_idx` gets none. `sparse=True` is accepted in the forward and refused when
-its gradient is asked for.
+Indices are int32 or int64 and inside the table, checked before anything is read. Gradients of the table are dense: rows
+that share an index are added up; the row `padding_idx` gets none. With `sparse=True` they are COO tensors with one row
+per look-up.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
 def _check_indices(function: str, indices: Tensor, number: int = 1, name: str = "indices") -> None:
     if indices.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
-            f"Expected tensor for argument #{number} '{name}' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for {function})"
+            f"Expected tensor for argument #{number} '{name}' to have one of the following scalar types: Long, Int; "
+            f"but got torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments for {function})"
         )
 
 
@@ -71,7 +71,9 @@ def _take_rows(xp, weight, indices, *rest):
 
 def _table_grad(g, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        raise NotImplementedError("embedding: gradients of sparse=True are not implemented; use sparse=False")
+        from ..sparse.gradients import embedding_gradient
+
+        return embedding_gradient(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
     return embedding_dense_backward(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
@@ -108,7 +110,8 @@ def _few(places) -> list:
 
 
 embedding = _lookup(
-    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+    "-> Tensor",
     meta=_embedding_shape,
     kernel=_take_rows,
     shortcut=_quick_rows,
@@ -157,7 +160,8 @@ def _take_back(g, indices, num_weights, padding_idx, scale_grad_by_freq):
 
 
 embedding_dense_backward = operator(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
+    "scale_grad_by_freq) -> Tensor",
     meta=lambda grad_output, indices, num_weights, padding_idx, scale_grad_by_freq: Spec(
         (num_weights, grad_output.shape[-1]), grad_output.dtype
     ),
@@ -236,9 +240,9 @@ def _bag_shape(
     _check_indices("embedding_bag", offsets, 1, "offsets")
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
-            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; but type "
-            f"torch.{weight.dtype.scalar_name}Tensor does not equal torch.{per_sample_weights.dtype.scalar_name}Tensor "
-            "(while checking arguments for embedding_bag)"
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+            f"'per_sample_weights'; but type torch.{weight.dtype.scalar_name}Tensor does not equal "
+            f"torch.{per_sample_weights.dtype.scalar_name}Tensor (while checking arguments for embedding_bag)"
         )
     bags = offsets.array.shape[0] - (1 if include_last_offset else 0)
     width = weight.array.shape[1]
@@ -273,8 +277,8 @@ def _bag_kernel(
     _check_offsets(offsets, indices.size, include_last_offset)
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
         raise RuntimeError(
-            "Expected i < index_size to be true, but got false.  (Could this error message be improved?  If so, please report an "
-            "enhancement request to PyTorch.)"
+            "Expected i < index_size to be true, but got false.  (Could this error message be improved?  If so, please "
+            "report an enhancement request to PyTorch.)"
         )
     starts = offsets[:-1] if include_last_offset else offsets
     stop = int(offsets[-1]) if include_last_offset else indices.size
@@ -328,13 +332,11 @@ def _bag_of(indices, offsets, include_last_offset):
 
 
 def _bag_weight_grad(
-    g, weight_shape, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx,
-    bag_size, maximum_indices,
+    g, weight_shape, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+    padding_idx, bag_size, maximum_indices,
 ):  # fmt: skip
     if g is None:
         return None
-    if sparse:
-        raise NotImplementedError("embedding_bag: gradients of sparse=True are not implemented; use sparse=False")
     if mode == MAX:
         g = g * (bag_size > 0).unsqueeze(-1).to(g.dtype)
         return g.new_zeros(weight_shape).scatter_add(0, maximum_indices.long(), g)
@@ -344,6 +346,10 @@ def _bag_weight_grad(
     rows = g.index_select(0, owner)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
+    if sparse:
+        from ..sparse.gradients import embedding_gradient
+
+        return embedding_gradient(rows, indices, weight_shape[0], padding_idx, scale_grad_by_freq, owned=True)
     return embedding_dense_backward(rows, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
@@ -356,9 +362,9 @@ def _bag_sample_grad(g, weight, indices, offsets, include_last_offset, padding_i
 
 
 _embedding_bag = _lookup(
-    "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, "
-    "Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
-    "-> (Tensor output, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices)",
+    "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+    "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor "
+    "output, Tensor offset2bag, Tensor bag_size, Tensor maximum_indices)",
     meta=_bag_shape,
     kernel=_bag_kernel,
     method=False,
@@ -403,7 +409,8 @@ def embedding_bag_function(
         input, weight = weight, input
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
-            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as the input ({input.shape})"
+            f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
+            f"same shape as the input ({input.shape})"
         )
     input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights)
     number = _bag_mode(mode, scale_grad_by_freq, sparse)
@@ -425,7 +432,8 @@ def _flat_bags(input, offsets, per_sample_weights):
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
-                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
+                "sequences. However, found "
                 f"offsets of type {type(offsets)}".replace("pullback.core.tensor.", "torch.")
             )
         bags, length = input.shape

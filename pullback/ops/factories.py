@@ -278,12 +278,19 @@ def _options(name: str, op: Operator, dtype, layout, device, out=None) -> tuple:
     return dtype, layout, convert_option(name, "device", device, op) if device is not None else None
 
 
+_SPARSE = (devices.sparse_coo, devices.sparse_csr, devices.sparse_csc, devices.sparse_bsr, devices.sparse_bsc)
+
+
 def _make_sized(name: str, op: Operator):
     @front(f"torch.{name}")
     def make(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None, names=None, **extra):
         shape = sizes_from(name, size, extra.pop("size", None))
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
+        if layout is not None and layout in _SPARSE and name != "ones":
+            from ..sparse.construct import empty_sparse
+
+            return finish(empty_sparse(shape, layout, dtype, device), requires_grad, out)
         dtype, layout, device = _options(name, op, dtype, layout, device, out)
         tail = (memory_format,) if op is empty_op else ()
         return finish(dispatch(op, (shape, dtype, layout, device, pin_memory, *tail)), requires_grad, out)

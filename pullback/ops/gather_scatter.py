@@ -80,7 +80,9 @@ def _gather_meta(self, dim, index, sparse_grad) -> Spec:
 
 def _gather_rule(g, self_shape, dim, index, sparse_grad):
     if sparse_grad:
-        raise NotImplementedError("gather: sparse_grad=True needs sparse gradients, which are not supported")
+        from ..sparse.gradients import gather_gradient
+
+        return gather_gradient(g, self_shape, dim, index)
     return dispatch(scatter_add, (g.new_zeros(self_shape), dim, index, g))
 
 

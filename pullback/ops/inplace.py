@@ -14,7 +14,7 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.promotion import can_cast
 from ..core.storage import storage_of, window
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, SPARSE, Tensor, stride_of
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, NESTED, SPARSE, Tensor, stride_of
 from . import overrides
 from .operator import Operator
 
@@ -33,9 +33,7 @@ def run_inplace(op: Operator, args: tuple):
     wanted = bool(recording) and any(requires_grad(t) for t in op.tensors(args))
     if wanted:
         check_writable(target)
-    if keys & SPARSE:
-        return execute(op, args, keys)
-    if functional.is_view:  # no element is written: the shape changes
+    if functional.is_view and not keys & (SPARSE | NESTED):  # no element is written: the shape changes
         return op.family.execute(op, args)
     original = before_write(functional, target) if wanted and op.differentiable else None
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
@@ -60,7 +58,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
 
     functional = op.inplace_of
     direct = functional.options.get("write")
-    if keys & (CONJ | NEG) or direct is None and functional.family.write is None:
+    if keys & (CONJ | NEG | SPARSE | NESTED) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
     check_overlap(target)
@@ -98,6 +96,8 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     if name in plan_of(op).saved:
         kept = target.detach().clone()
         kept.autograd = _history(target)
+        if kept.autograd is not None and target.autograd.tangents:
+            kept.autograd.tangents = {level: t.clone() for level, t in target.autograd.tangents.items()}
         return kept
     return target.shallow(_history(target))
 
@@ -176,6 +176,9 @@ def check_overlap(target: Tensor) -> None:
 
 def write(target: Tensor, result: Tensor) -> None:
     """Copy numbers, minding conjugate and negative views, and count the write."""
+    if (target.keys | result.keys) & (SPARSE | NESTED):
+        write_layout(target, result)
+        return
     if not target.keys & META:
         array = result.array
         if target.keys & CONJ:
@@ -184,6 +187,11 @@ def write(target: Tensor, result: Tensor) -> None:
             array = -array
         target.array[...] = cast_array(array, result.dtype, target.dtype)
     bump(target)
+
+
+def write_layout(target: Tensor, result: Tensor) -> None:
+    """Replaced by the sparse and nested layers: a write where either tensor is no dense array."""
+    raise NotImplementedError("writing sparse or nested tensors needs the layers that define them")
 
 
 def cast_array(array, source, target):

@@ -1,7 +1,7 @@
 """`multi_head_attention_forward`: projections, heads, masks and attention of the `nn.MultiheadAttention` module.
 
-Queries, keys and values come as (length, batch, size), or (length, size) without a batch. Out come the result in the same form,
-and the weights (averaged over heads, or per head) where they are wanted.
+Queries, keys and values come as (length, batch, size), or (length, size) without a batch. Out come the result in the
+same form, and the weights (averaged over heads, or per head) where they are wanted.
 """
 
 from __future__ import annotations
@@ -38,15 +38,18 @@ def _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads: int) 
     kind = "batched (3-D)" if rank == 3 else "unbatched (2-D)"
     if key.dim() != rank or value.dim() != rank:
         raise AssertionError(
-            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+            f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and "
+            f"{value.dim()}-D tensors respectively"
         )
     if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
         raise AssertionError(
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead"
         )
     if attn_mask is not None and attn_mask.dim() not in (2, 3):
         raise AssertionError(
-            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor "
+            "instead"
         )
     if attn_mask is not None and rank == 2 and attn_mask.dim() == 3:
         expected = (num_heads, query.shape[0], key.shape[0])
@@ -167,8 +170,8 @@ def _resolve_masks(query, key_padding_mask, attn_mask, is_causal: bool, need_wei
     padding = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
     if is_causal and attn_mask is None:
         raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method `generate_square_subsequent_mask` "
-            "to create this mask."
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
         )
     if is_causal and padding is None and not need_weights:
         return padding, None, True
@@ -197,10 +200,11 @@ def _append_zero(t):
 
 @front("nn.functional.multi_head_attention_forward")
 def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight, in_proj_bias, bias_k, bias_v,
-    add_zero_attn: bool, dropout_p: float, out_proj_weight, out_proj_bias, training: bool = True, key_padding_mask=None,
-    need_weights: bool = True, attn_mask=None, use_separate_proj_weight: bool = False, q_proj_weight=None, k_proj_weight=None,
-    v_proj_weight=None, static_k=None, static_v=None, average_attn_weights: bool = True, is_causal: bool = False,
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight, in_proj_bias,
+    bias_k, bias_v, add_zero_attn: bool, dropout_p: float, out_proj_weight, out_proj_bias, training: bool = True,
+    key_padding_mask=None, need_weights: bool = True, attn_mask=None, use_separate_proj_weight: bool = False,
+    q_proj_weight=None, k_proj_weight=None, v_proj_weight=None, static_k=None, static_v=None,
+    average_attn_weights: bool = True, is_causal: bool = False,
 ):  # fmt: skip
     """(attention output, weights or None)."""
     batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)

@@ -99,7 +99,7 @@ def _sole_tensor(op: Operator) -> str:
 class Info:
     """Metadata of a saved-by-shape argument: what a rule may need without keeping the tensor."""
 
-    __slots__ = ("shape", "dtype", "device", "stride", "offset", "layout")
+    __slots__ = ("shape", "dtype", "device", "stride", "offset", "layout", "blocksize", "dense_dim")
 
     def __init__(self, t: Tensor):
         self.shape = t.shape
@@ -108,6 +108,8 @@ class Info:
         self.stride = stride_of(t)
         self.offset = t.offset
         self.layout = t.layout
+        self.blocksize = getattr(t.array, "blocksize", None)
+        self.dense_dim = getattr(t.array, "dense_dim", None)
 
 
 def shape_of(x):

@@ -39,7 +39,8 @@ class Arrays:
         return self.tanh(x * 0.5) * 0.5 + 0.5
 
     def lstm_gates(self, x):
-        """Sigmoids and, for the third gate, tanh: one tanh over all four, since sigmoid(x) = tanh(x / 2) / 2 + 1 / 2."""
+        """Sigmoids and, for the third gate, tanh: one tanh over all four, since sigmoid(x) = tanh(x / 2) / 2 + 1 / "
+        "2."""
         scale, shift = _lstm_scale(self.xp, x.shape[-1] // 4, x.dtype)
         made = x * scale
         self.tanh(made, made)

@@ -45,7 +45,7 @@ cumsum = along(
 )
 
 
-def _shifted(x: Tensor, dim: int, by: int, filler: int = 0) -> Tensor:
+def _shifted(x: Tensor, dim: int, by: int, filler: float = 0) -> Tensor:
     """`x` moved one place along `dim`, up (1) or down (-1), with `filler` moved in."""
     n = x.shape[dim]
     if not n:
@@ -141,18 +141,17 @@ def cummaxmin_backward(grad, input, indices, dim):
 
 # ---- log of sums of exponentials
 def _logcumsumexp_vjp(g, self, out, dim):
-    """Sums of g * exp(self - out) from each place on, in logarithms: positive and negative parts apart."""
-    if self.dtype.is_complex:
-        return (_reverse_logcumsumexp(g.log() - conj(out), dim) + conj(self)).exp()
-    low = float("-inf")
-    parts = [
-        (_reverse_logcumsumexp((g * sign).log().where(g * sign > 0, low) - out, dim) + self).exp() for sign in (1, -1)
-    ]
-    return parts[0] - parts[1]
+    """Sums of g * exp(self - out) from each place on, by a scan over exp(out[k - 1] - out[k]), which is at most 1.
 
-
-def _reverse_logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    return x.flip(dim).logcumsumexp(dim).flip(dim) if x.ndim else x.logcumsumexp(dim)
+    The rule is linear in `g` as it stands, so that it differentiates again; sums of nothing (-inf) carry no gradient.
+    """
+    nothing = out == float("-inf")
+    weight = conj((self - out).masked_fill(nothing, float("-inf")).exp())
+    if not self.ndim:
+        return g * weight
+    dim = wrap_dim(dim, self.ndim)
+    rate = (_shifted(out, dim, 1, filler=float("-inf")) - out).masked_fill(nothing, float("-inf")).exp()
+    return weight * _reverse_scan(conj(rate), g, dim)
 
 
 def _check_float(self, dim):

@@ -30,16 +30,19 @@ def second(g, grad_output, slope):
 
 # ---- exponential linear units
 def _elu(xp, x, alpha, scale, input_scale):
-    below = alpha * scale * xp.expm1(xp.minimum(x, 0) * input_scale)
-    return xp.where(x <= 0, below, x * scale).astype(x.dtype)
+    zero = number(xp, 0, x)
+    below = xp.expm1(xp.minimum(x, zero) * number(xp, input_scale, x)) * number(xp, alpha * scale, x)
+    above = xp.maximum(x, zero)
+    return below + (above if scale == 1 else above * number(xp, scale, x))
 
 
 def _elu_slope(xp, g, alpha, scale, input_scale, is_result, x):
     if is_result:
-        below = g * input_scale * (x + alpha * scale)
+        below = g * number(xp, input_scale, g) * (x + number(xp, alpha * scale, x))
     else:
-        below = g * (input_scale * alpha * scale) * xp.exp(xp.minimum(x, 0) * input_scale)
-    return xp.where(x <= 0, below, g * scale).astype(g.dtype)
+        inner = xp.minimum(x, number(xp, 0, x)) * number(xp, input_scale, x)
+        below = g * number(xp, input_scale * alpha * scale, g) * xp.exp(inner)
+    return xp.where(x <= 0, below, g * number(xp, scale, g))
 
 
 def _elu_second(g, grad_output, alpha, scale, input_scale, is_result, self_or_result):

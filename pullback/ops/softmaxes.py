@@ -8,6 +8,7 @@ from ..core.dtype import FLOAT
 from ..core.geometry import wrap_dim
 from . import normalization_kernels as kernels
 from .calls import front
+from .dispatch import dispatch
 from .family.along import along
 from .family.base import composite, operator
 from .operator import Spec
@@ -109,12 +110,12 @@ log_softmax_op = along(
 
 @composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
 def softmax(self, dim, dtype):
-    return softmax_op(self if dtype is None else self.to(dtype), dim, False)
+    return dispatch(softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 
 
 @composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
 def log_softmax(self, dim, dtype):
-    return log_softmax_op(self if dtype is None else self.to(dtype), dim, False)
+    return dispatch(log_softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 
 
 def _safe_softmax(xp, a, axis: int):

@@ -75,7 +75,7 @@ def kron(self, other):
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
     wide = self.reshape([s for size in a for s in (size, 1)])
     tall = other.reshape([s for size in b for s in (1, size)])
-    return unsafe_view(wide * tall, tuple(m * n for m, n in zip(a, b, strict=True)))
+    return unsafe_view((wide * tall).contiguous(), tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
 @composite("inner(Tensor self, Tensor other) -> Tensor")
@@ -86,7 +86,8 @@ def inner(self, other):
         return self * other
     if self.shape[-1] != other.shape[-1]:
         raise RuntimeError(
-            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and {list(other.shape)}"
+            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
+            f"{list(other.shape)}"
         )
     return tensordot_dims(self, other, (-1,), (-1,))
 
@@ -97,8 +98,9 @@ def cross(self, other, dim=None):
 
     if dim is None:
         warnings.warn(
-            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use "
-            "torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release.",
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
+            "in a future release.",
             stacklevel=4,
         )
         dim = next((d for d, s in enumerate(self.shape) if s == 3), None)
@@ -141,7 +143,8 @@ def _drop_broadcast(self, other, dims_self, dims_other):
             other = other.sum(b, keepdim=True, dtype=other.dtype)
         else:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {m} in dim {a} and second has size {n} in dim {b}"
+                f"contracted dimensions need to match, but first has size {m} in dim {a} and second has size {n} in "
+                f"dim {b}"
             )
     return self, other
 
@@ -154,7 +157,8 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
     if isinstance(dims, (tuple, list)):
         if len(dims) != 2 or any(isinstance(d, int) for d in dims):
             raise RuntimeError(
-                f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}"
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two "
+                f"lists, but got dims={dims}"
             )
         ours, theirs = tuple(dims[0]), tuple(dims[1])
     else:
@@ -176,8 +180,8 @@ def chain_matmul(*matrices, out: Tensor | None = None) -> Tensor:
     from . import public
 
     warnings.warn(
-        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which "
-        "accepts a list of two or more tensors rather than multiple parameters.",
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
         stacklevel=3,
     )
     if not matrices:

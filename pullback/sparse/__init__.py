@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core.tensor import SPARSE, Tensor
 from ..ops import inplace
-from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmax
+from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes
 from .invariants import check_sparse_tensor_invariants
 from .layouts import is_sparse, wrap_sparse
 from .table import execute_sparse
@@ -31,5 +31,5 @@ def write_sparse(target: Tensor, result: Tensor) -> None:
 
 __all__ = [
     "SPARSE", "arithmetic", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "construct", "conversion", "execute_sparse", "gradients",
-    "masks", "products", "reductions", "shapes", "softmax", "write_sparse",
+    "masks", "products", "reductions", "shapes", "softmaxes", "write_sparse",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from ..ops.construct import tensor as make_tensor
 from ..ops.dispatch import dispatch
 from ..ops.factories import sizes_from
 from ..ops.operator import LINEAR, NONDIFFERENTIABLE
-from . import invariants
+from . import convert, invariants
 from .layouts import BY_ROW, COMPRESSED, NAMES, CompressedArray, is_compressed, is_coo, layout_name, wrap_coo, wrap_sparse
 from .table import layout_operator, refuse_dense
 
@@ -100,6 +100,17 @@ def empty_coo(size: tuple, dtype=None, device=None) -> Tensor:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     indices = empty((len(size), 0), dtype=make_tensor(0).dtype, device=device)
     return wrap_coo(indices, empty((0,), dtype=dtype, device=device), size, True)
+
+
+def empty_sparse(size: tuple, layout, dtype=None, device=None) -> Tensor:
+    """`zeros(size, layout=...)`: a tensor of a sparse layout without specified elements."""
+    if layout is devices.sparse_coo:
+        return empty_coo(size, dtype, device)
+    if layout not in (devices.sparse_csr, devices.sparse_csc):
+        raise RuntimeError(f"torch.empty: Only batched sparse (non-block) CSR and CSC layouts can be made without parts, but got {layout}")
+    from ..ops.factories import zeros
+
+    return convert.to_compressed(zeros(size, dtype=dtype, device=device), layout)
 
 
 def _is_size(a) -> bool:

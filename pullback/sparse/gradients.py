@@ -7,23 +7,23 @@ uncoalesced. `take_over` says when a leaf may keep a gradient's memory instead o
 from __future__ import annotations
 
 from ..core.arrays import library
-from ..core.tensor import SPARSE, Tensor
+from ..core.tensor import Tensor
 from ..ops.dispatch import dispatch
 from .construct import coo_from_parts
 from .convert import as_tensor
 from .layouts import is_coo
 
 
-def _from_parts(indices: Tensor, values: Tensor, shape: tuple) -> Tensor:
+def _from_parts(indices: Tensor, values: Tensor, shape: tuple, owned: bool = False) -> Tensor:
     made = dispatch(
         coo_from_parts, (indices.shape[0], values.ndim - 1, tuple(shape), indices, values, None, None, None, None, False)
     )
-    made.array.fresh = values.view_info is None
+    made.array.fresh = owned
     return made
 
 
-def embedding_gradient(g: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    """The gradient of a table of `rows` rows, one sparse row per look-up."""
+def embedding_gradient(g: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool, owned: bool = False) -> Tensor:
+    """The gradient of a table of `rows` rows, one sparse row per look-up; `owned`: nobody else holds the memory of `g`."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     flat = indices.detach().reshape(-1)
@@ -31,8 +31,8 @@ def embedding_gradient(g: Tensor, indices: Tensor, rows: int, padding_idx: int, 
     values = g.reshape(-1, features)
     if padding_idx >= 0:
         keep = (flat != padding_idx).nonzero().reshape(-1)
-        flat, values = flat.index_select(0, keep), values.index_select(0, keep)
-    return _from_parts(flat.long().reshape(1, -1).contiguous(), values.contiguous(), (rows, features))
+        flat, values, owned = flat.index_select(0, keep), values.index_select(0, keep), True
+    return _from_parts(flat.long().reshape(1, -1).contiguous(), values.contiguous(), (rows, features), owned)
 
 
 def gather_gradient(g: Tensor, shape: tuple, dim: int, index: Tensor) -> Tensor:
@@ -54,8 +54,3 @@ def take_over(g: Tensor) -> Tensor:
         a.fresh = False
         return g.shallow()
     return g.detach().clone()
-
-
-def add_gradients(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of two gradients of which either may be sparse: dense first, since sparse + dense is not defined."""
-    return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b

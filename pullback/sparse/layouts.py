@@ -56,6 +56,14 @@ class SparseArray:
     def stride(self) -> tuple:
         return contiguous_strides(self.shape)
 
+    @property
+    def strides(self):
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+
+    @property
+    def __array_interface__(self):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
 
 class CooArray(SparseArray):
     """Coordinates: `indices` (sparse_dim, nnz) and `values` (nnz, *dense shape). `fresh`: nobody else holds the parts yet."""

@@ -213,6 +213,11 @@ def _cat_dense(xp, tensors, d: int, shape: tuple) -> Tensor:
     return wrap_coo(as_tensor(indices, tensors[0]), as_tensor(xp.concatenate(parts), tensors[0]), shape)
 
 
+@rule("stack")
+def stack(op: Operator, tensors, dim: int = 0):
+    return cat(op, tuple(unsqueeze(op, x, dim) for x in tensors), wrap_dim(dim, tensors[0].ndim + 1))
+
+
 @rule("expand")
 def expand(op: Operator, self, size, *rest):
     if tuple(size) == tuple(self.shape):

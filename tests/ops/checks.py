@@ -14,6 +14,7 @@ from pullback.func import jvp, vjp, vmap
 from pullback.ops.dispatch import dispatch
 from pullback.ops.operator import NOT_IMPLEMENTED, Operator
 from pullback.ops.record import plan_of
+from tests.ops.samples.around import AFTER, BEFORE, FIXED, key_of
 
 EPS = 1e-6
 
@@ -70,15 +71,17 @@ def check_meta(op: Operator, args: tuple) -> None:
 
 # ---- derivatives
 def differentiable_inputs(op: Operator, args: tuple) -> list:
-    """Floating tensors in the arguments that the vjp covers; in a composite operator, all of them."""
+    """Floating tensors in the arguments that the vjp covers; in a composite operator, all that are not FIXED."""
+    fixed = FIXED.get(key_of(op), ())
     if op.body is not None:
-        return [t for t in tensors_in(args) if t.dtype in (torch.float64, torch.complex128)]
-    if not op.differentiable:
-        return []
-    targets = {t for r in plan_of(op).rules for t in r.targets}
+        targets = {a.name for a in op.schema.arguments}
+    elif op.differentiable:
+        targets = {t for r in plan_of(op).rules if r.function is not NOT_IMPLEMENTED for t in r.targets}
+    else:
+        targets = set()
     found = []
     for argument, value in zip(op.schema.arguments, args, strict=True):
-        if argument.name in targets:
+        if argument.name in targets and argument.name not in fixed:
             found += [t for t in tensors_in(value) if t.dtype in (torch.float64, torch.complex128)]
     return found
 
@@ -88,12 +91,13 @@ def has_gradients(op: Operator) -> bool:
 
 
 def as_function(op: Operator, args: tuple, inputs: list):
-    """(function of the inputs only that returns the floating results, the inputs)."""
+    """The function of the inputs alone that returns the floating results (see `samples.around` for what is around it)."""
     positions = {id(t): i for i, t in enumerate(inputs)}
+    before, after = BEFORE.get(key_of(op), lambda *a: a), AFTER.get(key_of(op), lambda *r: r)
 
     def function(*values):
-        out = dispatch(op, rebuild(args, (values[positions[id(t)]] if id(t) in positions else t for t in tensors_in(args))))
-        return tuple(r for r in results(out) if r.dtype.category >= 2)
+        given = rebuild(args, (values[positions[id(t)]] if id(t) in positions else t for t in tensors_in(args)))
+        return tuple(r for r in after(*results(dispatch(op, before(*given)))) if r.dtype.category >= 2)
 
     return function
 
@@ -125,6 +129,8 @@ def check_gradient(op: Operator, args: tuple, seed: int = 0) -> None:
 
 
 def compare_gradient(function, inputs: list, seed: int, what: str, tol: float = 1e-5) -> None:
+    if not any(x.numel() for x in inputs):
+        return
     rng = np.random.default_rng(seed)
     leaves = [x.detach().clone().requires_grad_() for x in inputs]
     outs = [o for o in function(*leaves) if o.requires_grad]
@@ -220,7 +226,7 @@ def stepped_memory(t):
 
 
 def check_layout(op: Operator, args: tuple) -> None:
-    """Numbers and metadata do not depend on how the arguments lie in memory."""
+    """Numbers do not depend on how the arguments lie in memory, and metadata follow it as they do without data."""
     wanted = results(dispatch(op, args))
     for lay in (reversed_memory, stepped_memory):
         laid = rebuild(args, map(lay, tensors_in(args)))

@@ -10,7 +10,7 @@ from pullback.ops import view_geometry as geometry
 
 
 def counting(*shape, **options):
-    return torch.arange(float(np.prod(shape, dtype=int)), **options).reshape(shape)
+    return torch.arange(float(np.prod(shape, dtype=int)), **options).reshape(shape).clone()
 
 
 def placed(t):
@@ -74,10 +74,22 @@ def test_a_write_through_a_view_is_seen_by_all():
         (lambda x: x.t(), RuntimeError, "t() expects a tensor with <= 2 dimensions, but self is 3D"),
         (lambda x: x.permute(0, 0, 1), RuntimeError, "permute(): duplicate dims are not allowed."),
         (lambda x: x.permute(), TypeError, 'permute() missing 1 required positional arguments: "dims"'),
-        (lambda x: x.transpose(0, 5), IndexError, "Dimension out of range (expected to be in range of [-3, 2], but got 5)"),
-        (lambda x: x.select(0, 5), IndexError, "select(): index 5 out of range for tensor of size [2, 3, 4] at dimension 0"),
+        (
+            lambda x: x.transpose(0, 5),
+            IndexError,
+            "Dimension out of range (expected to be in range of [-3, 2], but got 5)",
+        ),
+        (
+            lambda x: x.select(0, 5),
+            IndexError,
+            "select(): index 5 out of range for tensor of size [2, 3, 4] at dimension 0",
+        ),
         (lambda x: x.narrow(0, 1, 5), RuntimeError, "start (1) + length (5) exceeds dimension size (2)."),
-        (lambda x: x.expand(5, 3, 4), RuntimeError, "The expanded size of the tensor (5) must match the existing size (2)"),
+        (
+            lambda x: x.expand(5, 3, 4),
+            RuntimeError,
+            "The expanded size of the tensor (5) must match the existing size (2)",
+        ),
         (lambda x: x.expand(2, 3), RuntimeError, "expand(torch.FloatTensor{[2, 3, 4]}, size=[2, 3])"),
         (lambda x: x.diagonal(0, 0, 0), RuntimeError, "diagonal dimensions cannot be identical 0, 0"),
         (lambda x: x.unfold(0, 3, 1), RuntimeError, "maximum size for tensor at dimension 0 is 2 but size is 3"),

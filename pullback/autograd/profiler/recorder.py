@@ -150,39 +150,25 @@ class Recorder:
             span.sequence = sequence
             span = span.parent
 
-
-class NodeSpans:
-    """The spans of one backward. A node's evaluation lasts until the next one begins: it has the sums that follow."""
-
-    def __init__(self, recorder: Recorder):
-        self.recorder = recorder
-        self.evaluation: Span | None = None
-
-    def run(self, node: Node, gs: list):
-        """Run a node inside its spans."""
-        self.finish()
+    # ---- backward nodes
+    def run(self, node: Node, gs: list, run):
+        """Run a node (by `run(node, gs)`) inside its two spans: its evaluation by the engine, and itself."""
         name = "torch::autograd::AccumulateGrad" if isinstance(node, AccumulateGrad) else node.name()
-        self.evaluation = self._begin(node, EVALUATE + name, FUNCTION)
-        span = self._begin(node, name, BACKWARD)
-        if self.recorder.shapes:
+        outer = self._begin_node(node, EVALUATE + name, FUNCTION)
+        span = self._begin_node(node, name, BACKWARD)
+        if self.shapes:
             span.shapes, span.dtypes = [shape_of(g) for g in gs], [dtype_of(g) for g in gs]
         try:
-            return node.run(gs)
+            return run(node, gs)
         finally:
-            self.recorder.finish(span)
+            self.finish(outer)
 
-    def _begin(self, node: Node, name: str, scope: int) -> Span:
-        span = self.recorder.begin(name, scope)
+    def _begin_node(self, node: Node, name: str, scope: int) -> Span:
+        span = self.begin(name, scope)
         if not isinstance(node, AccumulateGrad):
             span.sequence = node.sequence
-            span.forward_thread = self.recorder.threads.get(node.sequence, 0)
+            span.forward_thread = self.threads.get(node.sequence, 0)
         return span
-
-    def finish(self) -> None:
-        """End the evaluation of the last node that ran."""
-        if self.evaluation is not None:
-            self.recorder.finish(self.evaluation)
-            self.evaluation = None
 
 
 # ---- facts about arguments and results
@@ -242,9 +228,11 @@ def _profiled(op: Operator, args: tuple):
     return ambient.recorders[-1].call(op, args)
 
 
-def _node_spans() -> NodeSpans:
-    return NodeSpans(ambient.recorders[-1])
+def _watched(node: Node, gs: list):
+    """In the place of the engine's `run_watched`, which goes on to be called: anomaly mode looks there too."""
+    recorder = current()
+    return _run_watched(node, gs) if recorder is None else recorder.run(node, gs, _run_watched)
 
 
 dispatching.profiled = _profiled
-engine.node_spans = _node_spans
+_run_watched, engine.run_watched = engine.run_watched, _watched

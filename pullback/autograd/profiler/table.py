@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .events import DeviceType
+from .events import DeviceType, FunctionEventAvg
 from .times import UNITS, format_memory, format_share, format_time_in
 
 SORTABLE = (
@@ -62,7 +62,7 @@ def _columns(events, total: float, widths: tuple, unit: str | None, memory: bool
     name_width, shapes_width, source_width = widths
     names = min(max(len(e.key) for e in events) + 4, name_width)
     columns = [Column("Name", names, lambda e: _cut(e.key, name_width))]
-    if any(e.overload_name for e in events):
+    if any(e.overload_name and isinstance(e, FunctionEventAvg) for e in events):  # grouped by it
         columns.append(Column("Overload Name", max(len(e.overload_name) for e in events) + 4, lambda e: e.overload_name))
     columns += [
         Column("Self CPU %", 12, lambda e: format_share(e.self_cpu_time_total, total)),

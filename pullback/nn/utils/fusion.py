@@ -9,8 +9,8 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_weights(
-    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None, bn_b: Tensor | None,
-    transpose: bool = False,
+    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None, transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """(weight, bias) of the fused convolution."""
     bias = bn_rm.new_zeros(bn_rm.shape) if conv_b is None else conv_b

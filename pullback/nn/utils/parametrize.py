@@ -1,7 +1,8 @@
 """Parametrizations: a tensor of a module computed, at every read, from other tensors that are the parameters.
 
-`register_parametrization(module, "weight", p)` moves the weight to `module.parametrizations.weight.original`, gives the module a
-class of its own, and makes `module.weight` a property that calls `p` on the original. Assigning to it runs `p.right_inverse`.
+`register_parametrization(module, "weight", p)` moves the weight to `module.parametrizations.weight.original`, gives the
+module a class of its own, and makes `module.weight` a property that calls `p` on the original. Assigning to it runs
+`p.right_inverse`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class ParametrizationList(ModuleList):
         start = self._inverted(original)
         if not isinstance(start, (Tensor, Sequence)):
             raise ValueError(
-                f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got {type(start).__name__}"
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). Got "
+                f"{type(start).__name__}"
             )
         self.is_tensor = isinstance(start, Tensor)
         self.ntensors = 1 if self.is_tensor else len(start)
@@ -114,7 +116,8 @@ class ParametrizationList(ModuleList):
             raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
         for name, expected in (("dtype", dtype), ("shape", shape)):
             _check_same(
-                f"Registering a parametrization may not change the {name} of the tensor, unless `unsafe` flag is enabled.",
+                f"Registering a parametrization may not change the {name} of the tensor, unless `unsafe` flag is "
+                "enabled.",
                 getattr(made, name), expected, (f"unparametrized {name}", f"parametrized {name}"),
             )  # fmt: skip
 
@@ -135,7 +138,8 @@ class ParametrizationList(ModuleList):
             raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
         if value.dtype is not self.original.dtype:
             raise ValueError(
-                f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype {self.original.dtype}"
+                f"The tensor returned by `right_inverse` has dtype {value.dtype} while `original` has dtype "
+                f"{self.original.dtype}"
             )
         self.original.set_(value)
 
@@ -144,7 +148,8 @@ class ParametrizationList(ModuleList):
             raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
         if len(value) != self.ntensors:
             raise ValueError(
-                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of length {len(value)}."
+                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
+                f"length {len(value)}."
             )
         for i, tensor in enumerate(value):
             if not isinstance(tensor, Tensor):
@@ -155,7 +160,8 @@ class ParametrizationList(ModuleList):
             own = getattr(self, f"original{i}")
             if own.dtype is not tensor.dtype:
                 raise ValueError(
-                    f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} while `original{i}` has dtype {own.dtype}"
+                    f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} while `original{i}` has dtype "
+                    f"{own.dtype}"
                 )
             own.set_(tensor)
 
@@ -231,7 +237,8 @@ def register_parametrization(
         module.parametrizations[tensor_name] = made
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     return module
 
@@ -244,8 +251,10 @@ def _check_another(module: Module, name: str, parametrization: Module) -> None:
         raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
     for fact in ("dtype", "shape"):
         _check_same(
-            f"Registering a parametrization may not change the {fact} of the tensor, unless the `unsafe` flag is enabled.",
-            getattr(made, fact), getattr(now, fact), (f"module.{name}.{fact}", f"parametrization(module.{name}).{fact}"),
+            f"Registering a parametrization may not change the {fact} of the tensor, unless the `unsafe` flag is "
+            "enabled.",
+            getattr(made, fact), getattr(now, fact),
+            (f"module.{name}.{fact}", f"parametrization(module.{name}).{fact}"),
         )  # fmt: skip
     if not hasattr(parametrization, "right_inverse"):
         return
@@ -257,8 +266,8 @@ def _check_another(module: Module, name: str, parametrization: Module) -> None:
         raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}")
     for fact in ("dtype", "shape"):
         _check_same(
-            f"The tensor returned by parametrization.right_inverse must have the same {fact} as module.{name}, unless the `unsafe` "
-            "flag is enabled.",
+            f"The tensor returned by parametrization.right_inverse must have the same {fact} as module.{name}, unless "
+            "the `unsafe` " "flag is enabled.",
             getattr(back, fact), getattr(now, fact), (f"module.{name}.{fact}", f"returned {fact}"),
         )  # fmt: skip
 
@@ -286,7 +295,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         tensor = Parameter(now) if now.requires_grad else now
     else:
         raise ValueError(
-            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of tensors."
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a "
+            "sequence of tensors."
         )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]

@@ -1,7 +1,7 @@
 """Sequences of several lengths: padded into one tensor, or packed without the padding.
 
-A `PackedSequence` holds the elements of all sequences time step by time step, the longest sequence first; `batch_sizes` says how many
-sequences still run at each step. Packing and padding are selections of rows, so gradients pass.
+A `PackedSequence` holds the elements of all sequences time step by time step, the longest sequence first; `batch_sizes`
+says how many sequences still run at each step. Packing and padding are selections of rows, so gradients pass.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class PackedSequence(_Packed):
             data, batch_sizes = data
         if batch_sizes.device.type != "cpu":
             raise ValueError(
-                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They should be "
-                "instantiated by functions like pack_sequence and pack_padded_sequence in nn.utils.rnn. "
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. "
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequence in nn.utils.rnn. "
                 "https://pytorch.org/docs/main/nn.html#torch.nn.utils.rnn.pack_sequence"
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
@@ -125,8 +125,9 @@ def _check_lengths(lengths: list[int], batch: int) -> None:
         )
     if any(a < b for a, b in zip(lengths, lengths[1:], strict=False)):
         raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass `enforce_sorted=False` to "
-            "pack_padded_sequence and/or pack_sequence to sidestep this requirement if you do not need ONNX exportability."
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
+            "do not need ONNX exportability."
         )
 
 

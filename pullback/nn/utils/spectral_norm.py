@@ -1,7 +1,7 @@
 """Spectral norm by a hook: a weight is divided by its largest singular value before every forward.
 
-The form that came before parametrizations; `parametrizations.spectral_norm` is the one to use. The singular vectors are buffers
-and are improved by some power iterations at every forward in training.
+The form that came before parametrizations; `parametrizations.spectral_norm` is the one to use. The singular vectors are
+buffers and are improved by some power iterations at every forward in training.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class SpectralNorm:
             raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
         if is_lazy(weight):
             raise ValueError(
-                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy forward before "
-                "applying spectral normalization"
+                "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy "
+                "forward before applying spectral normalization"
             )
         with no_grad():
             rows, columns = as_matrix(weight, dim).size()

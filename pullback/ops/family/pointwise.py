@@ -29,7 +29,7 @@ from .base import Family, array_of, device_of
 
 PROMOTE = "promote"  # operands meet in their common dtype
 INT_TO_FLOAT = "int_to_float"  # and integers become the default float
-CHUNK = 1 << 16  # elements per piece of large work: temporaries stay in cache
+CHUNK = 1 << 17  # elements per piece of large work: temporaries stay in cache
 
 
 class Pointwise(Family):

@@ -60,8 +60,8 @@ class Reduction(Family):
         made = self._reduce(op, xp, array, axes, keepdim, rest)
         made = made if isinstance(made, np.ndarray) or xp is not np else np.asarray(made)
         if made.dtype != result.numpy:
-            made = made.astype(result.numpy)
-        elif made.base is not None or made is array:
+            made = made.astype(result.numpy, order="C")
+        elif made.base is not None or made is array or not made.flags.c_contiguous:
             made = made.copy()
         return wrap(made, result, device)
 

@@ -17,6 +17,7 @@ from pullback.ops.family.reduction import Reduction
 from pullback.ops.operator import Operator, registry
 
 from . import algebra, factories, foreach, networks, pointwise, reductions, views, windows
+from .around import key_of
 from .factories import EXEMPT
 from .make import Make
 
@@ -26,10 +27,6 @@ REFUSES_COMPLEX = re.compile(
     "not implemented for 'Complex|complex|Complex|not supported for|real-valued|expected a floating|can't be cast|must be real|"
     "input must be floating|Only supports floating|expected scalar type"
 )
-
-
-def key_of(op: Operator) -> str:
-    return op.name if op.overload == "default" else f"{op.name}.{op.overload}"
 
 
 def functional_operators() -> list[Operator]:

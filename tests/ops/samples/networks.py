@@ -36,8 +36,8 @@ def _losses(m: Make) -> dict:
         "multilabel_margin_loss": [call(real(2, 4), torch.tensor([[2, 0, -1, 1], [1, -1, 0, 2]]), r) for r in REDUCTIONS],
         "nll_loss_forward": [call(real(3, 4), m.ints(4, 3), w, r, -100) for w in (None, unit(4)) for r in REDUCTIONS] + [call(real(4), m.ints(4), None, 1, -100)],
         "nll_loss2d_forward": [call(real(2, 3, 2, 2), m.ints(3, 2, 2, 2), w, r, 1) for w in (None, unit(3)) for r in REDUCTIONS],
-        "nll_loss_backward": [call(real() if r else real(3), real(3, 4), m.ints(4, 3), unit(4), r, -100, unit()) for r in REDUCTIONS],
-        "nll_loss2d_backward": [call(real() if r else real(2, 2, 2), real(2, 3, 2, 2), m.ints(3, 2, 2, 2), unit(3), r, -100, unit()) for r in REDUCTIONS],
+        "nll_loss_backward": [call(real() if r else real(3), real(3, 4), t := m.ints(4, 3), w := unit(4), r, -100, w[t].sum()) for r in REDUCTIONS],
+        "nll_loss2d_backward": [call(real() if r else real(2, 2, 2), real(2, 3, 2, 2), t := m.ints(3, 2, 2, 2), w := unit(3), r, -100, w[t].sum()) for r in REDUCTIONS],
         **{n: [call(real(3, 4), m.ints(4, 3)), call(real(3, 4), m.ints(4, 3), unit(4), 2, 1)] for n in ("nll_loss", "nll_loss_nd")},
         "nll_loss2d": [call(real(2, 3, 2, 2), m.ints(3, 2, 2, 2))],
         "cross_entropy_loss": [call(real(3, 4), m.ints(4, 3), w, r, -100, s) for w in (None, unit(4)) for r in REDUCTIONS for s in (0.0, 0.1)]

@@ -1,0 +1,195 @@
+"""Custom functions (`autograd.Function`) inside vmap.
+
+A function says how it is batched (`vmap`), or that its own methods may be run on batched tensors (`generate_vmap_rule`).
+For the latter a new Function is made whose forward, backward and jvp take whole batches: they wrap their arguments,
+call the user's methods one level further in, and unwrap what comes out. It is applied outside the level, so recording and
+forward mode see an ordinary function of the values underneath.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..autograd import function as functions
+from ..autograd.function import Function
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..core.tree import tree_flatten, tree_unflatten
+from .batched import BatchLevel, make_batched, outside, unwrap
+
+_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+class VmapInfo(NamedTuple):
+    """What a function's own `vmap` is told."""
+
+    batch_size: int
+    randomness: str
+
+
+def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
+    """Apply a function where the innermost transform is a vmap."""
+    level = ambient.transforms[-1]
+    flat, spec = tree_flatten(args)
+    pairs = [unwrap(a, level) for a in flat]
+    dims = [d for _, d in pairs]
+    values = tree_unflatten([v for v, _ in pairs], spec)
+    if all(d is None for d in dims):
+        with outside(level):
+            return cls.apply(*args, **kwargs)
+    own, generated = cls.vmap is not Function.vmap, cls.generate_vmap_rule or getattr(level, "transparent", False)
+    if own and cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+            f"ambiguity. {_MORE}"
+        )
+    if cls.setup_context is Function.setup_context and not generated:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
+            f"override the setup_context staticmethod. {_MORE}"
+        )
+    if not own and not generated:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
+            f"vmap staticmethod or set generate_vmap_rule=True. {_MORE}"
+        )
+    with outside(level):
+        if own:
+            info = VmapInfo(level.size, level.randomness)
+            out, out_dims = cls.vmap(info, tree_unflatten(dims, spec), *values, **kwargs)
+        else:
+            made = batched_function(cls, tuple(dims) if len(flat) == len(args) else None, level, kwargs)
+            out = made.apply(*values)
+            out_dims = made.out_dims
+    return _wrapped(out, out_dims, level)
+
+
+def _wrapped(out, dims, level: BatchLevel):
+    """Outputs at a level, from their values and batch dimensions; one dimension may serve all."""
+    if not isinstance(out, tuple):
+        return make_batched(out, dims, level) if isinstance(out, Tensor) and dims is not None else out
+    each = dims if isinstance(dims, (tuple, list)) else (dims,) * len(out)
+    return tuple(_wrapped(o, d, level) for o, d in zip(out, each, strict=True))
+
+
+class _Inner:
+    """The `ctx` that the user's methods see inside the level: tensors saved and read are batched there."""
+
+    def __init__(self, ctx) -> None:
+        self.__dict__["outer"] = ctx
+        self.__dict__["level"] = None
+
+    def enter(self, level: BatchLevel) -> _Inner:
+        self.__dict__["level"] = level
+        return self
+
+    def __getattr__(self, name: str):
+        return getattr(self.outer, name)
+
+    def _split(self, tensors: tuple) -> tuple[list, list]:
+        pairs = [unwrap(t, self.level) for t in tensors]
+        return [v for v, _ in pairs], [d for _, d in pairs]
+
+    def save_for_backward(self, *tensors) -> None:
+        values, self.outer.saved_dims = self._split(tensors)
+        self.outer.save_for_backward(*values)
+
+    def save_for_forward(self, *tensors) -> None:
+        values, self.outer.forward_dims = self._split(tensors)
+        self.outer.save_for_forward(*values)
+
+    def mark_dirty(self, *tensors) -> None:
+        self.outer.mark_dirty(*self._split(tensors)[0])
+
+    def mark_non_differentiable(self, *tensors) -> None:
+        self.outer.mark_non_differentiable(*self._split(tensors)[0])
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.outer.set_materialize_grads(value)
+
+    @property
+    def saved_tensors(self) -> tuple:
+        tensors = self.outer.saved_tensors
+        forward = self.outer.saved_for_forward is not None
+        dims = self.outer.__dict__.get("forward_dims" if forward else "saved_dims", [None] * len(tensors))
+        return tuple(_at(t, d, self.level) for t, d in zip(tensors, dims, strict=True))
+
+
+def _at(t, dim: int | None, level: BatchLevel):
+    return make_batched(t, dim, level) if isinstance(t, Tensor) and dim is not None else t
+
+
+def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel, kwargs: dict) -> type[Function]:
+    """A Function of whole batches, from one of single examples."""
+    if dims is None:
+        raise NotImplementedError("vmap over an autograd.Function with nested arguments needs its own vmap staticmethod")
+    size, randomness = level.size, level.randomness
+    separate = cls.setup_context is not Function.setup_context
+
+    def new_level() -> BatchLevel:
+        made = BatchLevel(size, randomness)
+        made.transparent = getattr(level, "transparent", False)
+        return made
+
+    class Batched(Function):
+        out_dims: tuple | int | None = None
+
+        @staticmethod
+        def forward(ctx, *values):
+            ctx.inner = _Inner(ctx)
+            with new_level() as here:
+                args = tuple(_at(v, d, here) for v, d in zip(values, dims, strict=True))
+                inner = ctx.inner.enter(here)
+                out = cls.forward(*args, **kwargs) if separate else cls.forward(inner, *args, **kwargs)
+                if separate:
+                    cls.setup_context(inner, args, out)
+                many = isinstance(out, tuple)
+                pairs = [unwrap(o, here) for o in (out if many else (out,))]
+            ctx.dims = Batched.out_dims = tuple(d for _, d in pairs)
+            if not many:
+                Batched.out_dims = pairs[0][1]
+            return tuple(v for v, _ in pairs) if many else pairs[0][0]
+
+        @staticmethod
+        def backward(ctx, *gs):
+            user = cls.vjp if cls.vjp is not Function.vjp else cls.backward
+            with new_level() as here:
+                given = [_at(g, d, here) for g, d in zip(gs, ctx.dims, strict=True)]
+                made = user(ctx.inner.enter(here), *given)
+                pairs = [unwrap(g, here) for g in (made if isinstance(made, tuple) else (made,))]
+            return tuple(
+                _gradient(g, at, d, size) for (g, at), d in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
+            )
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            with new_level() as here:
+                given = [_at(t, d, here) for t, d in zip(tangents, dims, strict=True)]
+                made = cls.jvp(ctx.inner.enter(here), *given)
+                pairs = [unwrap(t, here) for t in (made if isinstance(made, tuple) else (made,))]
+            moved = [_placed(t, at, d, size) for (t, at), d in zip(pairs, ctx.dims, strict=True)]
+            return tuple(moved) if isinstance(made, tuple) else moved[0]
+
+    Batched.__name__ = f"Vmapped{cls.__name__}"
+    Batched._backward_cls.__name__ = f"Vmapped{cls.__name__}Backward"
+    return Batched
+
+
+def _placed(t, at: int | None, dim: int | None, size: int):
+    """A tensor with its batch dimension where it is wanted; one that has none is repeated."""
+    if not isinstance(t, Tensor) or dim is None:
+        return t
+    if at is None:
+        t, at = t.unsqueeze(0).expand(size, *t.shape), 0
+    return t.movedim(at, dim) if at != dim else t
+
+
+def _gradient(g, at: int | None, dim: int | None, size: int):
+    """A gradient for an argument: where the argument was not batched, examples add up."""
+    if isinstance(g, Tensor) and dim is None and at is not None:
+        return g.sum(at)
+    return _placed(g, at, dim, size)
+
+
+functions.apply_batched = apply_batched

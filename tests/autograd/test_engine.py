@@ -1,0 +1,227 @@
+"""The engine: order, accumulation, arguments, threads, memory."""
+
+import gc
+import threading
+import tracemalloc
+import weakref
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.autograd import engine
+
+
+@pytest.fixture
+def leaf():
+    return torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+
+def test_gradients_of_shared_subexpressions_add_up(leaf):
+    y = leaf * leaf
+    (y + y * leaf).sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), (2 * leaf + 3 * leaf * leaf).detach().numpy())
+
+
+def test_broadcast_gradients_are_summed_back():
+    a = torch.ones(3, 1, requires_grad=True)
+    b = torch.ones(4, requires_grad=True)
+    (a * b).sum().backward()
+    assert a.grad.tolist() == [[4.0], [4.0], [4.0]] and b.grad.tolist() == [3.0] * 4
+
+
+def test_repeated_backward_accumulates_in_place(leaf):
+    leaf.sum().backward()
+    kept = leaf.grad
+    leaf.sum().backward()
+    assert leaf.grad is kept and kept.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_only_what_leads_to_the_inputs_runs(leaf):
+    other = torch.ones(3, requires_grad=True)
+    ran = []
+    side = other * 2
+    side.register_hook(lambda g: ran.append("side"))
+    torch.autograd.grad((leaf * 2 + side).sum(), leaf)
+    assert ran == []
+
+
+def test_backward_with_inputs_leaves_other_leaves_alone(leaf):
+    other = torch.ones(3, requires_grad=True)
+    (leaf * other).sum().backward(inputs=[leaf])
+    assert leaf.grad is not None and other.grad is None
+
+
+def test_a_freed_graph_says_so(leaf):
+    y = (leaf * leaf).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_a_changed_saved_tensor_says_so(leaf):
+    y = leaf * 1
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation.*is at version 1; expected version 0"):
+        z.sum().backward()
+
+
+def test_reentrant_backward_to_any_depth(leaf):
+    depth = 200
+
+    @torch.enable_grad()
+    def nest(n):
+        x = torch.ones(1, requires_grad=True)
+        y = x * 2
+        if n:
+            y.register_hook(lambda g: nest(n - 1) and None)
+        y.backward()
+        return x.grad.item()
+
+    assert nest(depth) == 2.0
+
+
+@pytest.mark.parametrize("where", ["tensor", "pre", "post", "accumulate"])
+def test_an_exception_in_a_hook_leaves_the_engine_usable(leaf, where):
+    def bad(*args):
+        raise ValueError("from the hook")
+
+    y = leaf * 2
+    handle = {
+        "tensor": lambda: y.register_hook(bad),
+        "pre": lambda: y.grad_fn.register_prehook(bad),
+        "post": lambda: y.grad_fn.register_hook(bad),
+        "accumulate": lambda: leaf.register_post_accumulate_grad_hook(bad),
+    }[where]()
+    with pytest.raises(ValueError, match="from the hook"):
+        y.sum().backward(retain_graph=True)
+    handle.remove()
+    leaf.grad = None
+    assert torch.is_grad_enabled() and engine.current_graph_task_id() == -1
+    (leaf * 2).sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_hooks_run_in_order(leaf):
+    log = []
+    y = leaf * 2
+    y.grad_fn.register_hook(lambda inputs, outputs: log.append("post"))
+    y.grad_fn.register_prehook(lambda grads: log.append("pre"))
+    y.register_hook(lambda g: log.append("tensor"))
+    leaf.register_hook(lambda g: log.append("leaf"))
+    leaf.register_post_accumulate_grad_hook(lambda p: log.append("accumulated"))
+    y.sum().backward()
+    assert log == ["tensor", "pre", "post", "leaf", "accumulated"]
+
+
+def test_callbacks_run_once_at_the_end(leaf):
+    log = []
+    y = leaf * 2
+    y.register_hook(lambda g: engine.queue_callback(lambda: log.append("done")))
+    leaf.register_post_accumulate_grad_hook(lambda p: log.append("accumulated"))
+    y.sum().backward()
+    assert log == ["accumulated", "done"]
+    with pytest.raises(RuntimeError, match="only be installed during backward pass"):
+        engine.queue_callback(lambda: None)
+
+
+def test_deep_graphs_are_run_and_freed_without_recursion():
+    x = torch.ones(1, requires_grad=True)
+    y = x
+    for _ in range(20_000):
+        y = y + 1
+    alive = weakref.ref(y.grad_fn)
+    y.backward()
+    del y
+    assert x.grad.item() == 1.0 and alive() is None
+
+
+def test_graphs_are_freed_without_the_collector(leaf):
+    gc.disable()
+    try:
+        y = leaf.exp() * 2
+        v = y.view(3)
+        v.mul_(2)
+        alive = [weakref.ref(n) for n in (y.grad_fn, v.grad_fn)]
+        y.sum().backward()
+        del y, v
+        assert [a() for a in alive] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_threads_that_share_leaves_lose_no_gradient():
+    weights = [torch.zeros(1000, requires_grad=True) for _ in range(3)]
+    rounds, workers = 40, 8
+    errors = []
+
+    @torch.enable_grad()
+    def inner(g):
+        (torch.ones(2, requires_grad=True) * 3).sum().backward()
+
+    def work():
+        try:
+            for _ in range(rounds):
+                y = sum((w * 2).sum() for w in weights)
+                y.register_hook(inner)
+                y.backward()
+        except BaseException as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(workers)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert not errors
+    for w in weights:
+        assert (w.grad == 2 * rounds * workers).all()
+
+
+def test_memory_stays_flat_over_many_steps():
+    w = torch.ones(50, requires_grad=True)
+
+    def step():
+        y = (w * w).sum()
+        y.register_hook(lambda g: g * 1)
+        (g,) = torch.autograd.grad(y, w, create_graph=True)
+        (g * g).sum().backward()
+        w.grad = None
+
+    for _ in range(200):
+        step()
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(1500):
+        step()
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 100_000
+
+
+def test_batched_gradients_equal_a_loop(leaf):
+    y = leaf.exp()
+    rows = torch.eye(3)
+    (batched,) = torch.autograd.grad(y, leaf, rows, retain_graph=True, is_grads_batched=True)
+    looped = torch.stack([torch.autograd.grad(y, leaf, r, retain_graph=True)[0] for r in rows])
+    np.testing.assert_allclose(batched.numpy(), looped.numpy())
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda x: (x * 2).backward(), "grad can be implicitly created only for scalar outputs"),
+        (lambda x: torch.ones(1).backward(), "element 0 of tensors does not require grad"),
+        (lambda x: (x * 2).backward(torch.ones(2)), "Mismatch in shape: grad_output\\[0\\] has a shape of"),
+        (lambda x: torch.autograd.grad((x * 2).sum(), torch.ones(1)), "One of the differentiated Tensors does not require grad"),
+        (lambda x: torch.autograd.grad(x.sum(), torch.ones(1, requires_grad=True)), "appears to not have been used in the graph"),
+        (lambda x: torch.autograd.grad(x.sum(), []), "cannot be empty"),
+    ],
+)
+def test_bad_input(call, words, leaf):
+    with pytest.raises(RuntimeError, match=words):
+        call(leaf)
+    assert leaf.grad is None

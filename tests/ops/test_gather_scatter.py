@@ -1,0 +1,190 @@
+"""gather, scatter, index_* and masks: values by loops, repeated places, in-place forms, refusals."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback as torch
+
+REDUCE = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def normal(*shape, seed=0):
+    return torch.from_numpy(np.random.RandomState(seed).randn(*shape))
+
+
+def places(high: int, *shape, seed=0):
+    return torch.from_numpy(np.random.RandomState(seed).randint(0, high, shape))
+
+
+def positions(index: np.ndarray, dim: int):
+    for at in itertools.product(*map(range, index.shape)):
+        target = list(at)
+        target[dim] = index[at]
+        yield at, tuple(target)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_gather_by_loop(dim):
+    x, index = normal(3, 4), places(3, 2, 3)
+    expected = np.empty((2, 3))
+    for at, source in positions(index.numpy(), dim % 2):
+        expected[at] = x.numpy()[source]
+    assert np.array_equal(torch.gather(x, dim, index).numpy(), expected)
+    assert np.array_equal(torch.gather(x, dim, index.int()).numpy(), expected)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scatter_reduce_by_loop(reduce, include_self):
+    x, index, src = normal(3, 4), places(3, 2, 4, seed=1), normal(2, 4, seed=2)
+    start = {"sum": 0, "mean": 0, "prod": 1, "amax": -np.inf, "amin": np.inf}[reduce]
+    hit = {target for _, target in positions(index.numpy(), 0)}
+    expected = x.numpy().copy()
+    counts = np.full(expected.shape, float(include_self))
+    for target in hit:
+        expected[target] = expected[target] if include_self else start
+    for at, target in positions(index.numpy(), 0):
+        expected[target] = REDUCE["sum" if reduce == "mean" else reduce](expected[target], src.numpy()[at])
+        counts[target] += 1
+    if reduce == "mean":
+        expected = np.where(counts > 0, expected / np.maximum(counts, 1), expected)
+    made = x.scatter_reduce(0, index, src, reduce, include_self=include_self)
+    assert np.allclose(made.numpy(), expected)
+    assert np.allclose(x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self).numpy(), expected)
+
+
+def test_scatter_forms():
+    x, index = torch.zeros(2, 3), torch.tensor([[0, 2]])
+    assert x.scatter(1, index, torch.tensor([[5.0, 6.0]])).tolist() == [[5.0, 0.0, 6.0], [0.0] * 3]
+    assert x.scatter(1, index, value=2.5).tolist() == [[2.5, 0.0, 2.5], [0.0] * 3]
+    assert x.scatter(1, index, 2, reduce="add").tolist() == [[2.0, 0.0, 2.0], [0.0] * 3]
+    assert torch.ones(2, 3).scatter_(1, index, 3.0, reduce="multiply").tolist() == [[3.0, 1.0, 3.0], [1.0] * 3]
+    assert x.scatter_add(1, torch.tensor([[1, 1]]), torch.ones(1, 2)).tolist() == [[0.0, 2.0, 0.0], [0.0] * 3]
+    assert x.sum().item() == 0.0
+
+
+def test_narrow_floats_are_rounded_once():
+    many = torch.ones(4096, dtype=torch.bfloat16)
+    made = torch.zeros(1, dtype=torch.bfloat16).scatter_add(0, torch.zeros(4096, dtype=torch.int64), many)
+    assert made.item() == 4096.0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x, i, s: x.gather(0, i + 9), RuntimeError, "index 9 is out of bounds for dimension 0 with size 3"),
+        (lambda x, i, s: x.gather(0, i.float()), RuntimeError, "gather(): Expected dtype int32/int64 for index"),
+        (lambda x, i, s: x.gather(0, 1), TypeError, "must be Tensor, not int"),
+        (
+            lambda x, i, s: x.scatter_(0, i - 1, s),
+            RuntimeError,
+            "index -1 is out of bounds for dimension 0 with size 3",
+        ),
+        (
+            lambda x, i, s: x.scatter_(0, i, s[:1]),
+            RuntimeError,
+            "Expected index [2] to be no larger than self [3] apart",
+        ),
+        (
+            lambda x, i, s: x.scatter_(0, i, s.double()),
+            RuntimeError,
+            "scatter(): Expected self.dtype to be equal to src.dtype",
+        ),
+        (
+            lambda x, i, s: x.scatter_reduce_(0, i, s, "no"),
+            RuntimeError,
+            "reduce argument must be either sum, prod, mean",
+        ),
+        (lambda x, i, s: x.index_select(0, i + 2), IndexError, "index out of range in self"),
+        (lambda x, i, s: x.index_add_(0, i + 2, s[:2]), IndexError, "index out of range in self"),
+        (
+            lambda x, i, s: x.index_add_(0, i, s),
+            RuntimeError,
+            "Number of indices (2) should be equal to source.size(dim): (3)",
+        ),
+        (lambda x, i, s: x.index_copy_(0, i - 1, s[:2]), IndexError, "index_copy_(): index -1 is out of bounds"),
+        (
+            lambda x, i, s: x.index_fill_(0, i + 2, 1.0),
+            IndexError,
+            "index 3 is out of bounds for dimension 0 with size 3",
+        ),
+        (
+            lambda x, i, s: x.index_reduce_(0, i, s[:2], "sum"),
+            RuntimeError,
+            "Expected reduce to be one of prod, mean, amax",
+        ),
+        (lambda x, i, s: x.put_(i + 2, s[:2]), IndexError, "tried to access index 3 on a tensor of 3 elements."),
+        (
+            lambda x, i, s: x.masked_scatter_(x == x, s[:1]),
+            RuntimeError,
+            "Number of elements of source < number of ones",
+        ),
+    ],
+)
+def test_refusals_change_nothing(call, error, words):
+    x = torch.arange(3.0)
+    with pytest.raises(error) as caught:
+        call(x, torch.tensor([0, 1]), torch.arange(3.0))
+    assert words in str(caught.value)
+    assert x.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_slices_along_a_dimension():
+    x, at = torch.arange(6.0).reshape(2, 3).clone(), torch.tensor([2, 0])
+    assert x.index_select(1, at).tolist() == [[2.0, 0.0], [5.0, 3.0]]
+    assert x.index_add(1, torch.tensor([1, 1]), torch.ones(2, 2), alpha=3).tolist() == [
+        [0.0, 7.0, 2.0],
+        [3.0, 10.0, 5.0],
+    ]
+    assert x.index_copy(1, at, torch.zeros(2, 2)).tolist() == [[0.0, 1.0, 0.0], [0.0, 4.0, 0.0]]
+    assert x.index_fill(1, torch.tensor([-1]), 9).tolist() == [[0.0, 1.0, 9.0], [3.0, 4.0, 9.0]]
+    assert x.index_reduce(0, torch.tensor([0]), x[1:], "prod").tolist() == [[0.0, 4.0, 10.0], [3.0, 4.0, 5.0]]
+    assert x.t().index_add_(0, torch.tensor([0]), torch.ones(1, 2)) is not None
+    assert x.tolist() == [[1.0, 1.0, 2.0], [4.0, 4.0, 5.0]]
+
+
+def test_elements_by_place_and_mask():
+    x = torch.arange(6.0).reshape(2, 3).clone()
+    assert x.take(torch.tensor([[0, -1]])).tolist() == [[0.0, 5.0]]
+    assert x.put(torch.tensor([0, 0]), torch.tensor([1.0, 2.0]), accumulate=True).tolist()[0][0] == 3.0
+    assert x.masked_select(x % 2 == 1).tolist() == [1.0, 3.0, 5.0]
+    assert x.masked_scatter(x > 2, torch.tensor([9.0, 8.0, 7.0])).tolist() == [[0.0, 1.0, 2.0], [9.0, 8.0, 7.0]]
+    assert torch.take_along_dim(x, torch.tensor([[-1]]), 1).tolist() == [[2.0], [5.0]]
+    assert (x > 2).nonzero().tolist() == [[1, 0], [1, 1], [1, 2]]
+    assert [c.tolist() for c in (x > 3).nonzero(as_tuple=True)] == [[1, 1], [1, 2]]
+    assert torch.nonzero_static(x > 3, size=3).tolist() == [[1, 1], [1, 2], [-1, -1]]
+    assert [c.tolist() for c in torch.unravel_index(torch.tensor([5, 3]), (2, 3))] == [[1, 1], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, s, i: x.gather(1, i),
+        lambda x, s, i: x.scatter(1, torch.arange(2).expand(3, 2), s),
+        lambda x, s, i: x.scatter_add(1, i, s),
+        *[lambda x, s, i, r=r: x.scatter_reduce(1, i, s, r) for r in ("sum", "prod", "mean", "amax")],
+        lambda x, s, i: x.index_select(1, i[0]),
+        lambda x, s, i: x.index_add(1, i[0], s, alpha=2),
+        lambda x, s, i: x.index_reduce(1, i[0], s, "prod", include_self=False),
+        lambda x, s, i: x.take(i),
+        lambda x, s, i: x.masked_scatter(x > 0, s.repeat(3, 1)),
+        lambda x, s, i: x.slice_scatter(s, 1, 0, 2),
+        lambda x, s, i: x.diagonal_scatter(s[:, 0]),
+    ],
+)
+def test_gradients_by_differences(function):
+    x, s, index = normal(3, 4).requires_grad_(), normal(3, 2, seed=5).requires_grad_(), places(4, 3, 2, seed=3)
+    out = function(x, s, index)
+    weights = normal(*out.shape, seed=9)
+    grads = torch.autograd.grad(out, (x, s), weights, allow_unused=True)
+    for t, g in zip((x, s), grads, strict=True):
+        step = normal(*t.shape, seed=11) * 1e-6
+        with torch.no_grad():
+            ahead = function(*(v + step if v is t else v for v in (x, s)), index)
+            back = function(*(v - step if v is t else v for v in (x, s)), index)
+        wanted = ((ahead - back) * weights).sum().item() / 2
+        assert abs((0 if g is None else (g * step).sum().item()) - wanted) < 1e-9

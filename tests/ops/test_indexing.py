@@ -1,0 +1,201 @@
+"""`x[...]` and `x[...] = v`: agreement with NumPy where the rules are one, PyTorch's where they differ, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pullback as torch
+
+SHAPE = (3, 4, 5)
+
+
+def counting(*shape):
+    return torch.arange(float(np.prod(shape, dtype=int))).reshape(shape).clone()
+
+
+def integers(size: int):
+    return st.lists(st.integers(-size, size - 1), min_size=2, max_size=2).map(torch.tensor)
+
+
+def slices(size: int):
+    ends = st.none() | st.integers(-size - 1, size + 1)
+    return st.builds(slice, ends, ends, st.none() | st.integers(1, 3))
+
+
+def masks(size: int):
+    return st.lists(st.booleans(), min_size=size, max_size=size).map(torch.tensor)
+
+
+@st.composite
+def indices(draw, advanced: bool):
+    """An index of SHAPE without ints next to tensors, where NumPy and PyTorch agree."""
+    parts: list = []
+    for size in SHAPE[: draw(st.integers(0, 3))]:
+        kinds = [slices(size), st.just(slice(None))]
+        kinds += [integers(size)] if advanced else [st.integers(-size, size - 1)]
+        parts.append(draw(st.one_of(*kinds)))
+        if draw(st.integers(0, 9)) == 0 and not advanced:
+            parts.append(None)
+    return tuple(parts)
+
+
+def as_numpy(index: tuple) -> tuple:
+    return tuple(i.numpy() if isinstance(i, torch.Tensor) else i for i in index)
+
+
+@given(indices(False))
+def test_basic_indices_are_views(index):
+    x = counting(*SHAPE)
+    made = x[index]
+    assert np.array_equal(made.numpy(), x.numpy()[index])
+    assert made._base is x
+    assert made.numel() == 0 or np.shares_memory(made.numpy(), x.numpy())
+    if made.numel():
+        made.fill_(-1.0)
+        assert (x.numpy() == -1).sum() == made.numel()
+
+
+@given(indices(True))
+def test_index_tensors_pick_copies(index):
+    x = counting(*SHAPE)
+    made = x[index]
+    assert np.array_equal(made.numpy(), x.numpy()[as_numpy(index)])
+    if any(isinstance(i, torch.Tensor) for i in index):
+        assert not made._is_view()
+
+
+@given(indices(True), st.booleans())
+def test_writes_agree_with_numpy(index, many):
+    x, a = counting(*SHAPE), counting(*SHAPE).numpy().copy()
+    value = np.full(a[as_numpy(index)].shape, 7.0, np.float32) if many else 7.0
+    x[index] = torch.from_numpy(np.asarray(value)) if many else value
+    a[as_numpy(index)] = value
+    assert np.array_equal(x.numpy(), a)
+    assert x._version == 1
+
+
+@given(indices(True))
+def test_the_gradient_of_a_pick_counts_every_time(index):
+    x = counting(*SHAPE).requires_grad_()
+    out = x[index]
+    (g,) = torch.autograd.grad(out, x, torch.ones_like(out))
+    expected = np.zeros(SHAPE)
+    np.add.at(expected, as_numpy(index), 1.0)
+    assert np.array_equal(g.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("index", "shape"),
+    [
+        ((0, slice(None), torch.tensor([0, 1])), (4, 2)),  # the int selects first: NumPy would put (2,) in front
+        ((torch.tensor([0, 1]), slice(None), torch.tensor([0, 1])), (2, 4)),
+        ((slice(None), torch.tensor([0, 1]), torch.tensor([0, 1])), (3, 2)),
+        ((torch.tensor([0, 1]), None, torch.tensor([0, 1])), (2, 1, 5)),
+        (True, (1, 3, 4, 5)),
+        (False, (0, 3, 4, 5)),
+        ((True, torch.tensor([0, 1])), (2, 4, 5)),
+        (torch.tensor(1), (4, 5)),
+        (torch.tensor(True), (1, 3, 4, 5)),
+        (torch.tensor([True, False, True]), (2, 4, 5)),
+        (torch.tensor([1, 0, 1], dtype=torch.uint8), (2, 4, 5)),
+        ((slice(None), torch.zeros(4, 5, dtype=torch.bool)), (3, 0)),
+        ((torch.ones(3, 4, dtype=torch.bool), 2), (12,)),
+        ([0, 2], (2, 4, 5)),
+        ([[0, 2], [1, 1]], (2, 5)),
+        ([], (0, 4, 5)),
+        (range(2), (2, 4, 5)),
+        (np.array([0, 1]), (2, 4, 5)),
+        ((), (3, 4, 5)),
+        ((..., None), (3, 4, 5, 1)),
+        ((None, 1, ..., 2), (1, 4)),
+    ],
+)
+def test_shapes(index, shape):
+    assert tuple(counting(*SHAPE)[index].shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "words"),
+    [
+        (3, IndexError, "index 3 is out of bounds for dimension 0 with size 3"),
+        ((0, -5), IndexError, "index -5 is out of bounds for dimension 1 with size 4"),
+        ((0, 0, 0, 0), IndexError, "too many indices for tensor of dimension 3"),
+        (slice(None, None, -1), ValueError, "step must be greater than zero"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (1.5, IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid"),
+        (torch.tensor([0.5]), IndexError, "tensors used as indices must be long, int, byte or bool tensors"),
+        (torch.tensor([5]), IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
+        (
+            torch.tensor([True]),
+            IndexError,
+            "The shape of the mask [1] at index 0 does not match the shape of the indexed",
+        ),
+        (
+            (torch.tensor([0, 1]), torch.tensor([0, 1, 2])),
+            IndexError,
+            "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]",
+        ),
+    ],
+)
+def test_bad_indices_are_refused_and_change_nothing(index, error, words):
+    x = counting(*SHAPE)
+    for action in (lambda: x[index], lambda: x.__setitem__(index, 1.0)):
+        with pytest.raises(error) as caught:
+            action()
+        assert words in str(caught.value)
+    assert np.array_equal(x.numpy(), counting(*SHAPE).numpy())
+    assert x._version == 0
+
+
+def test_bad_values_are_refused_and_change_nothing():
+    x = counting(*SHAPE)
+    at = torch.tensor([0, 1])
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape .5, 2. cannot be broadcast"):
+        x[at] = torch.zeros(5, 2)
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match"):
+        x[at] = torch.zeros(5, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="The expanded size of the tensor"):
+        x[0] = torch.zeros(3)
+    with pytest.raises(TypeError, match="can't assign a list to a torch.FloatTensor"):
+        x[0] = [1.0]
+    assert np.array_equal(x.numpy(), counting(*SHAPE).numpy())
+
+
+def test_values_lose_leading_ones_and_change_dtype():
+    x = torch.zeros(2, 3)
+    x[0] = torch.ones(1, 1, 3, dtype=torch.float64)
+    x[torch.tensor([1])] = 2
+    assert x.tolist() == [[1.0] * 3, [2.0] * 3]
+    n = torch.zeros(2, dtype=torch.int64)
+    n[0] = 2.7
+    assert n.tolist() == [2, 0]
+
+
+def test_writes_are_recorded():
+    x, v = counting(4).requires_grad_(), torch.tensor([10.0, 20.0], requires_grad=True)
+    y = x * 2
+    y[torch.tensor([1, 3])] = v
+    y[0] = 0.0
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 16.0, 0.0]
+    assert v.grad.tolist() == [20.0, 40.0]
+
+
+def test_accumulating_puts():
+    x = torch.zeros(3, 2, dtype=torch.float16)
+    x.index_put_((torch.tensor([0, 0, 2]),), torch.ones(3, 2, dtype=torch.float16), accumulate=True)
+    assert x.tolist() == [[2, 2], [0, 0], [1, 1]]
+    moved = torch.zeros(2, 3, 4).transpose(0, 2)
+    moved.index_put_((None, torch.tensor([1, 1])), torch.ones(4, 2, 2), accumulate=True)
+    assert moved.sum(dim=(0, 2)).tolist() == [0.0, 16.0, 0.0]
+
+
+def test_masked_indices_read_and_add_only_where_the_mask_is_true():
+    x, at = counting(4), torch.tensor([0, 9, -9, 3])
+    inside = torch.tensor([True, False, False, True])
+    assert torch._unsafe_masked_index(x, inside, [at], -1.0).tolist() == [0.0, -1.0, -1.0, 3.0]
+    added = torch._unsafe_masked_index_put_accumulate(x, inside, [at], torch.ones(4))
+    assert added.tolist() == [1.0, 1.0, 2.0, 4.0]
