@@ -13,6 +13,7 @@ class InputMetadata:
 
     def __init__(self, shape, dtype, device):
         self.shape, self.dtype, self.device = shape, dtype, device
+        self.is_nested_tensor = any(getattr(s, "is_ragged", False) for s in shape)
 
 
 def input_metadata(self: Node) -> list:

@@ -361,6 +361,8 @@ def tensor_repr(t: Any, *, tangent: str | None = None) -> str:
     A tensor whose `layout` is sparse is asked for its parts, one without data (`meta`) for its `shape` alone.
     `tangent` is the text of the tangent that `t` carries at the current forward-mode level, if any.
     """
+    if getattr(t, "is_nested", False):
+        return t.array.describe(t)
     suffixes = _gradient_suffix(t)
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")

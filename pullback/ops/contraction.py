@@ -6,7 +6,7 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
+from ..core.tensor import NESTED, Tensor
 from . import contraction_shortcuts as shortcuts
 from .arithmetic import conj
 from .calls import export_operator
@@ -394,6 +394,10 @@ def _require(op: Operator, *values) -> None:
 
 def _matmul(self, other):
     _require(matmul, self, other)
+    if (self.keys | other.keys) & NESTED:
+        from ..nested import matmul as nested_matmul
+
+        return nested_matmul(self, other)
     a, b = self.ndim, other.ndim
     if not a or not b:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
@@ -493,6 +497,10 @@ matmul = export_operator(
 
 def _linear(input, weight, bias=None):
     _require(linear, input, weight, bias)
+    if input.keys & NESTED:
+        from ..nested import linear as nested_linear
+
+        return nested_linear(input, weight, bias)
     if not input.ndim or not weight.ndim:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"

@@ -89,6 +89,8 @@ def autograd_layer(op: Operator, args: tuple):
     keys = 0
     for t in tensors:
         keys |= t.keys
+    if keys & NESTED and "run" not in op.options:
+        return nested_layer(op, args)
     if mode & modes.BELOW_AUTOGRAD:
         return below(op, args, keys)
     wanted = bool(mode & modes.GRAD) and any(requires_grad(t) for t in tensors)
@@ -102,6 +104,11 @@ def autograd_layer(op: Operator, args: tuple):
     if op.is_view and not keys & (SPARSE | NESTED):  # those layouts have no memory that a view could share
         mark_views(op, out, args)
     return out
+
+
+def nested_layer(op: Operator, args: tuple):
+    """Replaced by the nested layer, which writes operators in others on packed values and so stands above recording."""
+    raise NotImplementedError(f"{op.display}() is not implemented for nested tensors")
 
 
 def record(op: Operator, out, args: tuple):

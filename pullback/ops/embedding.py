@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..core import dtype as dtypes
 from ..core.modes import ambient, no_grad
 from ..core.tensor import PLAIN, Tensor, wrap
+from .arithmetic import conj
 from .calls import default_names, front, make_function
 from .family.base import PLAIN_FAMILY, operator
 from .operator import NONDIFFERENTIABLE, Operator, Spec, export
@@ -345,7 +346,7 @@ def _bag_weight_grad(
         g = g / bag_size.clamp(min=1).unsqueeze(-1).to(g.dtype)
     rows = g.index_select(0, owner)
     if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
+        rows = rows * conj(per_sample_weights).unsqueeze(-1)
     if sparse:
         from ..sparse.gradients import embedding_gradient
 
@@ -357,7 +358,7 @@ def _bag_sample_grad(g, weight, indices, offsets, include_last_offset, padding_i
     if g is None:
         return None
     owner = _bag_of(indices, offsets, include_last_offset)
-    made = (g.index_select(0, owner) * weight.index_select(0, indices)).sum(-1)
+    made = (g.index_select(0, owner) * conj(weight).index_select(0, indices)).sum(-1)
     return made.masked_fill(indices == padding_idx, 0) if padding_idx >= 0 else made
 
 

@@ -7,7 +7,7 @@ leave for them.
 from __future__ import annotations
 
 from ..core.tensor import NESTED, SPARSE
-from .. import sparse
+from .. import nested, sparse
 from . import dispatch, inplace
 
 _otherwise = dispatch.execute_layout
@@ -16,8 +16,6 @@ _otherwise = dispatch.execute_layout
 def execute_layout(op, args: tuple, keys: int):
     """The rule of a sparse operator, of a nested one, or the refusal of dispatch itself."""
     if keys & NESTED:
-        from .. import nested
-
         return nested.execute_nested(op, args)
     return sparse.execute_sparse(op, args) if keys & SPARSE else _otherwise(op, args, keys)
 
@@ -25,12 +23,16 @@ def execute_layout(op, args: tuple, keys: int):
 def write_layout(target, result) -> None:
     """Write a result into a tensor where either is sparse or nested."""
     if (target.keys | result.keys) & NESTED:
-        from .. import nested
-
         nested.write_nested(target, result)
     else:
         sparse.write_sparse(target, result)
 
 
+def nested_layer(op, args: tuple):
+    """An operator of which some argument is nested."""
+    return nested.nested_layer(op, args)
+
+
 dispatch.execute_layout = execute_layout
+dispatch.nested_layer = nested_layer
 inplace.write_layout = write_layout

@@ -219,6 +219,8 @@ def _over_input(
 def _over_data(
     kind: str, data, batch_sizes, state: tuple, params, has_biases, num_layers, dropout, train, bidirectional
 ):
+    if batch_sizes.is_meta:
+        raise NotImplementedError(f"{kind}: packed sequences need the values of batch_sizes, which a meta tensor lacks")
     sizes = batch_sizes.tolist()
     out, finals = _layers(kind, data, sizes, state, params, has_biases, num_layers, dropout, train, bidirectional)
     return (out, *finals)

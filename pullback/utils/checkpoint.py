@@ -1,1 +1,0 @@
-"""Trade time for memory."""

@@ -1,0 +1,68 @@
+"""What a recomputation must find as the forward did: the random stream and autocast."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.random import default_generator
+from ...core.tensor import Tensor
+from ...core.tree import tree_leaves
+
+
+class DefaultDeviceType:
+    """Which kind of device to keep random states of, where the arguments do not say."""
+
+    _default_device_type: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._default_device_type or "cpu"
+
+
+def get_device_states(*args) -> tuple[list[int], list]:
+    """(numbers of the devices that arguments are on, their random states): the CPU is not among them."""
+    found = [t for t in tree_leaves(args) if isinstance(t, Tensor) and t.device.type not in ("cpu", "meta")]
+    if found:
+        raise NotImplementedError(f"random states of device type '{found[0].device.type}' cannot be kept")
+    return [], []
+
+
+def set_device_states(devices: list, states: list, *, device_type: str | None = None) -> None:
+    """Give devices their random states back."""
+    if devices:
+        raise NotImplementedError("random states of devices other than the CPU cannot be set")
+
+
+class Surroundings:
+    """The random stream and autocast as they are now."""
+
+    def __init__(self, preserve_rng_state: bool) -> None:
+        self.random = default_generator.state_bytes() if preserve_rng_state else None
+        self.autocast = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
+
+    @contextmanager
+    def again(self):
+        """A block that runs as if it were then; afterwards all is as before."""
+        random = default_generator.state_bytes() if self.random is not None else None
+        kept = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
+        try:
+            if self.random is not None:
+                default_generator.set_state_bytes(self.random)
+            _set_autocast(self.autocast)
+            yield
+        finally:
+            _set_autocast(kept)
+            if random is not None:
+                default_generator.set_state_bytes(random)
+
+
+def _set_autocast(states: dict) -> None:
+    for name, state in ambient.autocast.items():
+        state.enabled, state.dtype = states.get(name, (False, state.dtype))
+    ambient.switch(modes.AUTOCAST, any(s.enabled for s in ambient.autocast.values()))

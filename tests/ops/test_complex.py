@@ -1,0 +1,61 @@
+"""Complex numbers: conjugate views, angles, numbers made of parts."""
+
+import math
+
+import pytest
+
+import pullback as torch
+
+Z = [1 + 2j, -3j, 0j]
+
+
+def test_conj_is_a_view_with_a_bit():
+    z = torch.tensor(Z)
+    c = z.conj()
+    assert c.is_conj() and not z.is_conj() and not c.conj().is_conj()
+    assert c.data_ptr() == z.data_ptr() and c.tolist() == [v.conjugate() for v in Z]
+    assert (c * z).tolist() == [5 + 0j, 9 + 0j, 0j]
+    z[0] = 7 + 1j
+    assert c[0].item() == 7 - 1j
+    c[0] = 2 + 3j
+    assert z[0].item() == 2 - 3j
+    real = torch.ones(2)
+    assert real.conj() is real
+
+
+def test_bits_are_carried_out_on_demand():
+    c = torch.tensor(Z).conj()
+    assert not c.resolve_conj().is_conj() and c.resolve_conj().tolist() == c.tolist()
+    assert c.imag.is_neg() and c.imag.tolist() == [-2, 3, 0] and not c.imag.resolve_neg().is_neg()
+    assert torch.conj_physical(c).tolist() == Z and not torch.conj_physical(torch.tensor(Z)).is_conj()
+    w = torch.tensor(Z)
+    assert w.conj_physical_() is w and w.tolist() == [v.conjugate() for v in Z]
+
+
+def test_gradients_through_conj():
+    z = torch.tensor(Z, requires_grad=True)
+    (g,) = torch.autograd.grad((z * z.conj()).real.sum(), z)
+    assert g.tolist() == [2 * v for v in Z]
+    assert z.conj().grad_fn.name() == "ConjBackward0"
+
+
+def test_angles():
+    assert torch.angle(torch.tensor([1j, -1 + 0j])).tolist() == pytest.approx([math.pi / 2, math.pi])
+    assert torch.angle(torch.tensor([1.0, -1.0])).tolist() == pytest.approx([0, math.pi])
+    assert torch.angle(torch.tensor([-1])).dtype is torch.float32
+    z = torch.tensor([0j, 1 + 0j], requires_grad=True)
+    (g,) = torch.autograd.grad(z.angle().sum(), z)
+    assert g.tolist() == [0j, 1j]
+
+
+def test_parts():
+    z = torch.complex(torch.tensor([1.0, math.inf]), torch.tensor([2.0, 0.0]))
+    assert z.dtype is torch.complex64 and z.tolist() == [1 + 2j, complex(math.inf, 0)]
+    assert torch.polar(torch.tensor([2.0]), torch.tensor([math.pi / 2])).imag.item() == pytest.approx(2)
+    r, a = (torch.tensor([v], dtype=torch.float64, requires_grad=True) for v in (2.0, 0.5))
+    gr, ga = torch.autograd.grad(torch.polar(r, a).real.sum(), [r, a])
+    assert gr.item() == pytest.approx(math.cos(0.5)) and ga.item() == pytest.approx(-2 * math.sin(0.5))
+    with pytest.raises(RuntimeError, match="Half, Float or Double tensors but got Long and Long"):
+        torch.complex(torch.tensor([1]), torch.tensor([1]))
+    with pytest.raises(RuntimeError, match="scalar type Float but got scalar type Double for second argument"):
+        torch.complex(torch.ones(1), torch.ones(1).double())

@@ -1,0 +1,69 @@
+"""Operators on lists of tensors: every kind of second operand, in place, gradients, what is refused."""
+
+import pytest
+
+import pullback as torch
+
+
+def lists(value):
+    return [t.tolist() for t in value]
+
+
+@pytest.fixture
+def xs():
+    return [torch.tensor([1.0, 4.0]), torch.tensor([9.0])]
+
+
+def test_second_operands(xs):
+    assert lists(torch._foreach_add(xs, 1)) == [[2, 5], [10]]
+    assert lists(torch._foreach_add(xs, [1, 2])) == [[2, 5], [11]]
+    assert lists(torch._foreach_add(xs, torch.tensor(1.0), alpha=2)) == [[3, 6], [11]]
+    assert lists(torch._foreach_sub(xs, xs, alpha=2)) == [[-1, -4], [-9]]
+    assert lists(torch._foreach_pow(2, xs)) == [[2, 16], [512]]
+    assert lists(torch._foreach_maximum(xs, [2, 10])) == [[2, 4], [10]]
+    assert lists(torch._foreach_lerp(xs, [t * 0 for t in xs], 0.5)) == [[0.5, 2], [4.5]]
+    assert lists(torch._foreach_addcmul(xs, xs, xs, torch.tensor([1.0, 0.0]))) == [[2, 20], [9]]
+    assert lists(torch._foreach_addcdiv(xs, xs, xs, value=2)) == [[3, 6], [11]]
+    assert type(torch._foreach_sqrt(xs)) is tuple
+
+
+def test_in_place_gives_the_list_back(xs):
+    assert torch._foreach_sqrt_(xs) is xs and lists(xs) == [[1, 2], [3]]
+    assert torch._foreach_mul_(xs, 2) is xs and lists(xs) == [[2, 4], [6]]
+    assert torch._foreach_copy_(xs, [torch.zeros(2), torch.ones(1)]) is xs and lists(xs) == [[0, 0], [1]]
+    torch._foreach_zero_(xs)
+    assert lists(xs) == [[0, 0], [0]]
+
+
+def test_norms_and_extremes(xs):
+    assert lists(torch._foreach_norm(xs, 1)) == [5, 9] and lists(torch._foreach_max(xs)) == [4, 9]
+    assert lists(torch._foreach_powsum(xs, 2)) == [17, 81]
+    assert torch._foreach_norm(xs, 2, torch.float64)[0].dtype is torch.float64
+
+
+def test_gradients(xs):
+    leaves = [t.requires_grad_() for t in xs]
+    out = torch._foreach_mul(leaves, leaves)
+    torch.autograd.backward([o.sum() for o in out])
+    assert [t.grad.tolist() for t in leaves] == [[2, 8], [18]]
+
+
+def test_all_names_of_pytorch_are_there():
+    for name in ("abs", "acos", "add", "clamp_max", "erf", "lgamma", "lerp", "minimum", "round", "sigmoid", "trunc"):
+        assert hasattr(torch, f"_foreach_{name}") and hasattr(torch, f"_foreach_{name}_")
+
+
+REFUSED = [
+    ("torch._foreach_add([], 1)", RuntimeError, "must have at least one tensor"),
+    ("torch._foreach_add(xs, [1])", RuntimeError, "same number of elements as scalar list"),
+    ("torch._foreach_add(xs, xs[:1])", RuntimeError, "same number of tensors, got 2 and 1"),
+    ("torch._foreach_add(xs, torch.ones(2))", RuntimeError, "expected to be 0 dim but it has 1 dimensions"),
+    ("torch._foreach_add(xs, 1, alpha=2)", TypeError, "invalid combination of arguments"),
+    ("torch._foreach_exp(2)", TypeError, "_foreach_exp"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[r[0] for r in REFUSED])
+def test_refused(xs, call, error, words):
+    with pytest.raises(error, match=words):
+        eval(call)

@@ -1,0 +1,87 @@
+"""One element or another: ties, limits, masks, replacements."""
+
+import math
+
+import pytest
+
+import pullback as torch
+
+inf, nan = math.inf, math.nan
+
+
+def grads(out, *inputs):
+    return [None if g is None else g.tolist() for g in torch.autograd.grad(out.sum(), inputs, allow_unused=True)]
+
+
+def test_ties_share_the_gradient():
+    x, y = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2.0, 3.0], [1.0, 3.0, 2.0]))
+    assert grads(torch.maximum(x, y), x, y) == [[0.5, 0, 1], [0.5, 1, 0]]
+    assert grads(torch.minimum(x, y), x, y) == [[0.5, 1, 0], [0.5, 0, 1]]
+    assert grads(torch.fmax(x, y), x, y) == [[1, 0, 1], [0, 1, 0]]
+
+
+def test_nan():
+    x, y = torch.tensor([nan, 1.0]), torch.tensor([1.0, nan])
+    assert torch.maximum(x, y).isnan().all() and torch.fmax(x, y).tolist() == [1, 1]
+    assert torch.tensor([nan]).clamp(0, 1).isnan().all()
+
+
+def test_limits():
+    x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    low, high = torch.tensor(0.0, requires_grad=True), torch.tensor([1.0, 1.0, 1.0], requires_grad=True)
+    assert x.clamp(0, 1).tolist() == [0, 0, 1] and x.clip(max=1).tolist() == [-1, 0, 1]
+    assert grads(x.clamp(low, high), x, low, high) == [[0, 1, 0], 1, [0, 0, 1]]
+    assert torch.tensor([1, 5]).clamp(0.5, 2.5).tolist() == [1, 2.5]
+    assert x.clamp(0, 1).grad_fn.name() == "ClampBackward1" and x.clamp(low).grad_fn.name() == "ClampBackward0"
+    assert x.clamp_min(0).grad_fn.name() == "ClampMinBackward0"
+
+
+def test_where():
+    c = torch.tensor([True, False])
+    assert torch.where(c, 1, 2).dtype is torch.int64 and torch.where(c, 1.5, 2).tolist() == [1.5, 2]
+    assert torch.where(c, torch.ones(2, dtype=torch.half), 2.0).dtype is torch.float16
+    assert torch.where(c, torch.ones(3, 1), torch.zeros(2)).tolist() == [[1, 0]] * 3
+    x, y = torch.ones(2, requires_grad=True), torch.zeros(1, requires_grad=True)
+    assert grads(torch.where(c, x, y), x, y) == [[1, 0], [1]]
+    assert grads(x.where(c, torch.tensor(nan)), x) == [[1, 0]]
+    assert [t.tolist() for t in torch.where(c)] == [[0]]
+
+
+def test_masks():
+    x, v = torch.ones(2, 2, requires_grad=True), torch.tensor(5.0, requires_grad=True)
+    mask = torch.tensor([True, False])
+    assert grads(x.masked_fill(mask, v), x, v) == [[[0, 1], [0, 1]], 2]
+    assert torch.tensor([1, 2]).masked_fill(mask, 7.9).tolist() == [7, 2]
+    y = torch.zeros(2)
+    assert y.masked_fill_(mask, 3) is y and y.tolist() == [3, 0]
+    assert torch.ones(2).masked_fill(mask.reshape(2, 1), 0).shape == (2, 2)
+
+
+def test_replacements_fit_the_dtype():
+    x = torch.tensor([nan, inf, -inf], dtype=torch.float16)
+    assert x.nan_to_num().tolist() == [0, 65504, -65504]
+    assert x.nan_to_num(1, 2, 3).tolist() == [1, 2, 3]
+    assert torch.tensor([1]).nan_to_num().tolist() == [1]
+
+
+REFUSED = [
+    ("torch.clamp(torch.ones(2))", RuntimeError, "At least one of 'min' or 'max' must not be None"),
+    ("torch.ones(2, dtype=torch.cfloat).clamp(0)", NotImplementedError, "clamp is not supported for complex types"),
+    ("torch.ones(2, dtype=torch.int8).clamp(-300, 1)", RuntimeError, "cannot be converted to type int8_t"),
+    ("torch.maximum(torch.ones(2), 1)", TypeError, "must be Tensor, not int"),
+    ("torch.maximum(torch.ones(1), torch.ones(1) * 1j)", RuntimeError, "maximum not implemented for complex"),
+    ("torch.where(torch.ones(2), 1, 2)", RuntimeError, "boolean tensor, but got a tensor with dtype Float"),
+    ("torch.ones(2).masked_fill(torch.ones(2), 1)", RuntimeError, "boolean masks, but got mask with dtype float"),
+    (
+        "torch.ones(2).masked_fill(torch.ones(2) > 0, torch.ones(2))",
+        RuntimeError,
+        "only supports a 0-dimensional value",
+    ),
+    ("torch.tensor([1]).masked_fill(torch.tensor([True]), inf)", RuntimeError, "type int64_t without overflow"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), REFUSED, ids=[r[0] for r in REFUSED])
+def test_refused(call, error, words):
+    with pytest.raises(error, match=words):
+        eval(call)
