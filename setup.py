@@ -9,6 +9,7 @@ setup(
             ["pullback/core/_native.c"],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
-        )
+        ),
+        Extension("pullback.core._objects", ["pullback/core/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

@@ -52,13 +52,24 @@ newaxis = None
 __version__ = "2.13.0+pullback"
 namespaces.install(__name__)
 
-_LATER = frozenset(("nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library", "overrides"))  # fmt: skip
+_LATER = frozenset((
+    "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library", "overrides", "accelerator",
+    "backends", "cpu", "cuda", "futures", "hub", "version",
+))  # fmt: skip
+_HOMES = {
+    "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors", "FatalError": "errors",
+    "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names", "TYPE_CHECKING": "names", "PRIVATE_OPS": "names",
+    "set_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_enabled": "autograd.anomaly_mode",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+}  # fmt: skip
 
 
 def __getattr__(name: str):
-    """Submodules that programs name without importing them are loaded then, not before."""
+    """Submodules that programs name without importing them, and rare names, are loaded then, not before."""
     import importlib.util
 
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

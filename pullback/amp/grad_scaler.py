@@ -27,14 +27,16 @@ class GradScaler:
     """Scales losses, unscales gradients, skips steps that are not finite, adapts the scale."""
 
     def __init__(
-        self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
-        growth_interval: int = 2000, enabled: bool = True,
+        self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
+        backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
     ):  # fmt: skip
         self._device = device
         self._enabled = enabled
         if enabled and device != "cpu":
             name = device.upper()
-            warnings.warn(f"torch.amp.GradScaler is enabled, but {name} is not available.  Disabling.", stacklevel=2)
+            warnings.warn(
+                f"torch.{device}.amp.GradScaler is enabled, but {name} is not available.  Disabling.", stacklevel=2
+            )
             self._enabled = False
         if self._enabled:
             if growth_factor <= 1.0:
@@ -42,7 +44,11 @@ class GradScaler:
             if backoff_factor >= 1.0:
                 raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+        self._growth_factor, self._backoff_factor, self._growth_interval = (
+            growth_factor,
+            backoff_factor,
+            growth_interval,
+        )
         self._init_growth_tracker = 0
         self._scale: Tensor | None = None  # made at the first use, so that the default device is known
         self._growth_tracker: Tensor | None = None
@@ -210,7 +216,9 @@ class GradScaler:
     def __getstate__(self) -> dict:
         """To be pickled between iterations only: what was found since the last update belongs to living optimizers."""
         if self._enabled and self._stages:
-            raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update().")
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+            )
         state = dict(self.__dict__)
         state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()
         state["_scale"] = state["_growth_tracker"] = None

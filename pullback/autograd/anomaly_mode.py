@@ -1,7 +1,7 @@
 """Anomaly mode: when backward fails or makes a NaN, say which forward call is to blame.
 
-While it is on, each node remembers the Python stack of the call that made it, and which node's backward was running then
-(its parent). A node that raises, or whose gradients hold a NaN, is reported as a warning with that stack, and its
+While it is on, each node remembers the Python stack of the call that made it, and which node's backward was running
+then (its parent). A node that raises, or whose gradients hold a NaN, is reported as a warning with that stack, and its
 parents' stacks after it.
 """
 

@@ -14,7 +14,7 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
 from ..core.geometry import may_overlap
-from ..core.tensor import Tensor, stride_of
+from ..core.tensor import NESTED, SPARSE, Tensor, stride_of
 from ..ops import dispatch as dispatching
 from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
 from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
@@ -37,20 +37,25 @@ class DualLevel:
         ambient.switch(modes.FORWARD, ambient.forward_levels)
 
 
-class below_level:
-    """Compute one level further out than the innermost, or than a given one."""
+class at_levels:
+    """Compute with these levels open and no others."""
 
-    def __init__(self, level: int | None = None):
-        self.level = level
+    def __init__(self, levels: tuple):
+        self.levels = levels
 
     def __enter__(self):
         self.before = ambient.forward_levels, ambient.mode
-        levels = ambient.forward_levels
-        ambient.forward_levels = levels[: levels.index(self.level) if self.level in levels else -1]
-        ambient.switch(modes.FORWARD, ambient.forward_levels)
+        ambient.forward_levels = self.levels
+        ambient.switch(modes.FORWARD, self.levels)
 
     def __exit__(self, *exc):
         ambient.forward_levels, ambient.mode = self.before
+
+
+def below_level(level: int | None = None) -> at_levels:
+    """Compute one level further out than the innermost, or than a given one."""
+    levels = ambient.forward_levels
+    return at_levels(levels[: levels.index(level) if level in levels else -1])
 
 
 def tangent_of(t, level: int) -> Tensor | None:
@@ -118,6 +123,10 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
         if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
             with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
     final = type(out)(results) if many else results[0]
+    if op.is_view and not keys & (SPARSE | NESTED):  # views of the arguments, not of their copies without tangents
+        for r in results:
+            r.view_info = None
+        dispatching.mark_views(op, final, args)
     if wanted and ambient.mode & modes.GRAD:
         op.record(final, *args)
     return final
@@ -158,7 +167,7 @@ def _is_elementwise(op: Operator) -> bool:
 
 
 def _all_real(op: Operator, args: tuple, out) -> bool:
-    return not any(t.dtype.is_complex for t in op.tensors(args)) and isinstance(out, Tensor)
+    return not any(t.dtype.is_complex for t in op.tensors(args)) and isinstance(out, Tensor) and not out.dtype.is_complex
 
 
 def _linear(op: Operator, args: tuple, tangents: list):

@@ -7,36 +7,50 @@ tangents of results that are no views have memory of their own (see `forward`), 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core import modes
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops import dispatch as dispatching
+from ..ops.inplace import run_inplace
 from ..ops.operator import Operator
-from .forward import argument_tangents, below_level, jvp, primal_of, tangent_of, with_tangent
+from .forward import argument_tangents, at_levels, below_level, jvp, primal_of, tangent_of, with_tangent
 from .views import recipe, replay
 
 
-def forward_inplace(op: Operator, args: tuple):
-    """Run an in-place operator under the innermost open level."""
+def forward_inplace(op: Operator, args: tuple, written=None):
+    """Run an in-place operator under the innermost open level; `written` is called between the write and its recording.
+
+    The tangent is computed from the values before the write and stored right after it, so that what is recorded of the
+    result has it; each level does so one level further out.
+    """
     level = ambient.forward_levels[-1]
-    target, functional = args[0], op.inplace_of
     tangents = [argument_tangents(a, level) for a in args]
-    if functional.is_view or all(t is None for t in tangents):
-        with below_level():
-            return _reshaped(op, args, tangents[0]) if functional.is_view else dispatching.autograd_layer(op, args)
     with below_level():
-        made = _new_tangent(functional, tuple(primal_of(a, level) for a in args), tangents)
-        dispatching.autograd_layer(op, args)
-        if tangents[0] is not None:
-            tangents[0].zero_() if made is None else tangents[0].copy_(made)
+        outer = ambient.forward_levels
+        if op.inplace_of.is_view:
+            return _reshaped(op, args, tangents[0])
+        if any(t is not None for t in tangents):
+            made = _new_tangent(op.inplace_of, tuple(primal_of(a, level) for a in args), tangents)
+            written = partial(_store, args[0], tangents[0], made, level, outer, written)
+        return forward_inplace(op, args, written) if outer else run_inplace(op, args, written)
+
+
+def _store(target: Tensor, tangent: Tensor | None, made: Tensor | None, level: int, outer: tuple, then) -> None:
+    """Put the new tangent where the old one is, with the levels open that are further out."""
+    with at_levels(outer):
+        if tangent is not None:
+            tangent.zero_() if made is None else tangent.copy_(made)
         elif made is not None:
             _first_tangent(target, made, level)
-    return target
+    if then is not None:
+        then()
 
 
 def _reshaped(op: Operator, args: tuple, tangent: Tensor | None):
     """`transpose_` and its kin: the tangent changes its shape with the tensor."""
-    out = dispatching.autograd_layer(op, args)
+    out = dispatching.dispatch(op, args)
     if tangent is not None:
         dispatching.dispatch(op, (tangent, *args[1:]))
     return out

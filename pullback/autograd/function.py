@@ -301,6 +301,14 @@ def call(cls: type[Function], args: tuple, kwargs: dict):
     tensors = [a for a in args if isinstance(a, Tensor)]
     recording = bool(ambient.mode & modes.GRAD) and any(ctx.needs_input_grad)
     ctx.edges = tuple(edge_of(t) if recording else None for t in tensors)
+    try:
+        return _run(cls, ctx, args, kwargs, tensors, recording)
+    finally:  # what was only said to this call; kept on the node it would be a cycle
+        for name in ("to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"):
+            ctx.__dict__.pop(name, None)
+
+
+def _run(cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: list, recording: bool):
     separate = cls.setup_context is not Function.setup_context
     with modes.masked(modes.GRAD | modes.FORWARD):
         raw = cls.forward(*args, **kwargs) if separate else cls.forward(ctx, *args, **kwargs)
@@ -313,8 +321,6 @@ def call(cls: type[Function], args: tuple, kwargs: dict):
         save_tensors(ctx)
         if ambient.mode & modes.ANOMALY:
             note_creation(ctx)
-    for name in ("to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"):
-        ctx.__dict__.pop(name, None)
     return outputs if isinstance(raw, tuple) else outputs[0]
 
 
@@ -346,3 +352,19 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """The base of functions of nested inputs from before static methods: a name to inherit, it cannot be applied."""
+
+    @staticmethod
+    def forward(*args: Any) -> Any:
+        raise NotImplementedError("NestedIOFunction has no static forward: its `forward_extended` is not supported")
+
+    def forward_extended(self, *input: Any) -> None:
+        """Forward on nested inputs, to be overridden."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """Backward on nested gradients, to be overridden."""
+        raise NotImplementedError

@@ -12,6 +12,7 @@ import warnings
 import weakref
 
 from ..core import modes
+from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, raise_modified, save, save_output
 from ..core.tensor import Tensor
 from ..ops.inplace import bump, check_writable
@@ -32,6 +33,7 @@ _SAVED_INPUT = (
     "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
     "ctx inside the forward function itself."
 )
+_LEAF_VIEW = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 _VIEW_AND_MORE = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
     "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
@@ -58,6 +60,11 @@ def connect(ctx, raw: tuple, inputs: list[Tensor], recording: bool, separate: bo
     ctx.dirty_ids, ctx.fixed_ids = dirty, fixed
     to_save = {id(t) for t in ctx.to_save or ()} if separate else set()
     given = {id(t) for t in inputs}
+    if ctx._is_pure_view and (len(inputs) != 1 or sum(isinstance(t, Tensor) for t in raw) != 1):
+        raise RuntimeError(
+            "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you need to "
+            "support more."
+        )
     differentiable = [_has_gradient(t) and id(t) not in fixed and recording for t in raw]
     ctx.outputs = tuple(
         (t.array.shape, t.dtype, t.device) if live else None for t, live in zip(raw, differentiable, strict=True)
@@ -72,8 +79,8 @@ def connect(ctx, raw: tuple, inputs: list[Tensor], recording: bool, separate: bo
         if id(t) not in made:
             kept = id(t) in given, id(t) in dirty
             made[id(t)] = _connected(ctx, t, i, *kept, differentiable[i], id(t) in to_save, len(raw))
-            if recording:
-                _mark_view(ctx, made[id(t)], i, kept == (True, True), sum(differentiable))
+            if ambient.mode & modes.GRAD:
+                _mark_view(ctx, made[id(t)], i, kept == (True, True), sum(differentiable), inputs)
         elif differentiable[i] and id(t) in given:
             made[id(t)] = _connected(ctx, t, i, True, id(t) in dirty, True, False, 1)
         elif differentiable[i]:
@@ -151,11 +158,15 @@ def _set_edge(t: Tensor, edge: tuple) -> Tensor:
     return t
 
 
-def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int) -> None:
-    """Say on an output that is a view why it must not be changed in place."""
+def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int, inputs: list[Tensor]) -> None:
+    """Say on an output that is a view why it must not be changed in place; a pure view of the input may be."""
     if t.view_info is None or is_rewritten:
         return
-    t.view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name())
+    if ctx._is_pure_view:
+        source = inputs[0] if inputs[0].view_info is None else inputs[0].view_info.base
+        t.view_info.creation = None if t.view_info.base is source else _LEAF_VIEW
+    else:
+        t.view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name())
 
 
 # ---- saving

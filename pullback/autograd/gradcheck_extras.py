@@ -40,8 +40,9 @@ def linear_in_cotangent(outputs: tuple, inputs: tuple, masked: bool | None) -> N
         zero = bool(allclose(g, zeros_like(g))) if masked else bool((g == 0).all())
         if not zero:
             raise GradcheckError("backward not multiplied by grad_output")
-        for what, same in (("type", g.dtype == x.dtype), ("device", g.device == x.device), ("size", g.shape == x.shape)):
-            if not same:
+        same = {"type": g.dtype == x.dtype, "device": g.device == x.device, "size": g.shape == x.shape}
+        for what, agrees in same.items():
+            if not agrees:
                 raise GradcheckError(f"grad is incorrect {what}")
 
 

@@ -17,7 +17,7 @@ from .saved import allow_mutation_on_saved_tensors, disable_saved_tensors_hooks,
 from .versions import increment_version
 
 
-class Node(metaclass=ABCMeta):
+class Node(metaclass=ABCMeta):  # noqa: B024 - nothing is made of it: other classes count as its own
     """What every vertex of the graph is; the classes of nodes are not derived from this one but count as its own."""
 
     @classmethod
@@ -84,7 +84,7 @@ class _MultiHandle(RemovableHandle):
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> RemovableHandle:
-    """Call `fn` once in each backward: with all gradients when the last has arrived ("all"), or with the first ("any")."""
+    """Call `fn` once in each backward: with all gradients once the last has come ("all"), or with the first ("any")."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of {('all', 'any')} but got {mode}")
     if mode == "any":

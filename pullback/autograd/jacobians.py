@@ -14,12 +14,9 @@ from ..core.tensor import Tensor
 from ..ops import public
 from . import forward_ad
 from .calls import grad
+from .gradcheck import GradcheckError
 
 zeros_like, stack = public("torch", "zeros_like"), public("torch", "stack")
-
-
-class GradcheckError(RuntimeError):
-    """A derivative is wrong."""
 
 
 # ---- inputs and outputs
@@ -206,7 +203,8 @@ def dual_inputs(inputs: tuple, tangents: dict[int, Tensor | None]) -> list:
     made = []
     for i, x in enumerate(inputs):
         x = x.detach() if isinstance(x, Tensor) and x.requires_grad else x
-        made.append(x if tangents.get(i) is None else forward_ad.make_dual(x, tangents[i]))
+        t = tangents.get(i)
+        made.append(x if t is None else forward_ad.make_dual(x, t if t.view_info is None else t.clone()))
     return made
 
 

@@ -65,7 +65,7 @@ def unpack(entry: Packed, node: Node) -> Tensor:
         )
     edge = entry.edge
     if entry.is_output:
-        edge = edge.get() if isinstance(edge, WeakEdge) else (node, edge)
+        edge = edge.get() or (node, 0) if isinstance(edge, WeakEdge) else (node, edge)
     if edge is None and entry.accumulator is None and not data.requires_grad and not entry.tangents:
         return data
     a = Autograd(edge is not None or entry.accumulator is not None, edge)

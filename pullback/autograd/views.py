@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..core import modes
 from ..core import node as nodes
+from ..core.modes import ambient
 from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.tensor import Tensor, stride_of
 from ..ops import inplace
@@ -79,13 +80,25 @@ class CopySlices(Node):
         g = grads[0]
         if g is None:
             return (None,) * len(self.edges)
+        whole = self._whole(g, g)
+        through = self.write.run([replay(self.calls, whole).clone()])
+        if self.edges[0] is None:
+            return (None, *through[1:])
+        if through[0] is not None and ambient.mode & modes.TRANSFORM:
+            whole = self._whole(g, through[0])
+        part = replay(self.calls, whole)
+        part.copy_(through[0]) if through[0] is not None else part.zero_()
+        return (whole, *through[1:])
+
+    def _whole(self, g: Tensor, other: Tensor) -> Tensor:
+        """The gradient of the base in memory of its own, laid out as the base; inside vmap, batched if either tensor is."""
         shape, stride = self.base_geometry
-        result = g.new_empty_strided(shape, stride).copy_(g)
-        part = replay(self.calls, result)
-        through = self.write.run([part.clone()])
-        if self.edges[0] is not None:
-            part.copy_(through[0]) if through[0] is not None else part.zero_()
-        return (result if self.edges[0] is not None else None, *through[1:])
+        if not ambient.mode & modes.TRANSFORM:
+            return g.new_empty_strided(shape, stride).copy_(g)
+        source = g.new_zeros(()) + other.new_zeros(())
+        order = sorted(range(len(shape)), key=lambda d: -stride[d])
+        room = source.new_zeros([shape[d] for d in order])
+        return room.permute([order.index(d) for d in range(len(shape))]).copy_(g)
 
     def release(self) -> None:
         if self.write is not None:

@@ -297,9 +297,12 @@ def unpack(entry, node: Node):
         if mark is SAVED:
             a = tensor.autograd
             if a is None or a.edge is edge:
+                if edge is not None and a is None:
+                    raise_detached()
                 return tensor
             return tensor.shallow(_history(edge, a), storage=False)
-        return tensor.shallow(_history((node, edge), tensor.autograd), storage=False)
+        edge = edge.get() or (node, 0) if edge.__class__ is WeakEdge else (node, edge)  # the write is history enough
+        return tensor.shallow(_history(edge, tensor.autograd), storage=False)
     if kind is SavedTensor:
         return unpack_packed(entry, node)
     if kind is list:
@@ -341,6 +344,13 @@ def raise_modified(tensor, version: int, node: Node) -> None:
         f"[{tensor.type().replace('pullback', 'torch')} {list(tensor.array.shape)}]{made_by} is at version {tensor.version[0]}; "
         f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
         "gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+def raise_detached() -> None:
+    raise RuntimeError(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
+        "out-of-place `.detach()` instead"
     )
 
 

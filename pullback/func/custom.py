@@ -1,9 +1,9 @@
 """Custom functions (`autograd.Function`) inside vmap.
 
-A function says how it is batched (`vmap`), or that its own methods may be run on batched tensors (`generate_vmap_rule`).
-For the latter a new Function is made whose forward, backward and jvp take whole batches: they wrap their arguments,
-call the user's methods one level further in, and unwrap what comes out. It is applied outside the level, so recording and
-forward mode see an ordinary function of the values underneath.
+A function says how it is batched (`vmap`), or that its own methods may be run on batched tensors
+(`generate_vmap_rule`). For the latter a new Function is made whose forward, backward and jvp take whole batches: they
+wrap their arguments, call the user's methods one level further in, and unwrap what comes out. It is applied outside
+the level, so recording and forward mode see an ordinary function of the values underneath.
 """
 
 from __future__ import annotations

@@ -9,8 +9,15 @@ from ..core import device as devices
 from ..core.tensor import Tensor
 from ..ops.calls import front
 from ..sparse.table import LAYOUT
-from .construct import as_nested_tensor, masked_select, narrow, nested_tensor, nested_tensor_from_jagged, to_padded_tensor
-from .layouts import is_nested
+from .construct import (
+    as_nested_tensor,
+    masked_select,
+    narrow,
+    nested_tensor,
+    nested_tensor_from_jagged,
+    to_padded_tensor,
+)
+from .layouts import Structure, is_nested, wrap_nested
 from .operators import components, get_values, linear, matmul, nested_layer, not_implemented
 
 
@@ -25,6 +32,18 @@ def write_nested(target: Tensor, result: Tensor) -> None:
     raise NotImplementedError("writing into nested tensors is not implemented")
 
 
+def reduce_nested(t: Tensor) -> tuple:
+    """What pickle keeps of a nested tensor: packed values and where components lie."""
+    s = t.array.structure
+    return rebuild_nested, (t.array.values, s.layout, s.offsets, s.lengths, s.sizes, t.requires_grad)
+
+
+def rebuild_nested(values: Tensor, layout, offsets, lengths, sizes, requires_grad: bool) -> Tensor:
+    """A nested tensor from what `reduce_nested` kept."""
+    made = wrap_nested(values, Structure(layout, offsets, lengths, sizes))
+    return made.requires_grad_() if requires_grad else made
+
+
 def values_of_nested(t: Tensor) -> Tensor:
     """`Tensor.values()` of a nested tensor."""
     return get_values(t)
@@ -35,7 +54,10 @@ front("Tensor.to_padded_tensor")(to_padded_tensor)
 
 def _jagged(name: str, t: Tensor) -> None:
     if not is_nested(t) or t.layout is not devices.jagged:
-        raise RuntimeError(f"{name}(): expected a nested tensor of jagged layout, but got {'strided nested' if is_nested(t) else t.layout}")
+        raise RuntimeError(
+            f"{name}(): expected a nested tensor of jagged layout, but got "
+            f"{'strided nested' if is_nested(t) else t.layout}"
+        )
 
 
 @front("Tensor.offsets")
@@ -61,5 +83,13 @@ def nested_tensor_size(self) -> Tensor:
 
 
 __all__ = [
-    "as_nested_tensor", "linear", "masked_select", "matmul", "narrow", "nested_layer", "nested_tensor", "nested_tensor_from_jagged", "to_padded_tensor",
-]  # fmt: skip
+    "as_nested_tensor",
+    "linear",
+    "masked_select",
+    "matmul",
+    "narrow",
+    "nested_layer",
+    "nested_tensor",
+    "nested_tensor_from_jagged",
+    "to_padded_tensor",
+]

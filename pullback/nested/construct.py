@@ -1,6 +1,6 @@
 """Nested tensors from lists, from packed values, from parts of a dense tensor; and back to a padded dense tensor.
 
-Comes in: tensors (or nested lists of numbers). Goes out: a nested tensor; `as_nested_tensor`, `nested_tensor_from_jagged`
+Comes in: tensors (or lists of numbers). Goes out: a nested tensor; `as_nested_tensor`, `nested_tensor_from_jagged`
 and `narrow` keep history, `nested_tensor` makes a leaf.
 """
 
@@ -16,7 +16,8 @@ from .layouts import Structure, is_nested, wrap_nested
 from .operators import components, from_values, get_values
 
 _JAGGED_ONLY = (
-    "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only allows for a single "
+    "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only "
+    "allows for a single "
     "ragged dimension. For example: (B, *, D_0, D_1, ..., D_N), with ragged * dim."
 )
 
@@ -32,7 +33,9 @@ def pack(parts: list[Tensor], layout) -> Tensor:
             )
     if layout is devices.jagged:
         if not parts or not parts[0].ndim:
-            raise RuntimeError("Cannot construct a nested tensor of jagged layout from an empty tensor list or from 0-d tensors")
+            raise RuntimeError(
+                "Cannot construct a nested tensor of jagged layout from an empty tensor list or from 0-d tensors"
+            )
         if any(p.shape[1:] != parts[0].shape[1:] for p in parts):
             raise RuntimeError(_JAGGED_ONLY)
         structure = Structure(layout, offsets=make_tensor(_running([p.shape[0] for p in parts])))
@@ -60,12 +63,17 @@ def _cast(t: Tensor, dtype, device) -> Tensor:
     return t if dtype is None and device is None else t.to(dtype=dtype or t.dtype, device=device or t.device)
 
 
-def nested_tensor(tensor_list, *, dtype=None, layout=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def nested_tensor(
+    tensor_list, *, dtype=None, layout=None, device=None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A nested tensor without history, from a list of tensors or of nested lists of numbers."""
     layout = _layout(layout)
     if not isinstance(tensor_list, (list, tuple)):
         raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
-    parts = [_cast(t.detach(), dtype, device) if isinstance(t, Tensor) else make_tensor(t, dtype=dtype, device=device) for t in tensor_list]
+    parts = [
+        _cast(t.detach(), dtype, device) if isinstance(t, Tensor) else make_tensor(t, dtype=dtype, device=device)
+        for t in tensor_list
+    ]
     if parts and dtype is None:
         parts = [p.to(parts[0].dtype) for p in parts]
     made = pack(parts, layout)
@@ -91,9 +99,13 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:
 
 
 def nested_tensor_from_jagged(
-    values: Tensor, offsets: Tensor | None = None, lengths: Tensor | None = None, jagged_dim: int | None = None,
-    min_seqlen: int | None = None, max_seqlen: int | None = None,
-) -> Tensor:  # fmt: skip
+    values: Tensor,
+    offsets: Tensor | None = None,
+    lengths: Tensor | None = None,
+    jagged_dim: int | None = None,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> Tensor:
     """A jagged nested tensor on packed values."""
     if jagged_dim not in (None, 1):
         raise NotImplementedError("nested_tensor_from_jagged(): only jagged_dim=1 is implemented")
@@ -102,8 +114,13 @@ def nested_tensor_from_jagged(
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
         offsets, lengths = make_tensor(_running(lengths.tolist())), None
     if offsets.ndim != 1 or offsets.shape[0] < 2:
-        raise RuntimeError(f"nested_tensor_from_jagged(): offsets must be 1-d with at least 2 elements, got shape {list(offsets.shape)}")
-    structure = Structure(devices.jagged, offsets=offsets.detach(), lengths=None if lengths is None else lengths.detach())
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): offsets must be 1-d with at least 2 elements, got shape "
+            f"{list(offsets.shape)}"
+        )
+    structure = Structure(
+        devices.jagged, offsets=offsets.detach(), lengths=None if lengths is None else lengths.detach()
+    )
     return from_values(values, wrap_nested(values.detach(), structure))
 
 
@@ -117,7 +134,9 @@ def narrow(tensor: Tensor, dim: int, start, length, layout=devices.strided) -> T
     if any(a < 0 or n < 0 or a + n > width for a, n in zip(starts, lengths, strict=True)):
         raise RuntimeError(f"narrow(): start and length must lie inside dimension 1 of size {width}")
     if layout is not devices.jagged:
-        return pack([tensor[i].narrow(0, a, n) for i, (a, n) in enumerate(zip(starts, lengths, strict=True))], _layout(layout))
+        return pack(
+            [tensor[i].narrow(0, a, n) for i, (a, n) in enumerate(zip(starts, lengths, strict=True))], _layout(layout)
+        )
     offsets = [i * width + a for i, a in enumerate(starts)]
     offsets.append(offsets[-1] + lengths[-1])
     values = tensor.reshape(rows * width, *tensor.shape[2:])
@@ -133,8 +152,15 @@ def to_padded_tensor(input: Tensor, padding: float, output_size=None, out=None) 
         return get_values(input)
     largest = [max(p.shape[d] for p in parts) for d in range(parts[0].ndim)]
     if output_size is not None:
-        if len(output_size) != len(largest) + 1 or output_size[0] != len(parts) or any(o < n for o, n in zip(output_size[1:], largest, strict=True)):
-            raise RuntimeError(f"Value in output_size is less than NestedTensor padded size. Truncation is not supported: got {list(output_size)}, padded size is {[len(parts), *largest]}")
+        if (
+            len(output_size) != len(largest) + 1
+            or output_size[0] != len(parts)
+            or any(o < n for o, n in zip(output_size[1:], largest, strict=True))
+        ):
+            raise RuntimeError(
+                f"Value in output_size is less than NestedTensor padded size. Truncation is not supported: got "
+                f"{list(output_size)}, padded size is {[len(parts), *largest]}"
+            )
         largest = list(output_size[1:])
     return exports["torch"]["stack"]([_padded(p, largest, padding) for p in parts])
 

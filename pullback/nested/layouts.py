@@ -41,7 +41,9 @@ class Structure:
 
     __slots__ = ("offsets", "lengths", "sizes", "ragged", "layout", "max_length", "min_length")
 
-    def __init__(self, layout, offsets: Tensor | None = None, lengths: Tensor | None = None, sizes: tuple | None = None):
+    def __init__(
+        self, layout, offsets: Tensor | None = None, lengths: Tensor | None = None, sizes: tuple | None = None
+    ):
         self.layout, self.offsets, self.lengths, self.sizes = layout, offsets, lengths, sizes
         self.ragged = RaggedSize()
 
@@ -126,11 +128,24 @@ def describe(t: Tensor) -> str:
 
     a = t.array
     if a.layout is devices.jagged:
-        tail = ", requires_grad=True" if t.requires_grad and t.is_leaf else f", grad_fn={t.grad_fn}" if t.grad_fn is not None else ""
+        tail = (
+            ", requires_grad=True"
+            if t.requires_grad and t.is_leaf
+            else f", grad_fn={t.grad_fn}"
+            if t.grad_fn is not None
+            else ""
+        )
         shape = ", ".join(map(str, a.shape))
-        return f"NestedTensor(size=({shape}), offsets={a.structure.offsets}{tail}, contiguous={a.structure.lengths is None})"
+        return f"NestedTensor(size=({shape}), offsets={a.structure.offsets}{tail}, "
+        f"contiguous={a.structure.lengths is None})"
     from .operators import components
 
     body = ",\n".join(textwrap.indent(repr(c), "  ") for c in components(t.detach()))
-    grad = f", grad_fn=<{type(t.grad_fn).__name__}>" if t.grad_fn is not None else ", requires_grad=True" if t.requires_grad else ""
+    grad = (
+        f", grad_fn=<{type(t.grad_fn).__name__}>"
+        if t.grad_fn is not None
+        else ", requires_grad=True"
+        if t.requires_grad
+        else ""
+    )
     return f"nested_tensor([\n{body}\n]{grad})" if body else f"nested_tensor([\n\n]{grad})"

@@ -8,13 +8,12 @@ An operator without a rule here raises.
 
 from __future__ import annotations
 
-from ..core import device as devices
 from ..core.geometry import wrap_dim, wrap_dims
 from ..core.tensor import Tensor, view_of
 from ..ops.dispatch import dispatch
 from ..ops.family.pointwise import Pointwise
 from ..ops.operator import LINEAR, Operator, exports
-from ..sparse.table import LAYOUT, layout_operator
+from ..sparse.table import layout_operator
 from .layouts import is_nested, wrap_nested
 
 rules: dict = {}
@@ -79,7 +78,9 @@ def rebuild(parts: list[Tensor], template: Tensor) -> Tensor:
 def nested_layer(op: Operator, args: tuple):
     """An operator of which some argument is nested."""
     if op.inplace_of is not None:
-        raise NotImplementedError(f"{op.display}_(): in-place operators on nested tensors are not implemented; use {op.display}()")
+        raise NotImplementedError(
+            f"{op.display}_(): in-place operators on nested tensors are not implemented; use {op.display}()"
+        )
     found = rules.get(op.name) or (pointwise if isinstance(op.family, Pointwise) else None)
     if found is None:
         raise not_implemented(op, args)
@@ -89,7 +90,8 @@ def nested_layer(op: Operator, args: tuple):
 def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
     name = op.qualified_name
     return NotImplementedError(
-        f"Could not run '{name}' with arguments from the 'NestedTensorCPU' backend. This could be because the operator doesn't exist for this "
+        f"Could not run '{name}' with arguments from the 'NestedTensorCPU' backend. This could be because the "
+        f"operator doesn't exist for this "
         f"backend. '{name}' is only available for dense tensors: unbind() gives the components."
     )
 
@@ -106,12 +108,17 @@ def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
     if is_nested(t):
         if t.array.structure is not structure and not _alike(t, template):
             shapes = f"{_text(template)} and {_text(t)}"
-            raise RuntimeError(f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {shapes}")
+            raise RuntimeError(
+                f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {shapes}"
+            )
         return get_values(t)
     if not t.ndim:
         return t
     if structure.sizes is not None:
-        raise RuntimeError(f"{op.name}: a dense tensor of shape {list(t.shape)} cannot be combined with a nested tensor of strided layout")
+        raise RuntimeError(
+            f"{op.name}: a dense tensor of shape {list(t.shape)} cannot be combined with a nested tensor of strided "
+            f"layout"
+        )
     rest = template.ndim - 2
     if t.ndim <= rest or t.ndim == rest + 1 and t.shape[0] == 1:
         return t
@@ -120,11 +127,14 @@ def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
             return t[0]
         if t.shape[0] == structure.count:
             return t.squeeze(1).index_select(0, owners(template))
-    raise RuntimeError(f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {_text(template)} and {tuple(t.shape)}")
+    raise RuntimeError(
+        f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {_text(template)} and "
+        f"{tuple(t.shape)}"
+    )
 
 
 def _alike(a: Tensor, b: Tensor) -> bool:
-    """Strided nested tensors meet where their components have the same sizes; jagged ones only by a shared structure."""
+    """Strided nested tensors meet where their components have one size; jagged ones only by a shared structure."""
     x, y = a.array.structure, b.array.structure
     return x.sizes is not None and x.sizes == y.sizes
 
@@ -141,7 +151,19 @@ def owners(t: Tensor) -> Tensor:
 
 
 # ---- rules
-@rule("clone", "_to_copy", "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "alias", "native_dropout", "dropout")
+@rule(
+    "clone",
+    "_to_copy",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "empty_like",
+    "rand_like",
+    "randn_like",
+    "alias",
+    "native_dropout",
+    "dropout",
+)
 def on_values(op: Operator, self, *rest):
     if op.name == "_to_copy" and rest[1] not in (None, self.layout):
         raise NotImplementedError("a nested tensor cannot change its layout by to()")
@@ -245,12 +267,11 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
         from .construct import pack
 
         return pack([a.matmul(b) for a, b in zip(components(self), components(other), strict=True)], self.layout)
-    raise NotImplementedError("matmul: nested tensors can be multiplied by a matrix, or with one another component by component")
+    raise NotImplementedError(
+        "matmul: nested tensors can be multiplied by a matrix, or with one another component by component"
+    )
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     made = matmul(input, weight.t())
     return made if bias is None else made + bias
-
-
-__all__ = ["LAYOUT", "devices"]

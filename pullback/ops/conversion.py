@@ -14,7 +14,7 @@ from ..core.geometry import broadcast_shapes
 from ..core.modes import is_grad_enabled
 from ..core.promotion import result_type
 from ..core.storage import UntypedStorage, check_bounds, storage_of, window
-from ..core.tensor import CONJ, META, NEG, SPARSE, Tensor, set_requires_grad, stride_of, subclass_of, view_of, wrap
+from ..core.tensor import CONJ, META, NEG, NESTED, SPARSE, TRANSFORMED, Tensor, set_requires_grad, stride_of, subclass_of, view_of, wrap
 from .calls import front
 from .construct import TypedStorage
 from .dispatch import dispatch
@@ -238,7 +238,7 @@ def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
 copy = operator(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
     kernel=_copy_kernel,
-    meta=lambda self, src, non_blocking: Spec(self.array.shape, self.dtype, stride_of(self)),
+    meta=lambda self, src, non_blocking: Spec(self.array.shape, self.dtype),
     function=False,
     method=False,
     inplace=True,
@@ -266,7 +266,7 @@ def _fill_write(target: Tensor, value) -> None:
 fill_scalar = operator(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     kernel=lambda xp, self, value: xp.full(self.shape, value).astype(self.dtype),
-    meta=lambda self, value: Spec(self.array.shape, self.dtype, stride_of(self)),
+    meta=lambda self, value: Spec(self.array.shape, self.dtype),
     function=False,
     method=False,
     inplace="hidden",
@@ -276,7 +276,7 @@ fill_scalar = operator(
 fill_tensor = operator(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
     kernel=lambda xp, self, value: xp.broadcast_to(value, self.shape).astype(self.dtype),
-    meta=lambda self, value: Spec(self.array.shape, self.dtype, stride_of(self)),
+    meta=lambda self, value: Spec(self.array.shape, self.dtype),
     function=False,
     method=False,
     inplace="hidden",
@@ -287,7 +287,7 @@ fill_tensor = operator(
 zero = operator(
     "zero(Tensor self) -> Tensor",
     kernel=lambda xp, self: xp.zeros_like(self),
-    meta=lambda self: Spec(self.array.shape, self.dtype, stride_of(self)),
+    meta=lambda self: Spec(self.array.shape, self.dtype),
     function=False,
     method=False,
     inplace="function",
@@ -323,6 +323,17 @@ def _item(self: Tensor):
     return value.item() if self.dtype.numpy.kind in "biufc" else float(value)
 
 
+def no_numbers(t: Tensor, what: str) -> Exception:
+    """The error for reading numbers of a tensor that has none of its own: without data, or under a transform."""
+    if t.keys & TRANSFORMED:
+        return RuntimeError(
+            f"vmap: It looks like you're calling .{what}() on a Tensor. We don't support vmap over calling .{what}() on a "
+            "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+            "PyTorch internals, please file a bug report."
+        )
+    return NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
 def plain_numbers(t: Tensor) -> Tensor:
     """A tensor whose array holds its numbers: dense, conjugation and negation carried out."""
     from .dispatch import resolve_bits
@@ -338,6 +349,8 @@ item = front("Tensor.item")(_item)
 @front("Tensor.tolist")
 def tolist(self):
     """Nested Python lists, or a number."""
+    if self.keys & (META | TRANSFORMED):
+        raise no_numbers(self, "tolist")
     t = plain_numbers(self)
     array = t.array if t.dtype.numpy.kind in "biufc" else t.array.astype(np.float32)
     return array.tolist()
@@ -571,7 +584,7 @@ def _deepcopy(self, memo):
     from .overrides import DisableTorchFunctionSubclass
 
     with DisableTorchFunctionSubclass():
-        if self.keys & (META | SPARSE):
+        if self.keys & (META | SPARSE | NESTED):
             made = self.detach().clone()
         else:
             source = storage_of(self)
@@ -592,14 +605,18 @@ def _deepcopy(self, memo):
 
 
 def _reduce_ex(self, protocol):
-    import copyreg
-
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support pickling; call detach() first")
     if self.keys & META:
         return (_rebuild_meta, (tuple(self.shape), self.dtype, stride_of(self), self.requires_grad))
     if self.keys & SPARSE:
-        return copyreg.__reduce_ex__(self, protocol)
+        from ..sparse import reduce_sparse
+
+        return reduce_sparse(self)
+    if self.keys & NESTED:
+        from ..nested import reduce_nested
+
+        return reduce_nested(self)
     return (_rebuild, (type(self), PickledStorage(storage_of(self)), self.dtype, tuple(self.shape), stride_of(self), self.offset, self.requires_grad, self.__dict__ or None))
 
 

@@ -8,18 +8,17 @@ PyTorch, the gradient takes the log probabilities to be results of log_softmax.
 from __future__ import annotations
 
 from ..core import dtype as dtypes
-from ..core.tensor import Tensor
+from ..core.tensor import META, Tensor
 from .calls import front
-from .class_losses import MEAN, NONE, SUM, reduction_number
+from .class_losses import MEAN, SUM, reduction_number
 from .family.base import composite, operator
 from .operator import NOT_IMPLEMENTED, Spec
 from .reductions import HIDDEN, not_implemented
 
 
 # ---- states
-def _padded(xp, targets, lengths):
+def _padded(xp, targets, lengths, width: int):
     """Labels in rows, one row a sample, from either form of targets."""
-    width = int(max(lengths, default=0))
     rows = xp.zeros((len(lengths), width), xp.int64)
     start = 0
     for n, length in enumerate(lengths):
@@ -28,9 +27,9 @@ def _padded(xp, targets, lengths):
     return rows
 
 
-def _states(xp, targets, lengths, blank: int):
+def _states(xp, targets, lengths, blank: int, count: int):
     """(label of each state, whether the state before last may be skipped to it, whether the state exists)."""
-    rows = _padded(xp, targets, lengths)
+    rows = _padded(xp, targets, lengths, count // 2)
     labels = xp.full((rows.shape[0], 2 * rows.shape[1] + 1), blank, xp.int64)
     labels[:, 1::2] = rows
     skip = xp.zeros(labels.shape, bool)
@@ -62,7 +61,12 @@ def _emissions(xp, log_probs, labels):
 
 
 def _forward(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    labels, skip, exists = _states(xp, targets, target_lengths, blank)
+    return _alignments(xp, log_probs, targets, input_lengths, target_lengths, blank, 2 * max(target_lengths, default=0) + 1)
+
+
+def _alignments(xp, log_probs, targets, input_lengths, target_lengths, blank, count: int):
+    """(minus the log likelihood, log_alpha) with room for `count` states."""
+    labels, skip, exists = _states(xp, targets, target_lengths, blank, count)
     emit = _emissions(xp, log_probs, labels)
     samples, time, count = emit.shape
     alpha = xp.full(emit.shape, -xp.inf, log_probs.dtype)
@@ -84,7 +88,7 @@ def _forward(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_
 
 
 def _backward(xp, g, log_probs, targets, input_lengths, target_lengths, nll, log_alpha, blank, zero_infinity):
-    labels, skip, exists = _states(xp, targets, target_lengths, blank)
+    labels, skip, exists = _states(xp, targets, target_lengths, blank, log_alpha.shape[2])
     emit = _emissions(xp, log_probs, labels)
     samples, time, count = emit.shape
     lengths, steps = xp.asarray(target_lengths, xp.int64).reshape(-1, 1), xp.asarray(input_lengths, xp.int64).reshape(-1, 1)
@@ -167,6 +171,52 @@ ctc_backward = operator(
 )
 
 
+# Lengths as tensors: room for the longest row of targets, so that the shape does not depend on the lengths.
+def _rows_of_states(targets) -> int:
+    if len(targets.shape) != 2:
+        raise NotImplementedError("ctc_loss: with lengths as tensors, targets must be padded rows for the shapes to be known")
+    return 2 * targets.shape[1] + 1
+
+
+def _check_tensors(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    if not input_lengths.keys & META:
+        _check(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, zero_infinity)
+
+
+def _forward_tensors(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    count = 2 * targets.shape[1] + 1 if targets.ndim == 2 else 2 * max(target_lengths.tolist(), default=0) + 1
+    return _alignments(xp, log_probs, targets, input_lengths.tolist(), target_lengths.tolist(), blank, count)
+
+
+ctc_forward_tensors = operator(
+    f"_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_TAIL}) -> (Tensor, Tensor)",
+    kernel=_forward_tensors,
+    check=_check_tensors,
+    meta=lambda log_probs, targets, *rest: (
+        Spec((log_probs.array.shape[1],), log_probs.dtype),
+        Spec((log_probs.array.shape[1], log_probs.array.shape[0], _rows_of_states(targets.array)), log_probs.dtype),
+    ),
+    nondifferentiable=(1,),
+    vjp={
+        "log_probs": lambda g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity: (
+            ctc_backward_tensors(g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity)
+        )
+    },
+    **HIDDEN,
+)
+
+ctc_backward_tensors = operator(
+    "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
+    "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
+    kernel=lambda xp, g, log_probs, targets, inputs, labels, *rest: _backward(
+        xp, g, log_probs, targets, inputs.tolist(), labels.tolist(), *rest
+    ),
+    meta=lambda grad, log_probs, *rest: Spec(log_probs.array.shape, log_probs.dtype),
+    vjp={"grad": NOT_IMPLEMENTED, "log_probs": NOT_IMPLEMENTED},
+    **HIDDEN,
+)
+
+
 def _lengths(value) -> tuple[int, ...]:
     if isinstance(value, Tensor):
         if value.dtype.category != 1:
@@ -178,16 +228,19 @@ def _lengths(value) -> tuple[int, ...]:
 def _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     batched = log_probs.ndim == 3
     log_probs = log_probs if batched else log_probs.unsqueeze(1)
-    inputs, labels = _lengths(input_lengths), _lengths(target_lengths)
     targets = targets.to(dtypes.int64)
-    loss = ctc_forward(log_probs, targets, inputs, labels, blank, zero_infinity)[0]
+    if isinstance(input_lengths, Tensor):
+        inputs, labels = input_lengths.reshape(-1), target_lengths.reshape(-1)
+        loss = ctc_forward_tensors(log_probs, targets, inputs, labels, blank, zero_infinity)[0]
+    else:
+        labels = log_probs.new_tensor(target_lengths)
+        loss = ctc_forward(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
     if zero_infinity:
         loss = loss.masked_fill(loss == float("inf"), 0)
     if reduction == MEAN:
-        return (loss / loss.new_tensor([max(n, 1) for n in labels])).mean()
+        return (loss / labels.clamp_min(1)).mean()
     if reduction == SUM:
         return loss.sum()
-    assert reduction == NONE
     return loss if batched else loss.squeeze(0)
 
 

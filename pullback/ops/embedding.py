@@ -239,6 +239,11 @@ def _bag_shape(
 ):
     _check_indices("embedding_bag", indices)
     _check_indices("embedding_bag", offsets, 1, "offsets")
+    if not weight.dtype.is_floating_point:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got torch.{weight.dtype.scalar_name}Tensor instead (while checking arguments for embedding_bag)"
+        )
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "

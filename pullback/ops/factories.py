@@ -13,11 +13,11 @@ from ..core.geometry import channels_last_strides, contiguous_strides, is_dense,
 from ..core.modes import ambient
 from ..core.promotion import result_type, scalar_dtype
 from ..core.storage import new_array
-from ..core.tensor import Tensor, set_requires_grad, stride_of
+from ..core.tensor import TRANSFORMED, Tensor, set_requires_grad, stride_of
 from .calls import front
 from .dispatch import dispatch
 from .family.factory import factory
-from .operator import Operator, Spec
+from .operator import Operator, Spec, exports
 from .scalars import check_fits
 from .schema import Unfit, wrong_type
 
@@ -389,11 +389,21 @@ ones_like = _make_like("ones_like", ones_like_op)
 full_like = _make_like("full_like", full_like_op, filled=True)
 
 
+def batched_as(t, made):
+    """Inside vmap: a new tensor with one copy per example, as the tensor it is made from has, so that it can be written to."""
+    if not t.numel():
+        return made
+    example = t.detach().reshape(-1)[0].to(made.dtype)
+    always = ones((), dtype=dtypes.bool)
+    return exports["torch"]["where"](always, made, example)
+
+
 def _make_new(name: str, build):
     @front(f"Tensor.{name}")
     def make(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None, **extra):
         shape = sizes_from(name, size, extra.pop("size", None))
-        return build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+        made = build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+        return batched_as(self, made) if self.keys & TRANSFORMED else made
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -406,7 +416,8 @@ new_ones = _make_new("new_ones", ones)
 
 @front("Tensor.new_full")
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None):
-    return full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    made = full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    return batched_as(self, made) if self.keys & TRANSFORMED else made
 
 
 @front("Tensor.new_empty_strided")

@@ -19,8 +19,8 @@ from . import overrides
 from .operator import Operator
 
 
-def run_inplace(op: Operator, args: tuple):
-    """An in-place operator on canonical arguments: `self` is written and returned."""
+def run_inplace(op: Operator, args: tuple, written=None):
+    """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
     from .dispatch import execute
 
     target = args[0]
@@ -38,6 +38,8 @@ def run_inplace(op: Operator, args: tuple):
     original = before_write(functional, target) if wanted and op.differentiable else None
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
+    if written is not None:
+        written()
     if original is not None:
         record_write(functional, target, (original, *args[1:]))
     return target
@@ -110,6 +112,8 @@ def _history(target: Tensor):
 def record_write(op: Operator, target: Tensor, args: tuple) -> None:
     """Hang a node for the write on `target`."""
     stand_in = target.shallow()
+    if target.autograd is not None and target.autograd.tangents:
+        stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
     op.record(stand_in, *args)
     if stand_in.autograd is not None:
         node = stand_in.autograd.edge[0]

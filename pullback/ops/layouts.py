@@ -6,8 +6,8 @@ leave for them.
 
 from __future__ import annotations
 
-from ..core.tensor import NESTED, SPARSE
 from .. import nested, sparse
+from ..core.tensor import NESTED, SPARSE
 from . import dispatch, inplace
 
 _otherwise = dispatch.execute_layout

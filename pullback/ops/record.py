@@ -274,8 +274,8 @@ def _make_run(op: Operator, plan: Plan):
     index = op.schema.index
     lines = ["def run(node, gs):", "    saved = node.saved", "    if saved is None:", "        raise_freed()"]
     lines += ["    g = gs[0]"]
-    if single:
-        lines += ["    if g is None:", "        return (None,) * len(node.edges)"]
+    nothing = "g is None" if single else "all([g is None for g in gs])"
+    lines += [f"    if {nothing}:", "        return (None,) * len(node.edges)"]
     lines += _liveness_lines(plan, is_list)
     for i, name in enumerate(plan.saved):
         plain = name in index and not op.schema.arguments[index[name]].is_tensor or base_argument(name, index) and name not in index

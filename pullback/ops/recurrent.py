@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..core import dtype as dtypes
 from ..core.modes import GRAD, ambient
-from ..core.tensor import PLAIN, Tensor
+from ..core.tensor import META, PLAIN, TRANSFORMED, Tensor
 from . import recurrent_steps as steps
 from .calls import front
 from .dispatch import dispatch
@@ -219,8 +219,8 @@ def _over_input(
 def _over_data(
     kind: str, data, batch_sizes, state: tuple, params, has_biases, num_layers, dropout, train, bidirectional
 ):
-    if batch_sizes.is_meta:
-        raise NotImplementedError(f"{kind}: packed sequences need the values of batch_sizes, which a meta tensor lacks")
+    if batch_sizes.keys & (META | TRANSFORMED):
+        raise NotImplementedError(f"{kind}: packed sequences need the values of batch_sizes, which are not known here")
     sizes = batch_sizes.tolist()
     out, finals = _layers(kind, data, sizes, state, params, has_biases, num_layers, dropout, train, bidirectional)
     return (out, *finals)

@@ -33,6 +33,7 @@ sort_stable = along(
     kernel=lambda xp, a, axis, stable, descending: kernels.sorted_with_places(xp, a, axis, descending),
     check=_check_sort,
     split=True,
+    keeps_strides=True,
     number=1,
     vjp=_moved_vjp,
     **HIDDEN,
@@ -43,6 +44,7 @@ sort_plain = along(
     kernel=kernels.sorted_with_places,
     check=_check_sort,
     split=True,
+    keeps_strides=True,
     vjp=_moved_vjp,
     **HIDDEN,
 )
@@ -54,6 +56,7 @@ argsort_stable = along(
     check=_check_sort,
     result=lambda d: dtypes.int64,
     split=True,
+    keeps_strides=True,
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
 )
@@ -64,6 +67,7 @@ argsort_plain = along(
     check=_check_sort,
     result=lambda d: dtypes.int64,
     split=True,
+    keeps_strides=True,
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
 )

@@ -46,8 +46,14 @@ def _copying(view: Operator):
     return body
 
 
-def make_copy(view: Operator, function: bool = True) -> Operator:
-    """The operator `NAME_copy` of a view."""
+def _reshaped(self, size):
+    """`view_copy` also takes what no view can give: a copy may change the order of memory."""
+    made = self.reshape(size)
+    return made.clone() if made.version is self.version else made
+
+
+def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
+    """The operator `NAME_copy` of a view; `body` where it is not just a clone of the view."""
     text = re.sub(r"\(a[^)]*\)", "", view.text)
     head, paren, rest = text.partition("(")
     name, dot, overload = head.partition(".")
@@ -56,7 +62,7 @@ def make_copy(view: Operator, function: bool = True) -> Operator:
         Operator(
             f"{name}_copy{dot}{overload}{paren}{rest}",
             PLAIN_FAMILY,
-            body=_copying(view),
+            body=body or _copying(view),
             function=function,
             method=False,
             out=not several,
@@ -71,7 +77,7 @@ for _view in (
 ):  # fmt: skip
     make_copy(_view)
 
-view_copy = overloaded("view_copy", make_copy(view_, False), make_copy(view_dtype, False), homes=("torch",))
+view_copy = overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
 squeeze_copy = overloaded(
     "squeeze_copy",
     make_copy(squeeze_all, False),

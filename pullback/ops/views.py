@@ -282,6 +282,8 @@ def _piece_shapes(shape, dim: int, sizes) -> list:
 
 def join_pieces(gs, shape, dim: int, sizes):
     """The gradient of a tensor that was split, from those of its pieces."""
+    if all(g is None for g in gs):
+        return None
     dim = wrap_dim(dim, len(shape))
     return exports["torch"]["cat"](_filled(gs, _piece_shapes(shape, dim, sizes)), dim)
 
@@ -291,6 +293,8 @@ def _join_even(gs, self_shape, split_size, dim):
 
 
 def _join_bound(gs, self_shape, dim):
+    if all(g is None for g in gs):
+        return None
     dim = wrap_dim(dim, len(self_shape))
     return exports["torch"]["stack"](_filled(gs, [(*self_shape[:dim], *self_shape[dim + 1 :])] * len(gs)), dim)
 

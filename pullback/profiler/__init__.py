@@ -15,6 +15,7 @@ from .session import profile, tensorboard_trace_handler
 from .steps import ProfilerAction, schedule
 
 __all__ = [
-    "DeviceType", "ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "ProfilerActivity", "RecordScope", "itt", "kineto_available",
-    "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler",
+    "DeviceType", "ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "ProfilerActivity", "RecordScope",
+    "itt", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+    "tensorboard_trace_handler",
 ]  # fmt: skip

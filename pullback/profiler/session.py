@@ -24,10 +24,12 @@ class profile:
     """
 
     def __init__(
-        self, *, activities: Iterable[ProfilerActivity] | None = None, schedule: Callable[[int], ProfilerAction] | None = None,
-        on_trace_ready: Callable | None = None, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False,
-        with_flops: bool = False, with_modules: bool = False, experimental_config=None, execution_trace_observer=None, acc_events: bool = False,
-        use_cuda: bool | None = None, custom_trace_id_callback: Callable[[], str] | None = None, post_processing_timeout_s: float | None = None,
+        self, *, activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable | None = None,
+        record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, with_flops: bool = False,
+        with_modules: bool = False, experimental_config=None, execution_trace_observer=None, acc_events: bool = False,
+        use_cuda: bool | None = None, custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
     ):  # fmt: skip
         self.activities = _checked_activities(activities, use_cuda)
         self.record_shapes, self.with_flops, self.profile_memory = record_shapes, with_flops, profile_memory
@@ -100,10 +102,12 @@ class profile:
         """Make the recorder of the next trace."""
         if self.profiler is None or not self.acc_events:
             self.profiler = block_profile(
-                record_shapes=self.record_shapes, with_flops=self.with_flops, profile_memory=self.profile_memory, with_stack=self.with_stack,
-                with_modules=self.with_modules, acc_events=self.acc_events,
+                record_shapes=self.record_shapes, with_flops=self.with_flops, profile_memory=self.profile_memory,
+                with_stack=self.with_stack, with_modules=self.with_modules, acc_events=self.acc_events,
             )  # fmt: skip
-        self._trace_id = self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else uuid.uuid4().hex.upper()
+        self._trace_id = (
+            self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else uuid.uuid4().hex.upper()
+        )
 
     def start_trace(self) -> None:
         self.prepare_trace()
@@ -147,7 +151,9 @@ class profile:
         self._finished().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        raise NotImplementedError("export_memory_timeline(): memory is counted per call (profile_memory=True), not followed over time")
+        raise NotImplementedError(
+            "export_memory_timeline(): memory is counted per call (profile_memory=True), not followed over time"
+        )
 
     def get_trace_id(self) -> str | None:
         return self._trace_id or None
@@ -192,7 +198,9 @@ def _checked_activities(activities: Iterable | None, use_cuda: bool | None) -> s
     return asked
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[profile], None]:
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
     """A handler that writes each trace to a file of its own, named as TensorBoard's plugin expects."""
 
     def write(session: profile) -> None:

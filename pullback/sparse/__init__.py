@@ -10,9 +10,30 @@ from ..core.tensor import SPARSE, Tensor
 from ..ops import inplace
 from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes
 from .invariants import check_sparse_tensor_invariants
-from .layouts import is_sparse, wrap_sparse
+from .layouts import CompressedArray, CooArray, is_sparse, wrap_sparse
+from .semi_structured import (
+    SparseSemiStructuredTensor,
+    SparseSemiStructuredTensorCUSPARSELT,
+    SparseSemiStructuredTensorCUTLASS,
+    to_sparse_semi_structured,
+)
 from .table import execute_sparse
 from .testing import as_sparse_gradcheck
+
+
+def reduce_sparse(t: Tensor) -> tuple:
+    """What pickle keeps of a sparse tensor: its parts."""
+    a = t.array
+    parts = (a.indices, a.values) if t.is_sparse else (a.compressed, a.plain, a.values)
+    return rebuild_sparse, (a.layout, parts, a.shape, getattr(a, "coalesced", None), t.requires_grad)
+
+
+def rebuild_sparse(layout, parts: tuple, shape: tuple, coalesced: bool | None, requires_grad: bool) -> Tensor:
+    """A sparse tensor from what `reduce_sparse` kept."""
+    made = wrap_sparse(
+        CooArray(*parts, shape, coalesced) if coalesced is not None else CompressedArray(layout, *parts, shape)
+    )
+    return made.requires_grad_() if requires_grad else made
 
 
 def write_sparse(target: Tensor, result: Tensor) -> None:
@@ -30,6 +51,22 @@ def write_sparse(target: Tensor, result: Tensor) -> None:
 
 
 __all__ = [
-    "SPARSE", "arithmetic", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "construct", "conversion", "execute_sparse", "gradients",
-    "masks", "products", "reductions", "shapes", "softmaxes", "write_sparse",
-]  # fmt: skip
+    "SPARSE",
+    "SparseSemiStructuredTensor",
+    "SparseSemiStructuredTensorCUSPARSELT",
+    "SparseSemiStructuredTensorCUTLASS",
+    "arithmetic",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "construct",
+    "conversion",
+    "execute_sparse",
+    "gradients",
+    "masks",
+    "products",
+    "reductions",
+    "shapes",
+    "softmaxes",
+    "to_sparse_semi_structured",
+    "write_sparse",
+]

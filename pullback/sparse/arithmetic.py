@@ -20,9 +20,37 @@ from .table import not_implemented, rule, run_dense
 
 _LINEAR = ("neg", "positive", "conj_physical", "_conj", "_conj_physical", "deg2rad", "rad2deg")
 _UNARY = (
-    "abs", "angle", "asin", "asinh", "atan", "atanh", "ceil", "erf", "erfinv", "expm1", "floor", "frac", "isinf", "isnan", "isneginf", "isposinf",
-    "log1p", "nan_to_num", "relu", "round", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-)  # fmt: skip
+    "abs",
+    "angle",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "erf",
+    "erfinv",
+    "expm1",
+    "floor",
+    "frac",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "log1p",
+    "nan_to_num",
+    "relu",
+    "round",
+    "sgn",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+)
 
 
 def with_values(t: Tensor, values: Tensor) -> Tensor:
@@ -82,14 +110,18 @@ def mul(op: Operator, self, other):
     if not is_sparse(self):
         return _mul_dense(op, other, self)
     if self.shape != other.shape:
-        raise RuntimeError(f"mul: expected 'self' and 'other' to have same sizes, but got {list(self.shape)} and {list(other.shape)}")
+        raise RuntimeError(
+            f"mul: expected 'self' and 'other' to have same sizes, but got {list(self.shape)} and {list(other.shape)}"
+        )
     return _intersect(op, self, other)
 
 
 def _mul_dense(op: Operator, t: Tensor, dense: Tensor) -> Tensor:
     """Values times the dense numbers at their places."""
     if dense.ndim > t.ndim:
-        raise RuntimeError(f"mul: a sparse tensor of shape {list(t.shape)} cannot be broadcast to the dense shape {list(dense.shape)}")
+        raise RuntimeError(
+            f"mul: a sparse tensor of shape {list(t.shape)} cannot be broadcast to the dense shape {list(dense.shape)}"
+        )
     there = masked(dense.expand(t.shape), t)
     return with_values(t, run_dense(op, t.array.values, there.array.values))
 
@@ -98,10 +130,15 @@ def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
     """Elements specified in both."""
     if a.layout in COMPRESSED or b.layout in COMPRESSED:
         if a.layout is not b.layout:
-            raise RuntimeError(f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and {b.layout}")
+            raise RuntimeError(
+                f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and "
+                f"{b.layout}"
+            )
         return with_values(a, run_dense(op, a.array.values, masked(b, a).array.values))
     if a.array.sparse_dim != b.array.sparse_dim:
-        raise RuntimeError(f"mul operands have incompatible sparse dimensions: {a.array.sparse_dim} and {b.array.sparse_dim}")
+        raise RuntimeError(
+            f"mul operands have incompatible sparse dimensions: {a.array.sparse_dim} and {b.array.sparse_dim}"
+        )
     a, b = coalesced(a), coalesced(b)
     xp = library(a.device)
     keys_a, keys_b = (kernels.flat_keys(xp, t.array.indices.array, t.array.shape) for t in (a, b))
@@ -114,7 +151,9 @@ def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
 def div(op: Operator, self, other, *rest):
     if not _is_number(other) or not is_sparse(self):
         shape = list(other.shape) if isinstance(other, Tensor) else []
-        raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
+        raise RuntimeError(
+            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+        )
     mode = rest[0] if rest else "floor" if op.name == "floor_divide" else None
     source = coalesced(self) if mode and is_coo(self) else self
     return _scale(op, source, other, *rest)
@@ -137,12 +176,19 @@ def _add(op: Operator, self, other, alpha):
         if is_sparse(self) and is_coo(self) or _is_number(self) or _is_number(other):
             raise RuntimeError(f"{name}(sparse, dense) is not supported. Use add(dense, sparse) instead.")
         if self.shape != other.shape:
-            raise RuntimeError(f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while other has size {list(other.shape)}")
+            raise RuntimeError(
+                f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while "
+                f"other has size {list(other.shape)}"
+            )
         return _add_to_dense(to_dense(self), other, alpha)
     if self.shape != other.shape:
-        raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}")
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+        )
     if is_coo(self) != is_coo(other):
-        raise RuntimeError(f"add: expected 'self' and 'other' to have one layout, but got {self.layout} and {other.layout}")
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have one layout, but got {self.layout} and {other.layout}"
+        )
     dtype = result_type(self, other)
     left, right = _cast(self, dtype), _cast(other, dtype)
     right = right if alpha == 1 else with_values(right, right.array.values * alpha)
@@ -161,7 +207,8 @@ def _add_coo(a: Tensor, b: Tensor) -> Tensor:
     x, y = a.array, b.array
     if x.sparse_dim != y.sparse_dim:
         raise RuntimeError(
-            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has {x.sparse_dim} while 'other' has {y.sparse_dim}"
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has "
+            f"{x.sparse_dim} while 'other' has {y.sparse_dim}"
         )
     if _same(x.indices, y.indices):
         return wrap_coo(x.indices, x.values + y.values, x.shape, x.coalesced, True)
@@ -174,7 +221,12 @@ def _add_coo(a: Tensor, b: Tensor) -> Tensor:
 
 def _add_compressed(a: Tensor, b: Tensor) -> Tensor:
     x, y = a.array, b.array
-    if x.layout is y.layout and x.blocksize == y.blocksize and _same(x.compressed, y.compressed) and _same(x.plain, y.plain):
+    if (
+        x.layout is y.layout
+        and x.blocksize == y.blocksize
+        and _same(x.compressed, y.compressed)
+        and _same(x.plain, y.plain)
+    ):
         return with_values(a, x.values + y.values)
     total = coalesced(_add_coo(to_coo(a), to_coo(b)))
     return coo_to_compressed(total, x.layout, x.blocksize, None)
@@ -230,7 +282,8 @@ def to_copy(op: Operator, self, dtype, layout, device, *rest):
 def copy(op: Operator, self, src, non_blocking=False):
     if not (is_sparse(self) and is_sparse(src)):
         raise RuntimeError(
-            f"copy_() between dense and sparse Tensors is not implemented! Found self type = {self.type()} and src type = {src.type()}"
+            f"copy_() between dense and sparse Tensors is not implemented! Found self type = {self.type()} and src "
+            f"type = {src.type()}"
         )
     if self.layout is not src.layout:
         raise RuntimeError(f"copy_: self and src must have the same layout, but got {self.layout} and {src.layout}")
@@ -260,4 +313,8 @@ def _empty_compressed(t: Tensor) -> Tensor:
 
     a, at = t.array, t.array.batch_dim
     values = a.values.narrow(at, 0, 0).clone()
-    return wrap_sparse(CompressedArray(a.layout, a.compressed.new_zeros(a.compressed.shape), a.plain.narrow(at, 0, 0).clone(), values, a.shape))
+    return wrap_sparse(
+        CompressedArray(
+            a.layout, a.compressed.new_zeros(a.compressed.shape), a.plain.narrow(at, 0, 0).clone(), values, a.shape
+        )
+    )

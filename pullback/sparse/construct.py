@@ -1,6 +1,7 @@
 """Sparse tensors from their parts, and what they are made of.
 
-    sparse_coo_tensor(indices, values, size)        sparse_csr_tensor(crow_indices, col_indices, values, size) and its kin
+    sparse_coo_tensor(indices, values, size)
+    sparse_csr_tensor(crow_indices, col_indices, values, size), and its kin
 
 Goes out: a sparse tensor through which gradients reach `values`. The parts come out again by `indices()`, `values()`,
 `crow_indices()` and so on, on the same memory.
@@ -16,7 +17,17 @@ from ..ops.dispatch import dispatch
 from ..ops.factories import sizes_from
 from ..ops.operator import LINEAR, NONDIFFERENTIABLE
 from . import convert, invariants
-from .layouts import BY_ROW, COMPRESSED, NAMES, CompressedArray, is_compressed, is_coo, layout_name, wrap_coo, wrap_sparse
+from .layouts import (
+    BY_ROW,
+    COMPRESSED,
+    NAMES,
+    CompressedArray,
+    is_compressed,
+    is_coo,
+    layout_name,
+    wrap_coo,
+    wrap_sparse,
+)
 from .table import layout_operator, refuse_dense
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -35,15 +46,19 @@ def _mask_operator():
 
 
 coo_from_parts = layout_operator(
-    "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor values, *, "
+    "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor "
+    "values, *, "
     f"{_OPTIONS}, bool? is_coalesced=None) -> Tensor",
     run=lambda sparse_dim, dense_dim, size, indices, values, *rest: wrap_coo(indices, values, size, bool(rest[-1])),
     vjp={"values": _values_grad},
 )
 compressed_from_parts = layout_operator(
-    "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, SymInt[] size, *, "
+    "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, SymInt[] size, "
+    "*, "
     f"{_OPTIONS}) -> Tensor",
-    run=lambda compressed, plain, values, size, dtype, layout, *_: wrap_sparse(CompressedArray(layout, compressed, plain, values, size)),
+    run=lambda compressed, plain, values, size, dtype, layout, *_: wrap_sparse(
+        CompressedArray(layout, compressed, plain, values, size)
+    ),
     vjp={"values": _values_grad},
 )
 
@@ -57,12 +72,17 @@ def _rebuild(g, self):
     """A sparse gradient with the indices of `self` and the gradient of its values."""
     a = self.array
     if is_coo(self):
-        return dispatch(coo_from_parts, (a.sparse_dim, a.dense_dim, a.shape, a.indices, g, None, None, None, None, a.coalesced))
+        return dispatch(
+            coo_from_parts, (a.sparse_dim, a.dense_dim, a.shape, a.indices, g, None, None, None, None, a.coalesced)
+        )
     return dispatch(compressed_from_parts, (a.compressed, a.plain, g, a.shape, None, a.layout, None, None))
 
 
 values_op = layout_operator(
-    "values(Tensor(a) self) -> Tensor(a)", run=lambda self: _shared(self.array.values), vjp={"self": _rebuild}, jvp=LINEAR
+    "values(Tensor(a) self) -> Tensor(a)",
+    run=lambda self: _shared(self.array.values),
+    vjp={"self": _rebuild},
+    jvp=LINEAR,
 )
 raw_values_op = layout_operator(
     "_values(Tensor(a) self) -> Tensor(a)", run=lambda self: _shared(self.array.values), vjp=NONDIFFERENTIABLE
@@ -82,7 +102,11 @@ def _as_index(data, device) -> Tensor:
 
 def _as_values(data, dtype, device) -> Tensor:
     if isinstance(data, Tensor):
-        return data if dtype is None and device is None else data.to(dtype=dtype or data.dtype, device=device or data.device)
+        return (
+            data
+            if dtype is None and device is None
+            else data.to(dtype=dtype or data.dtype, device=device or data.device)
+        )
     return make_tensor(data, dtype=dtype, device=device)
 
 
@@ -107,14 +131,22 @@ def empty_sparse(size: tuple, layout, dtype=None, device=None) -> Tensor:
     if layout is devices.sparse_coo:
         return empty_coo(size, dtype, device)
     if layout not in (devices.sparse_csr, devices.sparse_csc):
-        raise RuntimeError(f"torch.empty: Only batched sparse (non-block) CSR and CSC layouts can be made without parts, but got {layout}")
+        raise RuntimeError(
+            f"torch.empty: Only batched sparse (non-block) CSR and CSC layouts can be made without parts, but got "
+            f"{layout}"
+        )
     from ..ops.factories import zeros
 
     return convert.to_compressed(zeros(size, dtype=dtype, device=device), layout)
 
 
 def _is_size(a) -> bool:
-    return isinstance(a, int) and not isinstance(a, bool) or isinstance(a, (tuple, list)) and all(isinstance(s, int) for s in a)
+    return (
+        isinstance(a, int)
+        and not isinstance(a, bool)
+        or isinstance(a, (tuple, list))
+        and all(isinstance(s, int) for s in a)
+    )
 
 
 _UNSET = object()
@@ -122,14 +154,27 @@ _UNSET = object()
 
 @front("torch.sparse_coo_tensor")
 def sparse_coo_tensor(
-    *args, indices=_UNSET, values=_UNSET, size=None, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None,
-    is_coalesced=None, **unknown,
-) -> Tensor:  # fmt: skip
+    *args,
+    indices=_UNSET,
+    values=_UNSET,
+    size=None,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+    **unknown,
+) -> Tensor:
     """A COO tensor from indices and values, or an empty one from a size."""
     if unknown:
         raise TypeError(f"sparse_coo_tensor() got an unexpected keyword argument '{next(iter(unknown))}'")
     given = list(args)
-    only_size = values is _UNSET and indices is _UNSET and (len(given) == 1 or not given and size is not None or len(given) > 3 or given and isinstance(given[0], int))
+    only_size = (
+        values is _UNSET
+        and indices is _UNSET
+        and (len(given) == 1 or not given and size is not None or len(given) > 3 or given and isinstance(given[0], int))
+    )
     if only_size and all(map(_is_size, given)):
         shape = sizes_from("sparse_coo_tensor", tuple(given), size)
         t = empty_coo(shape, dtype, device)
@@ -140,7 +185,9 @@ def sparse_coo_tensor(
         values = given.pop(0)
     size = given.pop(0) if given and size is None else size
     if indices is _UNSET or values is _UNSET or given:
-        raise TypeError(f"sparse_coo_tensor() received an invalid combination of arguments - got {len(args)} positional arguments")
+        raise TypeError(
+            f"sparse_coo_tensor() received an invalid combination of arguments - got {len(args)} positional arguments"
+        )
     return _coo(indices, values, size, dtype, device, requires_grad, check_invariants, is_coalesced)
 
 
@@ -157,11 +204,27 @@ def _coo(indices, values, size, dtype, device, requires_grad, check_invariants, 
     invariants.check_coo(indices, values, size)
     if invariants.wanted(check_invariants):
         invariants.check_coo_indices(indices, size, is_coalesced)
-    made = dispatch(coo_from_parts, (indices.shape[0], values.ndim - 1, tuple(size), indices, values, dtype, devices.sparse_coo, None, None, is_coalesced))
+    made = dispatch(
+        coo_from_parts,
+        (
+            indices.shape[0],
+            values.ndim - 1,
+            tuple(size),
+            indices,
+            values,
+            dtype,
+            devices.sparse_coo,
+            None,
+            None,
+            is_coalesced,
+        ),
+    )
     return _finish(made, requires_grad)
 
 
-def _compressed(name, layout, compressed, plain, values, size, dtype, device, requires_grad, check_invariants) -> Tensor:
+def _compressed(
+    name, layout, compressed, plain, values, size, dtype, device, requires_grad, check_invariants
+) -> Tensor:
     if layout not in COMPRESSED:
         raise RuntimeError(f"{name} expected sparse compressed tensor layout but got {NAMES[layout]}")
     values = _as_values(values, dtype, device)
@@ -171,7 +234,9 @@ def _compressed(name, layout, compressed, plain, values, size, dtype, device, re
     size = invariants.compressed_shape(layout, compressed, plain, values) if size is None else sizes_from(name, (size,))
     if invariants.wanted(check_invariants):
         invariants.check_compressed(layout, *_as_integers(compressed, plain), values, size)
-    made = dispatch(compressed_from_parts, (*_as_integers(compressed, plain), values, tuple(size), dtype, layout, None, None))
+    made = dispatch(
+        compressed_from_parts, (*_as_integers(compressed, plain), values, tuple(size), dtype, layout, None, None)
+    )
     return _finish(made, requires_grad)
 
 
@@ -181,12 +246,30 @@ def _as_integers(*parts: Tensor) -> tuple:
 
 @front("torch.sparse_compressed_tensor")
 def sparse_compressed_tensor(
-    compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False,
+    compressed_indices,
+    plain_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
     check_invariants=None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A tensor of a compressed layout from its parts."""
     return _compressed(
-        "sparse_compressed_tensor", layout, compressed_indices, plain_indices, values, size, dtype, device, requires_grad, check_invariants
+        "sparse_compressed_tensor",
+        layout,
+        compressed_indices,
+        plain_indices,
+        values,
+        size,
+        dtype,
+        device,
+        requires_grad,
+        check_invariants,
     )
 
 
@@ -194,14 +277,36 @@ def _make_constructor(layout):
     name = f"{layout.name}_tensor"
 
     def by_row(
-        crow_indices, col_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None
+        crow_indices,
+        col_indices,
+        values,
+        size=None,
+        *,
+        dtype=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        check_invariants=None,
     ) -> Tensor:
-        return _compressed(name, layout, crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants)
+        return _compressed(
+            name, layout, crow_indices, col_indices, values, size, dtype, device, requires_grad, check_invariants
+        )
 
     def by_column(
-        ccol_indices, row_indices, values, size=None, *, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None
+        ccol_indices,
+        row_indices,
+        values,
+        size=None,
+        *,
+        dtype=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        check_invariants=None,
     ) -> Tensor:
-        return _compressed(name, layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants)
+        return _compressed(
+            name, layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad, check_invariants
+        )
 
     chosen = by_row if layout in BY_ROW else by_column
     chosen.__name__, chosen.__doc__ = name, f"A {layout!r} tensor from its parts."
@@ -313,3 +418,18 @@ def set_coalesced(self, coalesced: bool) -> Tensor:
     _require_coo("_coalesced_", self)
     self.array.coalesced = bool(coalesced)
     return self
+
+
+def _copying(name: str, get):
+    """`NAME_copy`: a part of a sparse tensor on memory of its own."""
+
+    def copy(input, *, out=None) -> Tensor:
+        made = get(input).clone()
+        return made if out is None else out.resize_(made.shape).copy_(made)
+
+    copy.__name__ = f"{name}_copy"
+    return front(f"torch.{name}_copy")(copy)
+
+
+for _name in ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"):
+    globals()[f"{_name}_copy"] = _copying(_name, globals()[_name])

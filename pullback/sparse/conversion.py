@@ -12,8 +12,8 @@ from ..ops.calls import front
 from ..ops.dispatch import dispatch
 from ..ops.operator import LINEAR
 from . import convert
-from .layouts import BLOCKED, COMPRESSED, is_compressed, is_coo, is_sparse, layout_name
-from .masks import sparse_mask
+from .layouts import BLOCKED, COMPRESSED, is_coo, is_sparse, layout_name
+from .masks import pattern_of, sparse_mask
 from .table import layout_operator
 
 
@@ -29,7 +29,7 @@ def to_layout(g, info):
 
 def _dense_grad(g, self, masked_grad):
     if masked_grad is None or masked_grad:
-        return sparse_mask(g, convert.coalesced(self.detach()) if is_coo(self) else self.detach())
+        return sparse_mask(g, pattern_of(self))
     a = self.array
     if is_coo(self):
         return dispatch(to_sparse_dim, (g, a.sparse_dim))
@@ -75,8 +75,11 @@ def _plain_conversion(layout):
     name = layout.name.rpartition("_")[2]
     return layout_operator(
         f"_to_sparse_{name}(Tensor self, int? dense_dim=None) -> Tensor",
-        run=run, node=f"ToSparse{name.title()}Backward0", vjp={"self": _sparse_grad}, jvp=LINEAR,
-    )  # fmt: skip
+        run=run,
+        node=f"ToSparse{name.title()}Backward0",
+        vjp={"self": _sparse_grad},
+        jvp=LINEAR,
+    )
 
 
 def _blocked_conversion(layout):
@@ -86,13 +89,20 @@ def _blocked_conversion(layout):
     name = layout.name.rpartition("_")[2]
     return layout_operator(
         f"_to_sparse_{name}(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
-        run=run, node=f"ToSparse{name.title()}Backward0", vjp={"self": _sparse_grad}, jvp=LINEAR,
-    )  # fmt: skip
+        run=run,
+        node=f"ToSparse{name.title()}Backward0",
+        vjp={"self": _sparse_grad},
+        jvp=LINEAR,
+    )
 
 
 _to_compressed = {x: (_blocked_conversion if x in BLOCKED else _plain_conversion)(x) for x in COMPRESSED}
 coalesce_op = layout_operator(
-    "_coalesce(Tensor self) -> Tensor", run=convert.coalesced, node="CoalesceBackward0", vjp={"self": lambda g: g}, jvp=LINEAR
+    "_coalesce(Tensor self) -> Tensor",
+    run=convert.coalesced,
+    node="CoalesceBackward0",
+    vjp={"self": lambda g: g},
+    jvp=LINEAR,
 )
 
 
@@ -139,12 +149,16 @@ def to_sparse_coo(self) -> Tensor:
 
 @front("Tensor.to_sparse_csr")
 def to_sparse_csr(self, dense_dim=None) -> Tensor:
-    return self if self.layout is devices.sparse_csr else dispatch(_to_compressed[devices.sparse_csr], (self, dense_dim))
+    return (
+        self if self.layout is devices.sparse_csr else dispatch(_to_compressed[devices.sparse_csr], (self, dense_dim))
+    )
 
 
 @front("Tensor.to_sparse_csc")
 def to_sparse_csc(self, dense_dim=None) -> Tensor:
-    return self if self.layout is devices.sparse_csc else dispatch(_to_compressed[devices.sparse_csc], (self, dense_dim))
+    return (
+        self if self.layout is devices.sparse_csc else dispatch(_to_compressed[devices.sparse_csc], (self, dense_dim))
+    )
 
 
 @front("Tensor.to_sparse_bsr")
@@ -172,6 +186,3 @@ def coalesce(self) -> Tensor:
     if not is_coo(self):
         raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {layout_name(self)}")
     return self if self.array.coalesced else dispatch(coalesce_op, (self,))
-
-
-__all__ = ["coalesce", "is_compressed", "to_dense", "to_sparse"]

@@ -33,7 +33,9 @@ def coalesced(t: Tensor) -> Tensor:
 def dense_to_coo(t: Tensor, sparse_dim: int | None) -> Tensor:
     k = t.ndim if sparse_dim is None else sparse_dim
     if not 0 <= k <= t.ndim:
-        raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{t.ndim}] range, but {sparse_dim} is given")
+        raise RuntimeError(
+            f"dense_to_sparse: sparse_dim argument must be in [0,{t.ndim}] range, but {sparse_dim} is given"
+        )
     if k == 0 and t.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
     xp, array = library(t.device), t.array
@@ -42,7 +44,9 @@ def dense_to_coo(t: Tensor, sparse_dim: int | None) -> Tensor:
         filled = filled.any(axis=tuple(range(k, t.ndim)))
     if not t.ndim:
         n = int(filled)
-        return wrap_coo(as_tensor(xp.zeros((0, n), dtype=xp.int64), t), as_tensor(array.reshape(1)[:n].copy(), t), (), True)
+        return wrap_coo(
+            as_tensor(xp.zeros((0, n), dtype=xp.int64), t), as_tensor(array.reshape(1)[:n].copy(), t), (), True
+        )
     indices = xp.stack(xp.nonzero(filled)).astype(xp.int64)
     return wrap_coo(as_tensor(indices, t), as_tensor(array[filled], t), array.shape, True)
 
@@ -97,7 +101,9 @@ def assemble(layout, cells, values, counts: tuple, shape: tuple, batch: int, lik
     block = values.shape[1:3] if layout in BLOCKED else ()
     made = values[order].reshape(*lead, nnz, *block, *dense)
     compressed, plain = compressed.reshape(*lead, compressed.shape[1]), plain.reshape(*lead, nnz)
-    return wrap_sparse(CompressedArray(layout, as_tensor(compressed, like), as_tensor(plain, like), as_tensor(made, like), shape))
+    return wrap_sparse(
+        CompressedArray(layout, as_tensor(compressed, like), as_tensor(plain, like), as_tensor(made, like), shape)
+    )
 
 
 def dense_to_compressed(t: Tensor, layout, blocksize, dense_dim: int) -> Tensor:
@@ -115,7 +121,9 @@ def check_geometry(shape, layout, blocksize, dense_dim: int, name: str) -> int:
     if len(shape) < 2:
         raise RuntimeError(f"{name}: expected a tensor of at least 2 dimensions, but got {len(shape)}")
     if not 0 <= dense_dim <= len(shape) - 2:
-        raise RuntimeError(f"{name}: dense_dim argument must be in [0,{len(shape) - 2}] range, but {dense_dim} is given")
+        raise RuntimeError(
+            f"{name}: dense_dim argument must be in [0,{len(shape) - 2}] range, but {dense_dim} is given"
+        )
     batch = len(shape) - 2 - dense_dim
     if blocksize is not None:
         rows, columns = shape[batch : batch + 2]
@@ -123,7 +131,8 @@ def check_geometry(shape, layout, blocksize, dense_dim: int, name: str) -> int:
             raise RuntimeError(f"{name}: blocksize needs to be positive, but got ({blocksize[0]},{blocksize[1]})")
         if rows % blocksize[0] or columns % blocksize[1]:
             raise RuntimeError(
-                f"{name}: tensor sparse size ({rows},{columns}) must be divisible by given blocksize ({blocksize[0]},{blocksize[1]})"
+                f"{name}: tensor sparse size ({rows},{columns}) must be divisible by given blocksize "
+                f"({blocksize[0]},{blocksize[1]})"
             )
     return batch
 
@@ -148,7 +157,10 @@ def coo_to_compressed(t: Tensor, layout, blocksize, dense_dim: int | None) -> Te
     if k < 2:
         raise RuntimeError(f"sparse_coo_to_{layout.name}: expected at least 2 sparse dimensions, but got {k}")
     if dense_dim not in (None, a.dense_dim):
-        raise RuntimeError(f"to_{layout.name}: dense_dim argument must match the dense dimension {a.dense_dim} of the input, but {dense_dim} is given")
+        raise RuntimeError(
+            f"to_{layout.name}: dense_dim argument must match the dense dimension {a.dense_dim} of the input, but "
+            f"{dense_dim} is given"
+        )
     check_geometry(a.shape, layout, blocksize, a.dense_dim, "sparse_to_" + layout.name)
     br, bc = blocksize or (1, 1)
     counts = block_counts(a.shape, k - 2, blocksize)
@@ -175,7 +187,8 @@ def to_coo(t: Tensor, sparse_dim: int | None = None) -> Tensor:
     have = t.array.sparse_dim if is_coo(t) else t.array.ndim - t.array.dense_dim
     if sparse_dim is not None and sparse_dim != have:
         raise RuntimeError(
-            f"to_sparse: conversion from {NAMES[t.layout]} to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
+            f"to_sparse: conversion from {NAMES[t.layout]} to Sparse with sparse_dim argument !=self.sparse_dim() is "
+            f"not supported"
         )
     return t if is_coo(t) else compressed_to_coo(t)
 
@@ -187,7 +200,8 @@ def to_compressed(t: Tensor, layout, blocksize=None, dense_dim: int | None = Non
         given = "with" if blocksize is not None else "without"
         name = "dense_to_sparse" if not is_sparse(t) else "to_sparse"
         raise RuntimeError(
-            f"{name}: conversion from {NAMES[t.layout]} to {NAMES[layout]} {given} blocksize argument given is not supported"
+            f"{name}: conversion from {NAMES[t.layout]} to {NAMES[layout]} {given} blocksize argument given is not "
+            f"supported"
         )
     if not is_sparse(t):
         return dense_to_compressed(t, layout, blocksize, dense_dim or 0)
@@ -205,12 +219,7 @@ def convert(t: Tensor, layout=None, blocksize=None, dense_dim: int | None = None
         return to_compressed(t, layout, blocksize, dense_dim)
     if blocksize is not None:
         name = "dense_to_sparse" if not is_sparse(t) else "to_sparse"
-        raise RuntimeError(f"{name}: conversion from {NAMES[t.layout]} to Sparse with blocksize argument given is not supported")
+        raise RuntimeError(
+            f"{name}: conversion from {NAMES[t.layout]} to Sparse with blocksize argument given is not supported"
+        )
     return to_coo(t, None if dense_dim is None else t.ndim - dense_dim)
-
-
-def like_layout(t: Tensor, pattern) -> Tensor:
-    """`t` in the layout of `pattern` (a sparse array, or anything that says `layout`, `blocksize`, `dense_dim`)."""
-    if pattern.layout is devices.strided:
-        return to_dense(t)
-    return convert(t, pattern.layout, pattern.blocksize, pattern.dense_dim)

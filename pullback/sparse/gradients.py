@@ -16,14 +16,17 @@ from .layouts import is_coo
 
 def _from_parts(indices: Tensor, values: Tensor, shape: tuple, owned: bool = False) -> Tensor:
     made = dispatch(
-        coo_from_parts, (indices.shape[0], values.ndim - 1, tuple(shape), indices, values, None, None, None, None, False)
+        coo_from_parts,
+        (indices.shape[0], values.ndim - 1, tuple(shape), indices, values, None, None, None, None, False),
     )
     made.array.fresh = owned
     return made
 
 
-def embedding_gradient(g: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool, owned: bool = False) -> Tensor:
-    """The gradient of a table of `rows` rows, one sparse row per look-up; `owned`: nobody else holds the memory of `g`."""
+def embedding_gradient(
+    g: Tensor, indices: Tensor, rows: int, padding_idx: int, scale_grad_by_freq: bool, owned: bool = False
+) -> Tensor:
+    """The gradient of a table of `rows` rows, a sparse row per look-up; `owned`: nobody else holds `g`."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     flat = indices.detach().reshape(-1)

@@ -11,7 +11,7 @@ from .layouts import BLOCKED, BY_ROW
 
 
 class check_sparse_tensor_invariants:
-    """Whether constructors check indices: a context manager, a decorator, and a switch (`enable`, `disable`, `is_enabled`)."""
+    """Whether constructors check indices: a context manager, a decorator, a switch (`enable`, `disable`)."""
 
     _enabled = False
 
@@ -33,7 +33,10 @@ class check_sparse_tensor_invariants:
 
     def __enter__(self):
         if self.saved is not None:
-            raise RuntimeError("This context manager instance is already activated. Use a different context manager instance for context nesting.")
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager instance for "
+                "context nesting."
+            )
         self.saved = self.is_enabled()
         check_sparse_tensor_invariants._enabled = self.state
 
@@ -73,7 +76,9 @@ def coo_shape(indices: Tensor, values: Tensor) -> tuple:
 
 def check_coo_parts(indices: Tensor, values: Tensor) -> None:
     if indices.keys or values.keys & ~3:
-        raise RuntimeError(f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}")
+        raise RuntimeError(
+            f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}"
+        )
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
 
@@ -83,14 +88,16 @@ def check_coo(indices: Tensor, values: Tensor, size: tuple) -> None:
     sparse_dim, dense_dim = indices.shape[0], values.ndim - 1
     if len(size) != sparse_dim + dense_dim:
         raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}"
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, dense_dim = {dense_dim}"
         )
     if any(s < 0 for s in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     check_coo_parts(indices, values)
     if indices.shape[1] != values.shape[0]:
         raise RuntimeError(
-            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: {values.shape[0]}"
+            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "
+            f"{values.shape[0]}"
         )
     if tuple(values.shape[1:]) != tuple(size[sparse_dim:]):
         expected = [values.shape[0], *size[sparse_dim:]]
@@ -106,7 +113,9 @@ def check_coo_indices(indices: Tensor, size: tuple, is_coalesced: bool | None) -
             if a < 0:
                 raise RuntimeError(f"found negative index {a} for dim {d}")
             if b >= size[d]:
-                raise RuntimeError(f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {b}")
+                raise RuntimeError(
+                    f"size is inconsistent with indices: for dim {d}, size is {size[d]} but found index {b}"
+                )
     if is_coalesced:
         keys = 0
         for row, n in zip(array, size, strict=False):
@@ -117,7 +126,11 @@ def check_coo_indices(indices: Tensor, size: tuple, is_coalesced: bool | None) -
 
 # ---- compressed
 def _words(layout) -> tuple[str, str, str, str]:
-    return ("crow_indices", "col_indices", "row", "ncols") if layout in BY_ROW else ("ccol_indices", "row_indices", "column", "nrows")
+    return (
+        ("crow_indices", "col_indices", "row", "ncols")
+        if layout in BY_ROW
+        else ("ccol_indices", "row_indices", "column", "nrows")
+    )
 
 
 def compressed_shape(layout, compressed: Tensor, plain: Tensor, values: Tensor) -> tuple:
@@ -141,27 +154,48 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
     first, second, word, other = _words(layout)
     batch, blocked = compressed.ndim - 1, layout in BLOCKED
     if compressed.ndim < 1 or compressed.ndim != plain.ndim:
-        raise RuntimeError(f"{first} and {second} dimensionalities must be equal but got {compressed.ndim} and {plain.ndim}, respectively")
+        raise RuntimeError(
+            f"{first} and {second} dimensionalities must be equal but got {compressed.ndim} and {plain.ndim}, "
+            f"respectively"
+        )
     if compressed.dtype is not plain.dtype or compressed.dtype.name not in ("int32", "int64"):
-        raise RuntimeError(f"{first} and {second} must have the same integer dtype (int32 or int64) but got {compressed.dtype} and {plain.dtype}")
+        raise RuntimeError(
+            f"{first} and {second} must have the same integer dtype (int32 or int64) but got {compressed.dtype} and "
+            f"{plain.dtype}"
+        )
     dense_dim = values.ndim - batch - 1 - 2 * blocked
     if dense_dim < 0 or len(size) != batch + 2 + dense_dim:
-        raise RuntimeError(f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense_dim}) but got {len(size)}")
+        raise RuntimeError(
+            f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + "
+            f"{dense_dim}) but got {len(size)}"
+        )
     nnz = values.shape[batch]
     if plain.shape[-1] != nnz:
-        raise RuntimeError(f"{second}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got {plain.shape[-1]}")
+        raise RuntimeError(
+            f"{second}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got "
+            f"{plain.shape[-1]}"
+        )
     block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
     for d in range(2):
         if size[batch + d] % block[d]:
             raise RuntimeError(
-                f"tensor shape[{batch + d}] (={size[batch + d]}) must be divisible with blocksize[{d}] (={block[d]}) as defined by values shape"
+                f"tensor shape[{batch + d}] (={size[batch + d]}) must be divisible with blocksize[{d}] (={block[d]}) "
+                f"as defined by values shape"
             )
     counts = size[batch] // block[0], size[batch + 1] // block[1]
     along, across = counts if layout in BY_ROW else counts[::-1]
     if compressed.shape[-1] != along + 1:
         kind = f"number of {word}{' block' if blocked else ''}s"
-        raise RuntimeError(f"{first}.shape[-1] must be equal to the {kind} + 1 (={along + 1}), but got {compressed.shape[-1]}")
-    _check_compressed_indices(compressed.array, plain.array, along, across, (first, second, other, f"n{'rows' if layout in BY_ROW else 'cols'}"))
+        raise RuntimeError(
+            f"{first}.shape[-1] must be equal to the {kind} + 1 (={along + 1}), but got {compressed.shape[-1]}"
+        )
+    _check_compressed_indices(
+        compressed.array,
+        plain.array,
+        along,
+        across,
+        (first, second, other, f"n{'rows' if layout in BY_ROW else 'cols'}"),
+    )
 
 
 def _check_compressed_indices(compressed, plain, along: int, across: int, words: tuple) -> None:
@@ -183,6 +217,7 @@ def _check_compressed_indices(compressed, plain, along: int, across: int, words:
         rising[starts] = True
         if not rising.all():
             raise RuntimeError(
-                f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {count} are sorted and distinct along the last "
+                f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {count} are sorted and "
+                f"distinct along the last "
                 "dimension values` is not satisfied."
             )

@@ -1,6 +1,6 @@
 """What a sparse tensor holds in the place of an array.
 
-Comes in: index tensors, a tensor of values, a shape. Goes out: a `Tensor` whose `array` is a `CooArray` (coordinates) or
+Comes in: indices, values, a shape. Goes out: a `Tensor` whose `array` is a `CooArray` (coordinates) or
 a `CompressedArray` (CSR, CSC, BSR, BSC). What always holds: indices and values are plain tensors without history, the
 array answers what an array is asked for metadata (`shape`, `ndim`, `size`, `dtype`), and it is never changed once made
 except for its numbers: writing in place to a sparse tensor gives the tensor another array.
@@ -18,9 +18,15 @@ COMPRESSED = (devices.sparse_csr, devices.sparse_csc, devices.sparse_bsr, device
 BLOCKED = (devices.sparse_bsr, devices.sparse_bsc)
 BY_ROW = (devices.sparse_csr, devices.sparse_bsr)
 NAMES = {
-    devices.strided: "Strided", devices.sparse_coo: "Sparse", devices.sparse_csr: "SparseCsr", devices.sparse_csc: "SparseCsc",
-    devices.sparse_bsr: "SparseBsr", devices.sparse_bsc: "SparseBsc", devices.jagged: "Jagged", None: "none",
-}  # fmt: skip
+    devices.strided: "Strided",
+    devices.sparse_coo: "Sparse",
+    devices.sparse_csr: "SparseCsr",
+    devices.sparse_csc: "SparseCsc",
+    devices.sparse_bsr: "SparseBsr",
+    devices.sparse_bsc: "SparseBsc",
+    devices.jagged: "Jagged",
+    None: "none",
+}
 
 
 class SparseArray:
@@ -66,7 +72,7 @@ class SparseArray:
 
 
 class CooArray(SparseArray):
-    """Coordinates: `indices` (sparse_dim, nnz) and `values` (nnz, *dense shape). `fresh`: nobody else holds the parts yet."""
+    """Coordinates: `indices` (sparse_dim, nnz), `values` (nnz, *dense). `fresh`: nobody else holds the parts yet."""
 
     __slots__ = ("indices", "coalesced", "fresh")
 
@@ -91,12 +97,21 @@ class CooArray(SparseArray):
 
 
 class CompressedArray(SparseArray):
-    """Rows (or columns) by their pointers: `compressed` (*batch, n + 1), `plain` (*batch, nnz), `values` (*batch, nnz, *block, *dense)."""
+    """Rows (or columns) by their pointers.
+
+    `compressed` is (*batch, n + 1), `plain` (*batch, nnz), `values` (*batch, nnz, *block, *dense).
+    """
 
     __slots__ = ("layout", "compressed", "plain", "blocksize")
 
     def __init__(self, layout, compressed: Tensor, plain: Tensor, values: Tensor, shape: tuple):
-        self.layout, self.compressed, self.plain, self.values, self.shape = layout, compressed, plain, values, tuple(shape)
+        self.layout, self.compressed, self.plain, self.values, self.shape = (
+            layout,
+            compressed,
+            plain,
+            values,
+            tuple(shape),
+        )
         at = plain.array.ndim
         self.blocksize = values.array.shape[at : at + 2] if layout in BLOCKED else None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core.arrays import library
 from ..core.tensor import Tensor
 from . import kernels
-from .convert import as_tensor, block_counts, cells_of, coalesced, like_layout, to_coo, to_dense
+from .convert import as_tensor, block_counts, cells_of, coalesced, to_coo, to_dense
 from .layouts import is_coo, is_sparse, wrap_coo, wrap_sparse
 from .table import layout_operator, refuse_dense
 
@@ -19,7 +19,8 @@ def masked(t: Tensor, mask: Tensor) -> Tensor:
         raise refuse_dense("_nnz", mask)
     if t.shape != mask.shape:
         raise RuntimeError(
-            f"sparse_mask(): operands have incompatible sizes; self has size {list(t.shape)} but mask has size {list(mask.shape)}"
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(t.shape)} but mask has size "
+            f"{list(mask.shape)}"
         )
     return _masked_coo(t, mask) if is_coo(mask) else _masked_compressed(t, mask)
 
@@ -58,16 +59,19 @@ def _masked_compressed(t: Tensor, mask: Tensor) -> Tensor:
     return wrap_sparse(a.with_values(as_tensor(blocks[cells].reshape(a.values.array.shape), t)))
 
 
+def pattern_of(t: Tensor) -> Tensor:
+    """A sparse tensor as the mask of its own gradient: distinct indices, no history."""
+    return coalesced(t.detach()) if is_coo(t) else t.detach()
+
+
 def _mask_grad(g, mask, self_info):
     from .conversion import to_layout
 
     if not g.keys & 8:
-        g = sparse_mask(g, mask)
+        g = sparse_mask(g, pattern_of(mask))
     return to_layout(g, self_info)
 
 
 sparse_mask = layout_operator(
     "sparse_mask(Tensor self, Tensor mask) -> Tensor", run=masked, method=True, vjp={"self": _mask_grad}
 )
-
-__all__ = ["like_layout", "masked", "sparse_mask"]

@@ -17,7 +17,7 @@ from ..ops.operator import NOT_IMPLEMENTED, Operator
 from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import BY_ROW, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
-from .masks import masked, sparse_mask
+from .masks import masked, pattern_of, sparse_mask
 from .table import layout_operator, refuse_dense, rule
 
 
@@ -28,9 +28,12 @@ def _matrix(t: Tensor):
 
     a = t.array
     if a.dense_dim or a.ndim != 2:
-        raise RuntimeError(f"sparse matrix products need 2-d tensors without dense dimensions, but got shape {list(a.shape)} with dense_dim {a.dense_dim}")
+        raise RuntimeError(
+            f"sparse matrix products need 2-d tensors without dense dimensions, but got shape {list(a.shape)} with "
+            f"dense_dim {a.dense_dim}"
+        )
     if is_compressed(t) and a.blocksize is None:
-        made = (sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix)
+        made = sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix
         return made((_wide(a.values.array), a.plain.array, a.compressed.array), a.shape)
     a = to_coo(t).array
     kernels.check_range(a.indices.array, a.shape)
@@ -60,10 +63,20 @@ def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
     xp = library(a.device)
     order = xp.lexsort((made.col, made.row))
     indices = xp.stack((made.row, made.col)).astype(xp.int64)[:, order]
-    out = wrap_coo(as_tensor(indices, a), as_tensor(made.data[order].astype(a.dtype.numpy, copy=False), a), (a.shape[0], b.shape[1]), True)
+    out = wrap_coo(
+        as_tensor(indices, a),
+        as_tensor(made.data[order].astype(a.dtype.numpy, copy=False), a),
+        (a.shape[0], b.shape[1]),
+        True,
+    )
     if is_coo(a):
         return out
-    return coo_to_compressed(out, a.layout, (a.array.blocksize[0], b.array.blocksize[1]) if a.array.blocksize and b.array.blocksize else None, None)
+    return coo_to_compressed(
+        out,
+        a.layout,
+        (a.array.blocksize[0], b.array.blocksize[1]) if a.array.blocksize and b.array.blocksize else None,
+        None,
+    )
 
 
 def _c_name(t: Tensor) -> str:
@@ -77,7 +90,9 @@ def _check_pair(name: str, a: Tensor, b: Tensor) -> None:
         raise RuntimeError(f"{name}: expected both matrices to be 2-D, but got {a.ndim}-D and {b.ndim}-D")
     if a.shape[1] != b.shape[0]:
         if is_sparse(a) and is_sparse(b):
-            raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})")
+            raise RuntimeError(
+                f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+            )
         raise RuntimeError(f"{name}: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}")
 
 
@@ -111,7 +126,9 @@ def _mv(op: Operator, self, vec):
     if not is_sparse(self):
         raise RuntimeError("mv: expected a sparse matrix and a dense vector")
     if self.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {self.ndim}, and vector Dim: {vec.ndim}")
+        raise RuntimeError(
+            f"mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: {self.ndim}, and vector Dim: {vec.ndim}"
+        )
     if self.shape[1] != vec.shape[0]:
         raise RuntimeError(f"mv: expected self.size(-1) == vec.size(-1), but got {self.shape[1]} and {vec.shape[0]}")
     return product(self, to_dense(vec).unsqueeze(1)).squeeze(1)
@@ -142,7 +159,7 @@ def _left_grad(g, mat1, mat2, alpha):
     """d/d mat1 at mat1's places."""
     made = g.mm(conj(mat2.t()))
     made = made if alpha == 1 else made * conj(alpha)
-    return sparse_mask(made, mat1.detach()) if mat1.keys & SPARSE else made
+    return sparse_mask(made, pattern_of(mat1)) if mat1.keys & SPARSE else made
 
 
 def _right_grad(g, mat1, alpha):
@@ -172,7 +189,7 @@ sparse_matmul_op = layout_operator(
 def _masked_product(g, factor, pattern, right: bool):
     """Gradient of a sparse factor: the other factor times `g`, at the places of the factor itself."""
     made = conj(factor.t()).mm(g) if right else g.mm(conj(factor.t()))
-    return sparse_mask(made, pattern.detach())
+    return sparse_mask(made, pattern_of(pattern))
 
 
 @front("sparse.mm", "torch._sparse_mm")
@@ -225,14 +242,19 @@ def _run_sspaddmm(self, mat1, mat2, beta, alpha):
     made = product(mat1, to_dense(mat2)).array[keep] * alpha
     n = mat2.shape[1]
     indices = xp.stack((xp.repeat(keep, n), xp.tile(xp.arange(n), keep.size))).astype(xp.int64)
-    out = wrap_coo(as_tensor(indices, mat1), as_tensor(made.reshape(-1).astype(mat1.dtype.numpy), mat1), (mat1.shape[0], n), True)
+    out = wrap_coo(
+        as_tensor(indices, mat1), as_tensor(made.reshape(-1).astype(mat1.dtype.numpy), mat1), (mat1.shape[0], n), True
+    )
     return out if beta == 0 else (to_coo(self) * beta) + out
 
 
 sspaddmm = layout_operator(
     "sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    run=_run_sspaddmm, function=True, method=True, vjp={"self": NOT_IMPLEMENTED, "mat1": NOT_IMPLEMENTED, "mat2": NOT_IMPLEMENTED},
-)  # fmt: skip
+    run=_run_sspaddmm,
+    function=True,
+    method=True,
+    vjp={"self": NOT_IMPLEMENTED, "mat1": NOT_IMPLEMENTED, "mat2": NOT_IMPLEMENTED},
+)
 
 
 def _run_hspmm(mat1, mat2):
@@ -242,13 +264,18 @@ def _run_hspmm(mat1, mat2):
     xp = library(mat1.device)
     rows = xp.unique(coalesced(mat1).array.indices.array[0])
     made = product(mat1, to_dense(mat2)).array[rows]
-    return wrap_coo(as_tensor(rows[None].astype(xp.int64), mat1), as_tensor(made, mat1), (mat1.shape[0], mat2.shape[1]), True)
+    return wrap_coo(
+        as_tensor(rows[None].astype(xp.int64), mat1), as_tensor(made, mat1), (mat1.shape[0], mat2.shape[1]), True
+    )
 
 
 hspmm = layout_operator(
     "hspmm(Tensor mat1, Tensor mat2) -> Tensor",
-    run=_run_hspmm, function=True, aliases=("hsmm",), vjp={"mat1": NOT_IMPLEMENTED, "mat2": NOT_IMPLEMENTED},
-)  # fmt: skip
+    run=_run_hspmm,
+    function=True,
+    aliases=("hsmm",),
+    vjp={"mat1": NOT_IMPLEMENTED, "mat2": NOT_IMPLEMENTED},
+)
 
 
 # ---- a dense product, at the places of a sparse matrix
@@ -256,9 +283,15 @@ def _run_sampled(self, mat1, mat2, beta, alpha):
     if not is_compressed(self):
         raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout but got {self.layout}")
     if mat1.shape[-1] != mat2.shape[-2]:
-        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1.shape[-2]}x{mat1.shape[-1]} and {mat2.shape[-2]}x{mat2.shape[-1]})")
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1.shape[-2]}x{mat1.shape[-1]} and "
+            f"{mat2.shape[-2]}x{mat2.shape[-1]})"
+        )
     if tuple(self.shape[-2:]) != (mat1.shape[-2], mat2.shape[-1]):
-        raise RuntimeError(f"sampled_addmm: self.shape{list(self.shape)} must match the product's shape {[mat1.shape[-2], mat2.shape[-1]]}")
+        raise RuntimeError(
+            f"sampled_addmm: self.shape{list(self.shape)} must match the product's shape "
+            f"{[mat1.shape[-2], mat2.shape[-1]]}"
+        )
     there = masked(mat1.matmul(mat2), self).array.values * alpha
     return wrap_sparse(self.array.with_values(there + self.array.values * beta))
 
@@ -275,6 +308,8 @@ def _sampled_right(g, self, mat1, alpha):
 
 sampled_addmm = layout_operator(
     "sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    run=_run_sampled, public="sparse.sampled_addmm", function=True,
+    run=_run_sampled,
+    public="sparse.sampled_addmm",
+    function=True,
     vjp={"self": lambda g, beta: g * conj(beta), "mat1": _sampled_left, "mat2": _sampled_right},
-)  # fmt: skip
+)

@@ -1,6 +1,7 @@
 """`sparse.mm(csr, dense, reduce)`: a matrix product whose terms are combined by sum, mean, amax or amin.
 
-Written in differentiable operators on the values and the dense matrix, so gradients follow. Rows without elements are 0.
+Written in differentiable operators on the values and the dense matrix, so gradients follow.
+Rows without elements are 0.
 """
 
 from __future__ import annotations

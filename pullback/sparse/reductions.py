@@ -5,17 +5,15 @@ Comes in: a sparse tensor and the dimensions that go. Goes out: dense where no s
 
 from __future__ import annotations
 
-from ..core import device as devices
 from ..core.arrays import library
 from ..core.geometry import wrap_dims
 from ..core.tensor import Tensor
 from ..ops.calls import front
 from ..ops.dispatch import dispatch
 from ..ops.operator import Operator
-from . import kernels
 from .convert import as_tensor, coalesced, convert, to_coo, to_dense
 from .layouts import is_compressed, is_coo, is_sparse, layout_name, wrap_coo
-from .masks import sparse_mask
+from .masks import pattern_of, sparse_mask
 from .table import layout_operator, rule, run_dense
 
 
@@ -58,7 +56,9 @@ def sum_dims(t: Tensor, dims, keepdim: bool = False) -> Tensor:
 @rule("norm", "linalg_vector_norm", "any")
 def over_values(op: Operator, self, *rest):
     """Reductions of all elements for which zeros count nothing."""
-    if any(isinstance(r, tuple) and r or isinstance(r, int) and not isinstance(r, bool) and op.name == "any" for r in rest):
+    if any(
+        isinstance(r, tuple) and r or isinstance(r, int) and not isinstance(r, bool) and op.name == "any" for r in rest
+    ):
         raise RuntimeError(f"{op.name}: a sparse tensor can only be reduced over all of its dimensions")
     source = coalesced(self) if is_coo(self) else self
     return run_dense(op, source.array.values.reshape(-1), *rest)
@@ -72,7 +72,7 @@ def _sum_grad(g, self, dim):
     dense = to_dense(g) if is_sparse(g) else g
     for d in gone:
         dense = dense.unsqueeze(d)
-    return sparse_mask(dense.expand(a.shape), self.detach())
+    return sparse_mask(dense.expand(a.shape), pattern_of(self))
 
 
 sum_dim_op = layout_operator(
@@ -111,7 +111,10 @@ def _check_resizable(name: str, t: Tensor) -> None:
 def _check_dims(name: str, size, sparse_dim: int, dense_dim: int) -> tuple:
     size = tuple(size)
     if sparse_dim + dense_dim != len(size):
-        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse_dim}, dense_dim = {dense_dim}")
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = "
+            f"{sparse_dim}, dense_dim = {dense_dim}"
+        )
     return size
 
 
@@ -123,17 +126,20 @@ def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
     if a.nnz:
         if sparse_dim != a.sparse_dim:
             raise RuntimeError(
-                f"changing the number of sparse dimensions (from {a.sparse_dim} to {sparse_dim}) on a non-empty sparse tensor is not supported.\n\n"
+                f"changing the number of sparse dimensions (from {a.sparse_dim} to {sparse_dim}) on a non-empty "
+                f"sparse tensor is not supported.\n\n"
                 "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
             )
         if dense_dim != a.dense_dim:
             raise RuntimeError(
-                f"changing the number of dense dimensions (from {a.dense_dim} to {dense_dim}) on a non-empty sparse tensor is not supported.\n\n"
+                f"changing the number of dense dimensions (from {a.dense_dim} to {dense_dim}) on a non-empty sparse "
+                f"tensor is not supported.\n\n"
                 "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
             )
         if any(n < o for n, o in zip(size, a.shape, strict=True)):
             raise RuntimeError(
-                f"shrinking the size of sparse dimensions or dense dimensions (from {list(a.shape)} to {list(size)}) on a non-empty sparse tensor is not supported.\n\n"
+                f"shrinking the size of sparse dimensions or dense dimensions (from {list(a.shape)} to {list(size)}) "
+                f"on a non-empty sparse tensor is not supported.\n\n"
                 "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
             )
     values = a.values.new_zeros((a.nnz, *size[sparse_dim:]))
@@ -148,7 +154,9 @@ def sparse_resize_and_clear_(self, size, sparse_dim: int, dense_dim: int) -> Ten
     """Another shape, in place, without elements."""
     _check_resizable("sparse_resize_and_clear_", self)
     size, a = _check_dims("sparse_resize_and_clear_", size, sparse_dim, dense_dim), self.array
-    self.array = wrap_coo(a.indices.new_zeros((sparse_dim, 0)), a.values.new_zeros((0, *size[sparse_dim:])), size, True).array
+    self.array = wrap_coo(
+        a.indices.new_zeros((sparse_dim, 0)), a.values.new_zeros((0, *size[sparse_dim:])), size, True
+    ).array
     return self
 
 
@@ -164,6 +172,3 @@ def resize_as_sparse_(input, the_template) -> Tensor:
 @rule("is_same_size")
 def is_same_size(op: Operator, self, other) -> bool:
     return self.shape == other.shape
-
-
-__all__ = ["devices", "kernels", "sparse_sum"]

@@ -16,16 +16,19 @@ from .layouts import CompressedArray, is_coo, is_sparse, layout_name, wrap_coo, 
 from .table import not_implemented, rule
 
 _TRANSPOSED = {
-    devices.sparse_csr: devices.sparse_csc, devices.sparse_csc: devices.sparse_csr,
-    devices.sparse_bsr: devices.sparse_bsc, devices.sparse_bsc: devices.sparse_bsr,
-}  # fmt: skip
+    devices.sparse_csr: devices.sparse_csc,
+    devices.sparse_csc: devices.sparse_csr,
+    devices.sparse_bsr: devices.sparse_bsc,
+    devices.sparse_bsc: devices.sparse_bsr,
+}
 
 
 @rule("t")
 def t(op: Operator, self):
     if is_coo(self) and (self.array.sparse_dim > 2 or self.array.dense_dim):
         raise RuntimeError(
-            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {self.array.sparse_dim} sparse and {self.array.dense_dim} dense dimensions"
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {self.array.sparse_dim} sparse "
+            f"and {self.array.dense_dim} dense dimensions"
         )
     return self.shallow() if self.ndim < 2 else transpose(op, self, 0, 1)
 
@@ -42,7 +45,8 @@ def transpose(op: Operator, self, dim0: int, dim1: int):
 def permute(op: Operator, self, dims):
     if len(dims) != self.ndim:
         raise RuntimeError(
-            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            "ordering of dimensions "
             f"i.e. input.dim() = {self.ndim} is not equal to len(dims) = {len(dims)}"
         )
     order = tuple(wrap_dim(d, self.ndim) for d in dims)
@@ -62,7 +66,11 @@ def _permute(op: Operator, self: Tensor, order: tuple) -> Tensor:
     if any((d < k) != (i < k) for i, d in enumerate(order)):
         raise RuntimeError("transpose(sparse_coo): sparse and dense dimensions cannot be exchanged")
     indices = a.indices[list(order[:k])] if order[:k] != tuple(range(k)) else a.indices
-    values = a.values.permute(0, *[d - k + 1 for d in order[k:]]).contiguous() if order[k:] != tuple(range(k, a.ndim)) else a.values
+    values = (
+        a.values.permute(0, *[d - k + 1 for d in order[k:]]).contiguous()
+        if order[k:] != tuple(range(k, a.ndim))
+        else a.values
+    )
     kept = a.coalesced and order[:k] == tuple(range(k))
     return wrap_coo(indices, values, shape, kept)
 
@@ -96,7 +104,11 @@ def squeeze(op: Operator, self, dim=None):
     if not is_coo(self):
         raise not_implemented(op, (self, dim))
     a = self.array
-    asked = range(self.ndim) if dim is None else [wrap_dim(d, self.ndim) for d in (dim if isinstance(dim, tuple) else (dim,))]
+    asked = (
+        range(self.ndim)
+        if dim is None
+        else [wrap_dim(d, self.ndim) for d in (dim if isinstance(dim, tuple) else (dim,))]
+    )
     gone = {d for d in asked if a.shape[d] == 1}
     keep = [d for d in range(a.sparse_dim) if d not in gone]
     dense = [n for d, n in enumerate(a.shape) if d >= a.sparse_dim and d not in gone]
@@ -137,7 +149,9 @@ def index_select(op: Operator, self, dim: int, index: Tensor):
     wanted = index.array.reshape(-1)
     n = a.shape[d]
     if wanted.size and (wanted.min() < -n or wanted.max() >= n):
-        raise IndexError(f"index_select(): index contains indices out of range for tensor of size {list(a.shape)} at dimension {d}")
+        raise IndexError(
+            f"index_select(): index contains indices out of range for tensor of size {list(a.shape)} at dimension {d}"
+        )
     shape = (*a.shape[:d], wanted.size, *a.shape[d + 1 :])
     if d >= a.sparse_dim:
         return wrap_coo(a.indices, a.values.index_select(d - a.sparse_dim + 1, index), shape, a.coalesced)
@@ -171,7 +185,9 @@ def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
 def cat(op: Operator, tensors, dim: int = 0):
     if not all(is_coo(x) for x in tensors):
         kinds = ", ".join(layout_name(x) for x in tensors)
-        raise RuntimeError(f"Concatenating sparse tensors, but a dense or compressed tensor was found among them: {kinds}")
+        raise RuntimeError(
+            f"Concatenating sparse tensors, but a dense or compressed tensor was found among them: {kinds}"
+        )
     xp, first = library(tensors[0].device), tensors[0].array
     d = wrap_dim(dim, first.ndim)
     for x in tensors:
@@ -182,7 +198,10 @@ def cat(op: Operator, tensors, dim: int = 0):
                 f"{first.sparse_dim} and {first.dense_dim}, and another {a.sparse_dim} and {a.dense_dim}"
             )
         if (*a.shape[:d], *a.shape[d + 1 :]) != (*first.shape[:d], *first.shape[d + 1 :]):
-            raise RuntimeError(f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), but found shape: {list(a.shape)}")
+            raise RuntimeError(
+                f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), "
+                f"but found shape: {list(a.shape)}"
+            )
     shape = (*first.shape[:d], sum(x.array.shape[d] for x in tensors), *first.shape[d + 1 :])
     return _cat_sparse(xp, tensors, d, shape) if d < first.sparse_dim else _cat_dense(xp, tensors, d, shape)
 

@@ -11,6 +11,7 @@ from ..core.geometry import wrap_dim
 from ..core.tensor import Tensor
 from ..ops.calls import front
 from ..ops.dispatch import dispatch
+from ..ops.operator import NOT_IMPLEMENTED
 from . import kernels
 from .convert import as_tensor, coalesced
 from .layouts import is_coo, wrap_coo
@@ -70,10 +71,12 @@ def _softmax_backward(g: Tensor, out: Tensor, dim: int, log: bool) -> Tensor:
 softmax_backward = layout_operator(
     "_sparse_softmax_backward_data(Tensor grad_output, Tensor output, int dim, Tensor self) -> Tensor",
     run=lambda g, out, dim, self: _softmax_backward(g, out, dim, False),
+    vjp={"grad_output": NOT_IMPLEMENTED, "output": NOT_IMPLEMENTED},
 )
 log_softmax_backward = layout_operator(
     "_sparse_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, Tensor self) -> Tensor",
     run=lambda g, out, dim, self: _softmax_backward(g, out, dim, True),
+    vjp={"grad_output": NOT_IMPLEMENTED, "output": NOT_IMPLEMENTED},
 )
 softmax_op = layout_operator(
     "_sparse_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",

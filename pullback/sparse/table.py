@@ -75,7 +75,8 @@ def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
     backend = next((backend_name(t) for t in op.tensors(args) if is_sparse(t)), "SparseCPU")
     name = op.qualified_name
     return NotImplementedError(
-        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the operator doesn't exist for this backend. "
+        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the operator "
+        f"doesn't exist for this backend. "
         f"'{name}' is only available for dense tensors: convert with to_dense() first."
     )
 
@@ -83,7 +84,8 @@ def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
 def refuse_dense(name: str, t: Tensor) -> NotImplementedError:
     """PyTorch's error for a sparse operator on a dense tensor."""
     return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{backend_name(t)}' backend. This could be because the operator doesn't exist for "
+        f"Could not run 'aten::{name}' with arguments from the '{backend_name(t)}' backend. This could be because the "
+        f"operator doesn't exist for "
         f"this backend. 'aten::{name}' is only available for these backends: [SparseCPU]."
     )
 

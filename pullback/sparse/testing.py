@@ -7,7 +7,7 @@ from .layouts import is_coo, is_sparse
 
 
 def as_sparse_gradcheck(gradcheck):
-    """Wrap `gradcheck` so that sparse arguments are checked through their values, by dense leaves that stand for them."""
+    """Wrap `gradcheck` so that sparse arguments are checked, by dense leaves that stand for them."""
 
     def wrapped(function, inputs, **kwargs):
         masked = kwargs.pop("masked", False)

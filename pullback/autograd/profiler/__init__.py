@@ -23,7 +23,7 @@ def profiler_enabled() -> bool:
 
 
 __all__ = [
-    "MEMORY_EVENT_NAME", "DeviceType", "EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel", "KinetoStepTracker",
-    "MemRecordsAcc", "emit_itt", "emit_nvtx", "kineto_available", "load_nvprof", "parse_nvprof_trace", "profile", "profiler_enabled",
-    "record_function",
+    "MEMORY_EVENT_NAME", "DeviceType", "EnforceUnique", "EventList", "FunctionEvent", "FunctionEventAvg", "Kernel",
+    "KinetoStepTracker", "MemRecordsAcc", "emit_itt", "emit_nvtx", "kineto_available", "load_nvprof",
+    "parse_nvprof_trace", "profile", "profiler_enabled", "record_function",
 ]  # fmt: skip

@@ -21,10 +21,11 @@ class profile:
     """
 
     def __init__(
-        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False,
-        with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False, use_kineto: bool = False,
-        use_cpu: bool = True, experimental_config=None, acc_events: bool = False, custom_trace_id_callback=None,
-        post_processing_timeout_s: float | None = None, activity_filters: dict | None = None,
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None,
+        record_shapes: bool = False, with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False,
+        with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True, experimental_config=None,
+        acc_events: bool = False, custom_trace_id_callback=None, post_processing_timeout_s: float | None = None,
+        activity_filters: dict | None = None,
     ):  # fmt: skip
         self.enabled = enabled
         self.use_cpu = use_cpu
@@ -140,9 +141,10 @@ def _event(number: int, span: Span, origin: int) -> FunctionEvent:
     """A span as an event; times count from the beginning of the profile."""
     flat = [s if not s or isinstance(s[0], int) else [] for s in span.shapes]
     return FunctionEvent(
-        id=number, name=step_name(span.name), trace_name=span.name, thread=span.thread, start_us=(span.start - origin) / 1000,
-        end_us=(span.end - origin) / 1000, overload_name=span.overload, fwd_thread=span.forward_thread, input_shapes=flat,
-        structured_input_shapes=span.shapes, input_dtypes=span.dtypes, stack=span.stack, scope=span.scope, cpu_memory_usage=span.memory,
+        id=number, name=step_name(span.name), trace_name=span.name, thread=span.thread,
+        start_us=(span.start - origin) / 1000, end_us=(span.end - origin) / 1000, overload_name=span.overload,
+        fwd_thread=span.forward_thread, input_shapes=flat, structured_input_shapes=span.shapes,
+        input_dtypes=span.dtypes, stack=span.stack, scope=span.scope, cpu_memory_usage=span.memory,
         sequence_nr=span.sequence, flops=span.flops, is_user_annotation=span.scope == USER,
     )  # fmt: skip
 

@@ -13,7 +13,9 @@ from .trace import write_chrome_trace, write_stacks
 class EventList(list):
     """A list of `FunctionEvent`s, or of their sums. Printing it gives the table."""
 
-    def __init__(self, *args, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False, **unused):
+    def __init__(
+        self, *args, use_device: str | None = None, profile_memory: bool = False, with_flops: bool = False, **unused
+    ):
         super().__init__(*args)
         self._use_device = use_device
         self._profile_memory = profile_memory
@@ -30,7 +32,9 @@ class EventList(list):
     def _populate_cpu_children(self) -> None:
         """Make each event the child of the innermost one, on its thread, that contains it."""
         ours = [e for e in self if not e.is_async and e.device_type == DeviceType.CPU]
-        for _, events in groupby(sorted(ours, key=lambda e: (e.thread, e.node_id)), key=lambda e: (e.thread, e.node_id)):
+        for _, events in groupby(
+            sorted(ours, key=lambda e: (e.thread, e.node_id)), key=lambda e: (e.thread, e.node_id)
+        ):
             around: list[FunctionEvent] = []
             for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
                 while around and not _contains(around[-1], event):
@@ -56,7 +60,9 @@ class EventList(list):
 
     def _set_backward_stacktraces(self) -> None:
         """Backward nodes were called from wherever the forward call was: show that stack, not the engine's."""
-        stacks = {(e.sequence_nr, e.thread): e.stack for e in self if e.stack and not e.fwd_thread and e.sequence_nr >= 0}
+        stacks = {
+            (e.sequence_nr, e.thread): e.stack for e in self if e.stack and not e.fwd_thread and e.sequence_nr >= 0
+        }
         for event in self:
             if event.fwd_thread and event.sequence_nr >= 0:
                 event.stack = stacks.get((event.sequence_nr, event.fwd_thread), [])
@@ -97,13 +103,15 @@ class EventList(list):
 
     # ---- out
     def table(
-        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
-        max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None,
+        self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+        max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+        top_level_events_only: bool = False, time_unit: str | None = None,
     ) -> str:  # fmt: skip
         """The events as text, sorted by a column (`self_cpu_time_total`, `count`, ...), largest first."""
         return build_table(
-            self, sort_by=sort_by, row_limit=row_limit, header=header, top_level_only=top_level_events_only, time_unit=time_unit,
-            widths=(max_name_column_width, max_shapes_column_width, max_src_column_width), memory=self._profile_memory, flops=self._with_flops,
+            self, sort_by=sort_by, row_limit=row_limit, header=header, top_level_only=top_level_events_only,
+            time_unit=time_unit, widths=(max_name_column_width, max_shapes_column_width, max_src_column_width),
+            memory=self._profile_memory, flops=self._with_flops,
         )  # fmt: skip
 
     def __str__(self) -> str:

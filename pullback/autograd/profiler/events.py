@@ -47,10 +47,11 @@ class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, of a backward node, or of an annotated block."""
 
     def __init__(
-        self, id, name, thread, start_us, end_us, overload_name=None, fwd_thread=None, input_shapes=None, stack=None, scope=0,
-        use_device=None, cpu_memory_usage=0, device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1,
-        device_type=DeviceType.CPU, device_index=0, device_resource_id=None, is_legacy=False, flops=None, trace_name=None,
-        concrete_inputs=None, kwinputs=None, is_user_annotation=False, structured_input_shapes=None, input_dtypes=None,
+        self, id, name, thread, start_us, end_us, overload_name=None, fwd_thread=None, input_shapes=None, stack=None,
+        scope=0, use_device=None, cpu_memory_usage=0, device_memory_usage=0, is_async=False, is_remote=False,
+        sequence_nr=-1, node_id=-1, device_type=DeviceType.CPU, device_index=0, device_resource_id=None,
+        is_legacy=False, flops=None, trace_name=None, concrete_inputs=None, kwinputs=None, is_user_annotation=False,
+        structured_input_shapes=None, input_dtypes=None,
     ):  # fmt: skip
         self.id, self.node_id, self.name, self.overload_name = id, node_id, name, overload_name or ""
         self.trace_name = name if trace_name is None else trace_name
@@ -112,7 +113,11 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_device_time_total(self) -> float:
-        return self.device_time_total - sum(c.device_time_total for c in self.cpu_children) if self._on_cpu else self.device_time_total
+        return (
+            self.device_time_total - sum(c.device_time_total for c in self.cpu_children)
+            if self._on_cpu
+            else self.device_time_total
+        )
 
     @property
     def self_cpu_memory_usage(self) -> int:
@@ -140,8 +145,8 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 _SUMMED = (
-    "cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage", "device_memory_usage",
-    "self_cpu_memory_usage", "self_device_memory_usage", "count",
+    "cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage",
+    "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "count",
 )  # fmt: skip
 
 
@@ -168,8 +173,8 @@ class FunctionEventAvg(FormattedTimesMixin):
         """Count another event, or another sum, of the same key."""
         if self.key is None:
             for name in (
-                "key", "overload_name", "node_id", "is_async", "is_remote", "is_legacy", "is_user_annotation", "use_device", "input_shapes",
-                "stack", "scope", "cpu_parent", "cpu_children", "device_type",
+                "key", "overload_name", "node_id", "is_async", "is_remote", "is_legacy", "is_user_annotation",
+                "use_device", "input_shapes", "stack", "scope", "cpu_parent", "cpu_children", "device_type",
             ):  # fmt: skip
                 setattr(self, name, getattr(other, name))
         if other.key != self.key:
@@ -214,6 +219,6 @@ class MemRecordsAcc:
 
 
 __all__ = [
-    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "MemRecordsAcc",
-    "StringTable", "format_time",
+    "MEMORY_EVENT_NAME", "OUT_OF_MEMORY_EVENT_NAME", "DeviceType", "FunctionEvent", "FunctionEventAvg", "Interval",
+    "Kernel", "MemRecordsAcc", "StringTable", "format_time",
 ]  # fmt: skip

@@ -32,7 +32,9 @@ def _elements(a, b=None, *rest) -> int:
     return max(counts, default=0)
 
 
-def _convolution(input: Tensor, weight: Tensor, bias, stride, padding, dilation, transposed, output_padding, groups) -> int:
+def _convolution(
+    input: Tensor, weight: Tensor, bias, stride, padding, dilation, transposed, output_padding, groups
+) -> int:
     """Each output element (of the input, where transposed) is a product with one filter."""
     taps = 2 * math.prod(weight.shape[1:])
     if transposed:

@@ -46,7 +46,9 @@ def load_nvprof(path: str):
 
 def parse_nvprof_trace(path: str):
     """nvprof's traces are not read here."""
-    raise NotImplementedError(f"parse_nvprof_trace({path!r}): traces of nvprof are not supported, there is no CUDA profiling")
+    raise NotImplementedError(
+        f"parse_nvprof_trace({path!r}): traces of nvprof are not supported, there is no CUDA profiling"
+    )
 
 
 class EnforceUnique:

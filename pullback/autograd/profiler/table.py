@@ -8,10 +8,11 @@ from .events import DeviceType, FunctionEventAvg
 from .times import UNITS, format_memory, format_share, format_time_in
 
 SORTABLE = (
-    "cpu_time", "cuda_time", "xpu_time", "cpu_time_total", "cuda_time_total", "xpu_time_total", "cpu_memory_usage", "cuda_memory_usage",
-    "xpu_memory_usage", "self_cpu_memory_usage", "self_cuda_memory_usage", "self_xpu_memory_usage", "count", "self_cpu_time_total",
-    "self_cuda_time_total", "self_xpu_time_total", "device_time", "device_time_total", "device_memory_usage", "self_device_time_total",
-    "self_device_memory_usage", "flops",
+    "cpu_time", "cuda_time", "xpu_time", "cpu_time_total", "cuda_time_total", "xpu_time_total", "cpu_memory_usage",
+    "cuda_memory_usage", "xpu_memory_usage", "self_cpu_memory_usage", "self_cuda_memory_usage",
+    "self_xpu_memory_usage", "count", "self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total",
+    "device_time", "device_time_total", "device_memory_usage", "self_device_time_total", "self_device_memory_usage",
+    "flops",
 )  # fmt: skip
 _SPACE = "  "
 
@@ -63,7 +64,9 @@ def _columns(events, total: float, widths: tuple, unit: str | None, memory: bool
     names = min(max(len(e.key) for e in events) + 4, name_width)
     columns = [Column("Name", names, lambda e: _cut(e.key, name_width))]
     if any(e.overload_name and isinstance(e, FunctionEventAvg) for e in events):  # grouped by it
-        columns.append(Column("Overload Name", max(len(e.overload_name) for e in events) + 4, lambda e: e.overload_name))
+        columns.append(
+            Column("Overload Name", max(len(e.overload_name) for e in events) + 4, lambda e: e.overload_name)
+        )
     columns += [
         Column("Self CPU %", 12, lambda e: format_share(e.self_cpu_time_total, total)),
         Column("Self CPU", 12, lambda e: time(e.self_cpu_time_total)),

@@ -42,7 +42,16 @@ def _event_line(pid: int, e) -> dict:
         args["Bytes"] = e.cpu_memory_usage
     kind = "user_annotation" if e.is_user_annotation else "cpu_op"
     span = e.time_range
-    return {"ph": "X", "cat": kind, "name": e.trace_name, "pid": pid, "tid": e.thread, "ts": span.start, "dur": span.elapsed_us(), "args": args}
+    return {
+        "ph": "X",
+        "cat": kind,
+        "name": e.trace_name,
+        "pid": pid,
+        "tid": e.thread,
+        "ts": span.start,
+        "dur": span.elapsed_us(),
+        "args": args,
+    }
 
 
 def _flow_lines(pid: int, events) -> list[dict]:

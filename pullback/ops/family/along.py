@@ -6,9 +6,10 @@
 `kernel(xp, a, axis, *rest)` gets an array of at least one dimension (a 0-d tensor counts as one element), the wrapped
 axis, and the remaining arguments except `dtype` and `keepdim`; float16 and bfloat16 arrive as float32 and are rounded
 once. It returns a new array, or a tuple of them, never its input. Options:
-- `result(dtype)`: dtype of the (first) result; further results are int64. `cast=True`: the kernel works in that dtype.
-- `length(n, *rest)`: size of `dim` in the results; without it, unchanged. `reduces=True`: it is 1, and goes away without
-  `keepdim`.
+- `result(dtype)`: dtype of the (first) result; further results are int64. `cast=True`: the kernel works in that one.
+- `length(n, *rest)`: size of `dim` in the results; without it, unchanged. `reduces=True`: it is 1, and goes away
+  without `keepdim`.
+- `keeps_strides=True`: results have the input's order of dimensions in memory; else they are row-major.
 - `split=True`: large inputs may be cut along another dimension and worked on by several threads.
 From the declaration follow meta and the vmap rule.
 """
@@ -20,8 +21,9 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.arrays import LARGE, library, run_chunks, thread_count
 from ...core.dtype import dtype
-from ...core.geometry import wrap_dim
-from ...core.tensor import Tensor, wrap
+from ...core.geometry import elementwise_strides, is_contiguous, wrap_dim
+from ...core.storage import new_array
+from ...core.tensor import Tensor, stride_of, wrap
 from ..calls import export_operator
 from ..inplace import cast_array
 from ..operator import Operator, Spec
@@ -53,23 +55,37 @@ class Along(Family):
         rest = tuple(r.array if isinstance(r, Tensor) else r for r in rest)
         array = self._working(op, t, result)
         made = run_along(op, xp, array if array.ndim else array.reshape(1), axis, rest)
-        many = isinstance(made, tuple)
-        finished = [self._finish(op, m, result if i == 0 else None, t.array.ndim, axis, keepdim, device) for i, m in enumerate(made if many else (made,))]
-        return pack_results(op, finished) if many else finished[0]
+        if not isinstance(made, tuple):
+            return self._finish(op, t, made, result, axis, keepdim)
+        kept = [self._finish(op, t, m, result if i == 0 else None, axis, keepdim) for i, m in enumerate(made)]
+        return pack_results(op, kept)
 
     def _working(self, op: Operator, t: Tensor, result: dtype):
         wanted = result if op.options.get("cast") else t.dtype
         wanted = dtypes.float32 if wanted in dtypes.reduced_precision else wanted
         return cast_array(t.array, t.dtype, wanted)
 
-    def _finish(self, op: Operator, array, result: dtype | None, ndim: int, axis: int, keepdim: bool, device) -> Tensor:
-        if result is not None and array.dtype != result.numpy:
+    def _finish(self, op: Operator, t: Tensor, array, result: dtype | None, axis: int, keepdim: bool) -> Tensor:
+        """A kernel's result in its dtype, shape and order of memory (`result` is None for places)."""
+        result = result or dtypes.by_numpy[array.dtype]
+        if array.dtype != result.numpy:
             array = array.astype(result.numpy)
-        if not ndim or op.options.get("reduces") and not keepdim:
+        if not t.array.ndim or op.options.get("reduces") and not keepdim:
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
-        if not array.flags.c_contiguous:
+        stride = self._strides(op, t, array.shape)
+        if stride is not None:
+            ordered = new_array(array.shape, result, stride)
+            ordered[...] = array
+            array = ordered
+        elif not array.flags.c_contiguous:
             array = array.copy()
-        return wrap(array, result or dtypes.by_numpy[array.dtype], device)
+        return wrap(array, result, t.device)
+
+    def _strides(self, op: Operator, t: Tensor, shape: tuple) -> tuple | None:
+        """Where the input's order of dimensions is kept (`keeps_strides`), the strides that come of it."""
+        if not op.options.get("keeps_strides") or is_contiguous(shape, stride_of(t)):
+            return None
+        return elementwise_strides(shape, [(t.array.shape, stride_of(t))])
 
     def meta(self, op: Operator, args: tuple):
         if (check := op.options.get("check")) is not None:
@@ -81,8 +97,10 @@ class Along(Family):
                 shape = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])
             elif (length := op.options.get("length")) is not None:
                 shape = (*shape[:axis], length(shape[axis], *rest), *shape[axis + 1 :])
+        stride = self._strides(op, t, shape)
+        first = Spec(shape, result, stride)
         n = len(op.schema.returns)
-        return Spec(shape, result) if n == 1 else (Spec(shape, result), *[Spec(shape, dtypes.int64)] * (n - 1))
+        return first if n == 1 else (first, *[Spec(shape, dtypes.int64, stride)] * (n - 1))
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         """The batch goes first and `dim` moves up by one."""

@@ -1,4 +1,4 @@
-"""Activation checkpointing: keep a region's inputs instead of its intermediate values, and compute it again in backward."""
+"""Activation checkpointing: keep a region's inputs instead of its intermediate values, and compute these again."""
 
 from .calls import checkpoint, checkpoint_sequential, noop_context_fn
 from .recompute import (

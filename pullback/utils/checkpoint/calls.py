@@ -56,7 +56,9 @@ def checkpoint(
     return run_checkpointed(function, frame, forward_context, args, kwargs)
 
 
-def _recomputation(function, kwargs: dict, surroundings: Surroundings, context, explainer: Explainer | None) -> Callable:
+def _recomputation(
+    function: Callable, kwargs: dict, surroundings: Surroundings, context, explainer: Explainer | None
+) -> Callable:
     def again(*args) -> None:
         inner = explainer.contexts()[1] if explainer is not None else context
         with surroundings.again(), inner:

@@ -1,9 +1,9 @@
 """The non-reentrant variant: saved tensors are forgotten, and made again when backward asks for one.
 
-In the forward, each tensor that the region saves is replaced by a `Holder`. When backward unpacks the first of them, the
-region runs again, and the tensors that it saves, in the same order, go to the holders; each is handed out once in that
-backward. The recomputation stops as soon as the last holder has its tensor. A region inside a region works alike: the
-hooks of the inner one are innermost while it runs.
+In the forward, each tensor that the region saves is replaced by a `Holder`. When backward unpacks the first of them,
+the region runs again, and the tensors that it saves, in the same order, go to the holders; each is handed out once in
+that backward. The recomputation stops as soon as the last holder has its tensor. A region inside a region works
+alike: the hooks of the inner one are innermost while it runs.
 """
 
 from __future__ import annotations

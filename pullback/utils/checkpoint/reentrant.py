@@ -1,4 +1,4 @@
-"""The reentrant variant: the region is one custom function whose backward runs the region again, and a backward in it."""
+"""The reentrant variant: the region is one custom function whose backward runs it again, and a backward inside."""
 
 from __future__ import annotations
 

@@ -1,0 +1,4 @@
+"""Engines of quantized operators: there are none."""
+
+supported_engines = ["none"]
+engine = "none"

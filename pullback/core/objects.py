@@ -1,0 +1,67 @@
+"""Tensor objects made in one step, for the paths that are taken on every call.
+
+`make_view(source, array, offset, op, args, mode)` gives a plain tensor on the memory of a plain tensor: `array` already
+shows the view, `op(*args)` is the call that makes it again, `mode` is the ambient mode (its GRAD bit alone matters).
+`make_tensor(array, dtype)` gives a plain CPU tensor around an array that nobody else holds. Neither records anything.
+Both are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0); here stands what they do.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import device as devices
+from .node import UNTRACKED_VIEW, View
+from .storage import storage_of
+from .tensor import Tensor, new_object
+
+
+def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int) -> Tensor:
+    t = new_object(Tensor)
+    t.array = array
+    t.dtype = source.dtype
+    t.device = source.device
+    t.keys = 0
+    t.autograd = UNTRACKED_VIEW
+    t.version = version = source.version
+    memory = source.memory
+    t.memory = memory if memory is not None else storage_of(source)
+    t.offset = offset
+    t.view_info = v = new_object(View)
+    info = source.view_info
+    if info is None:
+        v.base = source
+        v.parent = None
+        v.creation = None if mode else "no_grad"
+    else:
+        v.base = info.base
+        v.parent = info
+        v.creation = info.creation if mode else "no_grad"
+    v.op = op
+    v.args = args
+    v.version = version[0]
+    return t
+
+
+def make_tensor(array, dtype) -> Tensor:
+    t = new_object(Tensor)
+    t.array = array
+    t.dtype = dtype
+    t.device = devices.cpu
+    t.keys = 0
+    t.autograd = None
+    t.version = [0]
+    t.memory = None
+    t.offset = 0
+    t.view_info = None
+    return t
+
+
+if os.environ.get("PULLBACK_NATIVE") != "0":
+    try:
+        from . import _objects  # type: ignore[attr-defined]
+    except ImportError:
+        pass
+    else:
+        _objects.setup(Tensor, View, devices.cpu, UNTRACKED_VIEW, storage_of)
+        make_view, make_tensor = _objects.view, _objects.fresh
