@@ -53,14 +53,14 @@ __version__ = "2.13.0+pullback"
 namespaces.install(__name__)
 
 _LATER = frozenset((
-    "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library", "overrides", "accelerator",
-    "backends", "cpu", "cuda", "futures", "hub", "version",
+    "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
+    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "version",
 ))  # fmt: skip
 _HOMES = {
-    "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors", "FatalError": "errors",
-    "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names", "TYPE_CHECKING": "names", "PRIVATE_OPS": "names",
-    "set_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_enabled": "autograd.anomaly_mode",
-    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors",
+    "FatalError": "errors", "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names",
+    "TYPE_CHECKING": "names", "PRIVATE_OPS": "names", "set_anomaly_enabled": "autograd.anomaly_mode",
+    "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """`Future`: a value that another thread will give, and what is to be done with it then.
 
-A future is completed once, by a value or by an exception. Callbacks run in the thread that completes it, or at once if it
-is complete; each runs exactly once.
+A future is completed once, by a value or by an exception. Callbacks run in the thread that completes it, or at once if
+it is complete; each runs exactly once.
 """
 
 from __future__ import annotations

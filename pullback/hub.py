@@ -5,9 +5,11 @@ model = hub.load("path/to/folder", "resnet18", source="local", pretrained=False)
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 _HUBCONF = "hubconf.py"
@@ -33,7 +35,7 @@ def _local(repo_or_dir: str, source: str) -> str:
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     if source == "github":
         raise RuntimeError(
-            f"hub: {repo_or_dir!r} would have to be downloaded, which is not supported; use source='local' with a folder"
+            f"hub: {repo_or_dir!r} would have to be downloaded, which is not supported; use source='local' and a folder"
         )
     return os.path.expanduser(repo_or_dir)
 
@@ -43,11 +45,12 @@ def _hubconf(folder: str) -> ModuleType:
     path = os.path.join(folder, _HUBCONF)
     if not os.path.isfile(path):
         raise FileNotFoundError(f"hub: there is no {_HUBCONF} in {folder}")
-    spec = importlib.util.spec_from_file_location(_HUBCONF, path)
-    module = importlib.util.module_from_spec(spec)
+    loader = importlib.machinery.SourceFileLoader("hubconf", path)
+    module = ModuleType("hubconf")
+    module.__file__ = path
     sys.path.insert(0, folder)
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     finally:
         sys.path.remove(folder)
     return module
@@ -73,7 +76,7 @@ def load(
 
 def list(
     github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo=None, verbose: bool = True
-) -> list[str]:
+) -> Sequence[str]:
     """Entry points of a folder (repositories cannot be downloaded)."""
     folder = _local(github, "local" if os.path.isdir(github) else "github")
     return [name for name, value in vars(_hubconf(folder)).items() if callable(value) and not name.startswith("_")]

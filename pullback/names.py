@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 PRIVATE_OPS = ("unique_dim",)
 
 
-class Tag(str, Enum):
+class Tag(StrEnum):
     """What can be said of an operator. A tag equals its name, which is how operators state theirs."""
 
     core = "core"
@@ -31,8 +31,6 @@ class Tag(str, Enum):
     pt2_compliant_tag = "pt2_compliant_tag"
     reduction = "reduction"
     view_copy = "view_copy"
-
-    __hash__ = str.__hash__
 
 
 class classproperty:

@@ -201,7 +201,7 @@ def get_device_module(device=None):
     import sys
 
     name = device_type(device).type if device is not None else "cpu"
-    module = sys.modules.get(f"{__package__}.{name}")
+    module = getattr(sys.modules[__package__], name, None)
     if module is None:
         raise RuntimeError(f"Device module '{name}' is not available")
     return module

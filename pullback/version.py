@@ -1,6 +1,6 @@
 """Which version this is, and of which libraries it was built: of no CUDA, ROCm or XPU."""
 
-from . import __version__
+from . import __version__  # type: ignore[attr-defined]
 
 cuda: str | None = None
 hip: str | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from enum import Enum
+from typing import Any
 
 from ..core import dtype as dtypes
 from ..core.modes import no_grad
@@ -50,10 +51,10 @@ class GradScaler:
             growth_interval,
         )
         self._init_growth_tracker = 0
-        self._scale: Tensor | None = None  # made at the first use, so that the default device is known
-        self._growth_tracker: Tensor | None = None
+        self._scale: Any = None  # made at the first use, so that the default device is known
+        self._growth_tracker: Any = None
         self._stages: dict[int, OptState] = {}
-        self._found: dict[int, bool] = {}  # optimizer -> whether a gradient of it was not finite
+        self._found: dict[int, bool | None] = {}  # optimizer -> whether a gradient of it was not finite
 
     # ---- the scale
     def _lazy_init(self) -> None:
@@ -66,8 +67,8 @@ class GradScaler:
     def _require_scale(self, caller: str) -> Tensor:
         if self._scale is None:
             raise AssertionError(
-                f"Attempted {caller} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
-                "earlier in the iteration."
+                f"Attempted {caller} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
             )
         return self._scale
 
@@ -135,7 +136,8 @@ class GradScaler:
     def _set_scale(self, scale: Tensor, new_scale: float | Tensor) -> None:
         if isinstance(new_scale, Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
             raise AssertionError(
-                "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with requires_grad=False."
+                "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                "requires_grad=False."
             )
         with no_grad():
             scale.fill_(float(new_scale))
@@ -217,7 +219,8 @@ class GradScaler:
         """To be pickled between iterations only: what was found since the last update belongs to living optimizers."""
         if self._enabled and self._stages:
             raise AssertionError(
-                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end "
+                "after scaler.update()."
             )
         state = dict(self.__dict__)
         state["_init_scale"], state["_init_growth_tracker"] = self.get_scale(), self._get_growth_tracker()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import threading
 from heapq import heappop, heappush
+from sys import getrefcount
 
 from ..core import modes
 from ..core import node as nodes
@@ -148,6 +149,7 @@ def _walk(task: Task) -> None:
             record[0] = left = record[0] - 1
             if not left:
                 _enqueue(task, target)
+        results = g = have = record = None  # a sink that runs next may take a gradient over if nobody else holds it
     task.node = None
 
 
@@ -305,8 +307,10 @@ def reduce_to(node: Node | None, g: Tensor, shape: tuple, index: int = 0) -> Ten
 _locks = [threading.Lock() for _ in range(16)]
 
 
-def accumulate(variable: Tensor, g: Tensor | None) -> None:
-    """`variable.grad += g`; the first gradient is taken over, not copied, where nobody else can see it."""
+def accumulate(variable: Tensor, grads: list) -> None:
+    """`variable.grad += g`, where `g` is taken out of `grads`: the first gradient becomes `.grad` itself, not a copy, if
+    this is the only reference to it. (The same tensor may have gone to several leaves.)"""
+    g = grads.pop()
     if g is None:
         return
     a = variable.autograd
@@ -314,7 +318,8 @@ def accumulate(variable: Tensor, g: Tensor | None) -> None:
     with _locks[id(a) >> 6 & 15]:  # several threads may run backward over one leaf
         have = a.grad
         if have is None:
-            a.grad = own(g) if not recording else g
+            sole = getrefcount(g) == 2  # `g` here, and the call's own
+            a.grad = g if recording or sole and is_own(g) else copy_of(g)
         elif recording:
             a.grad = _total(have, g)
         elif have.keys & SPARSE:
@@ -328,18 +333,22 @@ def accumulate(variable: Tensor, g: Tensor | None) -> None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
-def _total(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of two gradients; dense first where one is sparse, since sparse + dense is not defined."""
-    return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b
+def is_own(g: Tensor) -> bool:
+    """Whether a gradient's memory is plain, dense and its own."""
+    return g.memory is None and g.view_info is None and g.autograd is None and not g.keys
 
 
-def own(g: Tensor) -> Tensor:
-    """The gradient itself if its memory is its own, else a copy."""
+def copy_of(g: Tensor) -> Tensor:
     if g.keys & SPARSE:
         from ..sparse.gradients import take_over
 
         return take_over(g)
-    return g if g.memory is None and g.view_info is None and g.autograd is None and not g.keys else g.detach().clone()
+    return g.detach().clone()
+
+
+def _total(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of two gradients; dense first where one is sparse, since sparse + dense is not defined."""
+    return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b
 
 
 nodes.accumulate = accumulate

@@ -62,8 +62,8 @@ def connect(ctx, raw: tuple, inputs: list[Tensor], recording: bool, separate: bo
     given = {id(t) for t in inputs}
     if ctx._is_pure_view and (len(inputs) != 1 or sum(isinstance(t, Tensor) for t in raw) != 1):
         raise RuntimeError(
-            "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you need to "
-            "support more."
+            "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if you need "
+            "to support more."
         )
     differentiable = [_has_gradient(t) and id(t) not in fixed and recording for t in raw]
     ctx.outputs = tuple(

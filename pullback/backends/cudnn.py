@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .switches import assign, assigned
+from .switches import assign, assigned, guard
 
+SWITCHES = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
 enabled = True
 benchmark = False
 benchmark_limit: int | None = 10
@@ -44,5 +45,7 @@ def flags(
 
 
 def _named(*values) -> dict:
-    names = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
-    return dict(zip(names, values, strict=True))
+    return dict(zip(SWITCHES, values, strict=True))
+
+
+guard(__name__)

@@ -20,5 +20,5 @@ class verbose:
             raise RuntimeError("Failed to set MKL into verbose mode: MKL is not available.")
         return self
 
-    def __exit__(self, *exc) -> bool:
-        return False
+    def __exit__(self, *exc) -> None:
+        """Nothing was changed."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .switches import assign, assigned
+from .switches import assign, assigned, guard
 
 VERBOSE_OFF, VERBOSE_ON, VERBOSE_ON_CREATION = 0, 1, 2
+SWITCHES = ("enabled", "deterministic", "allow_tf32", "fp32_precision")
 enabled = False
 deterministic = False
 allow_tf32 = False
@@ -30,8 +31,8 @@ class verbose:
             raise RuntimeError("Failed to set MKLDNN into verbose mode: oneDNN is not available.")
         return self
 
-    def __exit__(self, *exc) -> bool:
-        return False
+    def __exit__(self, *exc) -> None:
+        """Nothing was changed."""
 
 
 def set_flags(_enabled=None, _deterministic=None, _allow_tf32=None, _fp32_precision=None) -> tuple:
@@ -45,4 +46,7 @@ def flags(enabled=False, deterministic=False, allow_tf32=True, fp32_precision="n
 
 
 def _named(*values) -> dict:
-    return dict(zip(("enabled", "deterministic", "allow_tf32", "fp32_precision"), values, strict=True))
+    return dict(zip(SWITCHES, values, strict=True))
+
+
+guard(__name__)

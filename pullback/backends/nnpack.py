@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .switches import assign, assigned
+from .switches import assign, assigned, guard
 
+SWITCHES = ("enabled",)
 enabled = False
 
 
@@ -19,3 +20,6 @@ def set_flags(_enabled: bool) -> tuple:
 def flags(enabled: bool = False):
     """Context manager: the switch inside a block."""
     return assigned(globals(), {"enabled": enabled})
+
+
+guard(__name__)

@@ -32,8 +32,8 @@ def flags(enabled: bool | None = None, strategy: str | None = None):
 def _check(on: bool | None, strategy: str | None) -> None:
     if on:
         raise ValueError(
-            "opt_einsum is not available, so setting `enabled` to True will not reap the benefits of calculating an optimal path "
-            "for einsum. torch.einsum will fall back to contracting from left to right."
+            "opt_einsum is not available, so setting `enabled` to True will not reap the benefits of calculating an "
+            "optimal path for einsum. torch.einsum will fall back to contracting from left to right."
         )
     if strategy is not None:
         raise ValueError(f"opt_einsum is not available, so setting `strategy` to {strategy} will not be meaningful.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,9 +16,26 @@ def flags_frozen() -> bool:
 
 
 def disable_global_flags() -> None:
-    """Allow switches to be set only by `set_flags` and `flags`. Plain assignment cannot be seen, so it is not refused."""
+    """From now on switches are set by `set_flags` and `flags` only; assigning to one raises."""
     global _frozen
     _frozen = True
+
+
+class _Guarded(types.ModuleType):
+    """A module whose switches cannot be assigned to once they are frozen."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if _frozen and name in self.__dict__.get("SWITCHES", ()):
+            raise RuntimeError(
+                f"not allowed to set {self.__name__.replace('pullback', 'torch')} flags after disable_global_flags; "
+                "please use flags() context manager instead"
+            )
+        super().__setattr__(name, value)
+
+
+def guard(module: str) -> None:
+    """Watch assignments to the names in a module's SWITCHES."""
+    sys.modules[module].__class__ = _Guarded
 
 
 def assign(names: dict, values: dict) -> tuple:

@@ -167,14 +167,14 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def run(self, grads: list) -> tuple:
-        accumulate(self.variable, grads[0])
+        accumulate(self.variable, grads)
         return ()
 
     def release(self) -> None:
         """Nothing is saved here."""
 
 
-def accumulate(variable, g) -> None:
+def accumulate(variable, grads: list) -> None:
     """Replaced by the engine: `variable.grad += g`, stealing `g` where that is safe."""
     raise RuntimeError("the autograd engine is not loaded")
 

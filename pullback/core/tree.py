@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import optree
+from .lazy import lazy
+
+optree = lazy("optree")
 
 
 def tree_flatten(tree):

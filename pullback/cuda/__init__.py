@@ -1,7 +1,7 @@
 """CUDA devices, of which this build has none.
 
-Programs ask first (`is_available()`, `device_count()`) and get honest answers; settings and statistics that mean nothing
-without a device are empty; everything that would need one raises what PyTorch's CPU build raises.
+Programs ask first (`is_available()`, `device_count()`) and get honest answers; settings and statistics that mean
+nothing without a device are empty; everything that would need one raises what PyTorch's CPU build raises.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class device:
         if self.idx >= 0:
             require_device()
 
-    def __exit__(self, *exc) -> bool:
-        return False
+    def __exit__(self, *exc) -> None:
+        """Nothing was changed."""
 
 
 class device_of(device):

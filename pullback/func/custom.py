@@ -51,8 +51,8 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
         )
     if not own and not generated:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
-            f"vmap staticmethod or set generate_vmap_rule=True. {_MORE}"
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
+            f"the vmap staticmethod or set generate_vmap_rule=True. {_MORE}"
         )
     with outside(level):
         if own:
@@ -123,7 +123,7 @@ def _at(t, dim: int | None, level: BatchLevel):
 def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel, kwargs: dict) -> type[Function]:
     """A Function of whole batches, from one of single examples."""
     if dims is None:
-        raise NotImplementedError("vmap over an autograd.Function with nested arguments needs its own vmap staticmethod")
+        raise NotImplementedError("vmap over an autograd.Function with nested arguments needs a vmap of its own")
     size, randomness = level.size, level.randomness
     separate = cls.setup_context is not Function.setup_context
 

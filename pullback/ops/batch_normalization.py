@@ -141,7 +141,8 @@ batch_norm_op = operator(
 )
 
 batch_norm_legit = operator(
-    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, "
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
+    "running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     kernel=_batch_norm,
     check=_check_batch,
@@ -152,7 +153,8 @@ batch_norm_legit = operator(
 )
 
 batch_norm_no_stats = operator(
-    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) "
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
+    "float eps) "
     "-> (Tensor, Tensor, Tensor)",
     kernel=lambda xp, x, weight, bias, *rest: _batch_norm(xp, x, weight, bias, None, None, *rest),
     check=lambda input, weight, bias, training, *rest: _check_parameters(input, weight, bias, None, None, training),
@@ -169,14 +171,21 @@ batch_norm_no_stats = operator(
 overloaded("_native_batch_norm_legit", batch_norm_legit, batch_norm_no_stats, homes=("torch",))
 
 batch_norm_no_training = operator(
-    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+    "running_var, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    kernel=lambda xp, x, weight, bias, mean, var, momentum, eps: _batch_norm(xp, x, weight, bias, mean, var, False, momentum, eps),
-    check=lambda input, weight, bias, mean, var, momentum, eps: _check_parameters(input, weight, bias, mean, var, False),
-    meta=lambda input, weight, bias, mean, var, momentum, eps: _batch_meta(input, weight, bias, mean, var, False, momentum, eps),
+    kernel=lambda xp, x, weight, bias, mean, var, momentum, eps: _batch_norm(
+        xp, x, weight, bias, mean, var, False, momentum, eps
+    ),
+    check=lambda input, weight, bias, mean, var, momentum, eps: _check_parameters(
+        input, weight, bias, mean, var, False
+    ),
+    meta=lambda input, weight, bias, mean, var, momentum, eps: _batch_meta(
+        input, weight, bias, mean, var, False, momentum, eps
+    ),
     vjp={
-        ("input", "weight", "bias"): lambda g, input, weight, running_mean, running_var, out1, out2, eps, mask: _batch_vjp(
-            g, input, weight, running_mean, running_var, out1, out2, False, eps, mask
+        ("input", "weight", "bias"): lambda g, input, weight, running_mean, running_var, out1, out2, eps, mask: (
+            _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, False, eps, mask)
         )
     },
     nondifferentiable=(1, 2),
@@ -190,7 +199,8 @@ def _functional(xp, x, weight, bias, running_mean, running_var, training, moment
 
 
 batch_norm_functional = operator(
-    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, "
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+    "running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     kernel=_functional,
     check=_check_batch,
@@ -246,13 +256,19 @@ def _fixed_second(gs, g, centered, weight, rstd):
 
 
 batch_norm_backward = operator(
-    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, "
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+    "running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     kernel=_batch_backward,
     meta=lambda grad_out, input, weight, *rest: tuple(
         None if not wanted else Spec(*spec)
         for wanted, spec in zip(
-            rest[-1], ((input.array.shape, input.dtype), *[((input.array.shape[1],), (input if weight is None else weight).dtype)] * 2), strict=True
+            rest[-1],
+            (
+                (input.array.shape, input.dtype),
+                *[((input.array.shape[1],), (input if weight is None else weight).dtype)] * 2,
+            ),
+            strict=True,
         )
     ),
     vjp={("grad_out", "input", "weight"): _batch_second},
@@ -279,7 +295,9 @@ def batch_norm_impl_index(input, weight, bias, running_mean, running_var, traini
 
 
 @front("nn.functional.batch_norm")
-def functional_batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def functional_batch_norm(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     """Standardisation of each channel over the batch, or by running statistics."""
     if training:
         _check_more_than_one(input.shape)
@@ -293,7 +311,8 @@ def _check_more_than_one(shape) -> None:
 
 # ---- instance norm
 @composite(
-    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool "
+    "use_input_stats, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
     method=False,
 )
@@ -327,12 +346,14 @@ def _check_group(input, weight, bias, N, C, HxW, group, eps):
         raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
     if C % group:
         raise RuntimeError(
-            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {shape} and num_groups={group}"
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape {shape} and "
+            f"num_groups={group}"
         )
     for name, p in (("weight", weight), ("bias", bias)):
         if p is not None and (p.array.ndim != 1 or p.array.size != C):
             raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape "
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                "shape "
                 f"{list(p.array.shape)} and input of shape {shape}"
             )
     if not input.dtype.is_floating_point:
@@ -351,7 +372,11 @@ def _group_norm(xp, x, weight, bias, N, C, HxW, group, eps):
     kept = statistics_dtype(x, weight, bias)
     out, mean, rstd = kernels.standardize(xp, wide(xp, x).reshape(N, group, C // group, HxW), _INSIDE, eps)
     out = affine(xp, out, _grouped(xp, weight, group), _grouped(xp, bias, group))
-    return rounded(out.reshape(x.shape), x.dtype), rounded(mean.reshape(N, group), kept), rounded(rstd.reshape(N, group), kept)
+    return (
+        rounded(out.reshape(x.shape), x.dtype),
+        rounded(mean.reshape(N, group), kept),
+        rounded(rstd.reshape(N, group), kept),
+    )
 
 
 def _group_meta(input, weight, bias, N, C, HxW, group, eps):
@@ -362,7 +387,9 @@ def _group_meta(input, weight, bias, N, C, HxW, group, eps):
 def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
     """The statistics are results too: what flows back from them is added to the gradient of the input."""
     g, of_mean, of_rstd = gs
-    made = (None, None, None) if g is None else group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
+    made = (
+        (None, None, None) if g is None else group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
+    )
     if of_mean is None and of_rstd is None or not mask[0]:
         return made
     n = max(C // group * HxW, 1)
@@ -386,7 +413,8 @@ def _group_vmap(args, dims, size):
 
 
 group_norm_op = operator(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) "
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float "
+    "eps) "
     "-> (Tensor, Tensor, Tensor)",
     kernel=_group_norm,
     check=_check_group,
@@ -426,7 +454,8 @@ def _group_second(gs, grad_out, input, mean, rstd, weight, N, C, HxW, group, mas
 
 
 group_norm_backward = operator(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, "
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
+    "SymInt C, SymInt HxW, "
     "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     kernel=_group_backward,
     meta=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: (
@@ -440,7 +469,8 @@ group_norm_backward = operator(
 
 
 @composite(
-    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
+    "cudnn_enabled=True) -> Tensor",
     method=False,
 )
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):

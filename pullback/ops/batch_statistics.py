@@ -29,7 +29,8 @@ def batch_norm_stats(input, eps):
 
 
 @composite(
-    "batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float eps) -> Tensor", method=False
+    "batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float eps) -> Tensor",
+    method=False,
 )
 def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
     out = (input - _per_channel(mean, input)) * _per_channel(invstd, input)
@@ -38,7 +39,9 @@ def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
 
 
 @composite(
-    "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, Tensor)", method=False
+    "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, "
+    "Tensor)",
+    method=False,
 )
 def batch_norm_update_stats(input, running_mean, running_var, momentum):
     n = input.numel() // input.shape[1]
@@ -50,7 +53,8 @@ def batch_norm_update_stats(input, running_mean, running_var, momentum):
 
 
 @composite(
-    "batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, "
+    "batch_norm_gather_stats_with_counts(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? "
+    "running_var, "
     "float momentum, float eps, Tensor counts) -> (Tensor, Tensor)",
     method=False,
 )
@@ -66,7 +70,8 @@ def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, runni
 
 
 @composite(
-    "batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, float momentum, "
+    "batch_norm_gather_stats(Tensor input, Tensor mean, Tensor invstd, Tensor? running_mean, Tensor? running_var, "
+    "float momentum, "
     "float eps, int count) -> (Tensor, Tensor)",
     method=False,
 )
@@ -76,7 +81,8 @@ def batch_norm_gather_stats(input, mean, invstd, running_mean, running_var, mome
 
 
 @composite(
-    "batch_norm_backward_reduce(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, bool input_g, bool weight_g, "
+    "batch_norm_backward_reduce(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, bool "
+    "input_g, bool weight_g, "
     "bool bias_g) -> (Tensor, Tensor, Tensor, Tensor)",
     method=False,
 )
@@ -88,7 +94,8 @@ def batch_norm_backward_reduce(grad_out, input, mean, invstd, weight, input_g, w
 
 
 @composite(
-    "batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, Tensor sum_dy, "
+    "batch_norm_backward_elemt(Tensor grad_out, Tensor input, Tensor mean, Tensor invstd, Tensor? weight, Tensor "
+    "sum_dy, "
     "Tensor sum_dy_xmu, Tensor count) -> Tensor",
     method=False,
 )

@@ -30,7 +30,9 @@ def reduction_number(reduction: str, size_average=None, reduce=None) -> int:
     if size_average is not None or reduce is not None:
         average, reduced = (True if flag is None else flag for flag in (size_average, reduce))
         old = "none" if not reduced else "mean" if average else "sum"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{old}' instead.", stacklevel=4)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{old}' instead.", stacklevel=4
+        )
         reduction = old
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -49,11 +51,14 @@ def _check_common(self, target, weight) -> None:
     classes = self.array.shape[0] if self.array.ndim == 1 else self.array.shape[1]
     if weight is not None and (weight.array.ndim != 1 or weight.array.size != classes):
         raise RuntimeError(
-            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            "shape: "
             f"{list(weight.array.shape)}"
         )
     if not self.dtype.is_floating_point:
-        raise not_implemented("nll_loss_out_frame" if self.array.ndim < 3 else "nll_loss2d_forward_out_frame", self.dtype)
+        raise not_implemented(
+            "nll_loss_out_frame" if self.array.ndim < 3 else "nll_loss2d_forward_out_frame", self.dtype
+        )
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
     if weight is not None and weight.dtype is not self.dtype:
@@ -76,7 +81,9 @@ def _check_nll_2d(self, target, weight, reduction, ignore_index):
             f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.array.ndim}"
         )
     if self.array.ndim != 4:
-        raise RuntimeError(f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self.array.ndim}")
+        raise RuntimeError(
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self.array.ndim}"
+        )
     shape, wanted = self.array.shape, target.array.shape
     if (shape[0], *shape[2:]) != tuple(wanted):
         raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(wanted)}")
@@ -146,7 +153,9 @@ def _nll_operators(suffix: str, check, node: str):
         kernel=_nll_backward,
         meta=lambda grad_output, self, *rest: Spec(self.array.shape, self.dtype),
         vjp={
-            "grad_output": lambda g, target, weight, reduction, ignore_index: forward(g, target, weight, reduction, ignore_index)[0],
+            "grad_output": lambda g, target, weight, reduction, ignore_index: forward(
+                g, target, weight, reduction, ignore_index
+            )[0],
         },
         **HIDDEN,
     )
@@ -188,7 +197,8 @@ def _check_sizes(self: Tensor, target: Tensor) -> None:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if self.ndim != 1 and (not target.ndim or self.shape[0] != target.shape[0]):
         raise ValueError(
-            f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0] if target.ndim else 1})."
+            f"Expected input batch_size ({self.shape[0]}) to match target batch_size "
+            f"({target.shape[0] if target.ndim else 1})."
         )
     if self.ndim == 1 and target.ndim == 1 and target.shape[0] != 1:
         raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
@@ -219,7 +229,8 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 def _check_weight(weight: Tensor | None, classes: int) -> None:
     if weight is not None and (weight.ndim != 1 or weight.shape[0] != classes):
         raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+            "weight tensor of "
             f"shape: {list(weight.shape)}"
         )
 
@@ -233,7 +244,9 @@ def _probabilities(self, target, weight, reduction, label_smoothing):
     dim = 0 if self.ndim == 1 else 1
     classes = self.shape[dim]
     if not target.dtype.is_floating_point:
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_name}")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype.scalar_name}"
+        )
     _check_weight(weight, classes)
     scores = log_softmax(self, dim)
     if label_smoothing > 0:
@@ -303,7 +316,16 @@ def cross_entropy(
 
 @front("nn.functional.linear_cross_entropy")
 def linear_cross_entropy(
-    input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0, options=None
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
 ):
     """Cross entropy of `linear(input, linear_weight, linear_bias)`; weights of more dimensions give a loss of more."""
     if input.ndim not in (1, 2):
@@ -320,7 +342,10 @@ def linear_cross_entropy(
     scores = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
     scores = scores.reshape((*input.shape[:-1], *shape))
     return cross_entropy(
-        scores, target, weight, reduction=reduction, ignore_index=-100 if ignore_index is None else ignore_index, label_smoothing=label_smoothing
+        scores,
+        target,
+        weight,
+        reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
     )
-
-

@@ -53,6 +53,8 @@ def _shape_of(data) -> tuple[int, ...]:
             return tuple(data.shape)
         if isinstance(data, np.ndarray):
             return (*shape, *data.shape)
+        if data.numel() == 1:  # counts as a number
+            return tuple(shape)
         raise ValueError("only one element tensors can be converted to Python scalars")
     return tuple(shape)
 

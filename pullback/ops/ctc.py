@@ -57,11 +57,15 @@ def _step(xp, a, skip, by: int):
 def _emissions(xp, log_probs, labels):
     """log p[t, n, label of state s] as (samples, time, states)."""
     by_sample = xp.moveaxis(log_probs, 0, 1)
-    return xp.take_along_axis(by_sample, xp.broadcast_to(labels[:, None, :], (*by_sample.shape[:2], labels.shape[1])), 2)
+    return xp.take_along_axis(
+        by_sample, xp.broadcast_to(labels[:, None, :], (*by_sample.shape[:2], labels.shape[1])), 2
+    )
 
 
 def _forward(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    return _alignments(xp, log_probs, targets, input_lengths, target_lengths, blank, 2 * max(target_lengths, default=0) + 1)
+    return _alignments(
+        xp, log_probs, targets, input_lengths, target_lengths, blank, 2 * max(target_lengths, default=0) + 1
+    )
 
 
 def _alignments(xp, log_probs, targets, input_lengths, target_lengths, blank, count: int):
@@ -80,9 +84,14 @@ def _alignments(xp, log_probs, targets, input_lengths, target_lengths, blank, co
         alive = exists & (t < xp.asarray(input_lengths, xp.int64)).reshape(-1, 1)
         alpha[:, t] = xp.where(alive, reach + emit[:, t], -xp.inf)
     each, last = xp.arange(samples), xp.asarray(input_lengths, xp.int64) - 1
-    ends = xp.logaddexp(
-        alpha[each, last, 2 * lengths], xp.where(lengths > 0, alpha[each, last, xp.maximum(2 * lengths - 1, 0)], -xp.inf)
-    ) if time else xp.full(samples, -xp.inf)
+    ends = (
+        xp.logaddexp(
+            alpha[each, last, 2 * lengths],
+            xp.where(lengths > 0, alpha[each, last, xp.maximum(2 * lengths - 1, 0)], -xp.inf),
+        )
+        if time
+        else xp.full(samples, -xp.inf)
+    )
     ends = xp.where(last >= 0, ends, xp.where(lengths == 0, 0, -xp.inf))
     return (-ends).astype(log_probs.dtype), alpha
 
@@ -91,7 +100,10 @@ def _backward(xp, g, log_probs, targets, input_lengths, target_lengths, nll, log
     labels, skip, exists = _states(xp, targets, target_lengths, blank, log_alpha.shape[2])
     emit = _emissions(xp, log_probs, labels)
     samples, time, count = emit.shape
-    lengths, steps = xp.asarray(target_lengths, xp.int64).reshape(-1, 1), xp.asarray(input_lengths, xp.int64).reshape(-1, 1)
+    lengths, steps = (
+        xp.asarray(target_lengths, xp.int64).reshape(-1, 1),
+        xp.asarray(input_lengths, xp.int64).reshape(-1, 1),
+    )
     at = xp.arange(count)
     start = exists & (at >= 2 * lengths - 1)
     skip_back = xp.zeros_like(skip)
@@ -134,10 +146,14 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank, zero_infini
             raise RuntimeError(f"Expected input_lengths to have value at most {time}, but got value {length} {where}")
     shape, longest = targets.array.shape, max(target_lengths, default=0)
     if targets.array.ndim == 1 and shape[0] != sum(target_lengths):
-        raise RuntimeError(f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {shape[0]} for argument #2 'targets' {where}")
+        raise RuntimeError(
+            f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {shape[0]} for argument "
+            f"#2 'targets' {where}"
+        )
     if targets.array.ndim == 2 and shape[1] < longest:
         raise RuntimeError(
-            f"Expected tensor to have size at least {longest} at dimension 1, but got size {shape[1]} for argument #2 'targets' {where}"
+            f"Expected tensor to have size at least {longest} at dimension 1, but got size {shape[1]} for argument #2 "
+            f"'targets' {where}"
         )
 
 
@@ -145,18 +161,22 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank, zero_infini
 _TAIL = "int blank=0, bool zero_infinity=False"
 
 ctc_forward = operator(
-    f"_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_TAIL}) -> (Tensor, Tensor)",
+    f"_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_TAIL}) -> (Tensor, "
+    "Tensor)",
     kernel=_forward,
     check=_check,
     meta=lambda log_probs, targets, input_lengths, target_lengths, *rest: (
         Spec((log_probs.array.shape[1],), log_probs.dtype),
-        Spec((log_probs.array.shape[1], log_probs.array.shape[0], 2 * max(target_lengths, default=0) + 1), log_probs.dtype),
+        Spec(
+            (log_probs.array.shape[1], log_probs.array.shape[0], 2 * max(target_lengths, default=0) + 1),
+            log_probs.dtype,
+        ),
     ),
     nondifferentiable=(1,),
     method=False,
     vjp={
-        "log_probs": lambda g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity: ctc_backward(
-            g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity
+        "log_probs": lambda g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity: (
+            ctc_backward(g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity)
         )
     },
 )
@@ -174,7 +194,9 @@ ctc_backward = operator(
 # Lengths as tensors: room for the longest row of targets, so that the shape does not depend on the lengths.
 def _rows_of_states(targets) -> int:
     if len(targets.shape) != 2:
-        raise NotImplementedError("ctc_loss: with lengths as tensors, targets must be padded rows for the shapes to be known")
+        raise NotImplementedError(
+            "ctc_loss: with lengths as tensors, targets must be padded rows for the shapes to be known"
+        )
     return 2 * targets.shape[1] + 1
 
 
@@ -189,7 +211,8 @@ def _forward_tensors(xp, log_probs, targets, input_lengths, target_lengths, blan
 
 
 ctc_forward_tensors = operator(
-    f"_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_TAIL}) -> (Tensor, Tensor)",
+    f"_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_TAIL}) -> "
+    "(Tensor, Tensor)",
     kernel=_forward_tensors,
     check=_check_tensors,
     meta=lambda log_probs, targets, *rest: (
@@ -206,7 +229,8 @@ ctc_forward_tensors = operator(
 )
 
 ctc_backward_tensors = operator(
-    "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
+    "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
+    "target_lengths, "
     "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
     kernel=lambda xp, g, log_probs, targets, inputs, labels, *rest: _backward(
         xp, g, log_probs, targets, inputs.tolist(), labels.tolist(), *rest
@@ -245,8 +269,14 @@ def _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, z
 
 
 _REDUCED = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
-ctc_by_lists = composite(f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REDUCED}", **HIDDEN)(_loss)
-ctc_by_tensors = composite(f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REDUCED}", **HIDDEN)(_loss)
+ctc_by_lists = composite(
+    f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REDUCED}",
+    **HIDDEN,
+)(_loss)
+ctc_by_tensors = composite(
+    f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REDUCED}",
+    **HIDDEN,
+)(_loss)
 
 
 @front("torch.ctc_loss")
@@ -259,6 +289,10 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
 
 
 @front("nn.functional.ctc_loss")
-def functional_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def functional_ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
     """Minus the log likelihood of label sequences."""
-    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction), zero_infinity)
+    return ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction), zero_infinity
+    )

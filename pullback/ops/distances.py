@@ -26,7 +26,9 @@ from .reductions import HIDDEN
 def _norm(input: Tensor, p, dim, keepdim: bool, dtype, out=None) -> Tensor:
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if isinstance(p, str) and not (p == "fro" and (dims is None or len(dims) <= 2)):
-        return matrix_norm_function(input, p, tuple(range(input.ndim)) if dims is None else dims, keepdim, dtype=dtype, out=out)
+        return matrix_norm_function(
+            input, p, tuple(range(input.ndim)) if dims is None else dims, keepdim, dtype=dtype, out=out
+        )
     order = 2.0 if p is None or p == "fro" else p
     args = (input, order, dims, keepdim, dtype)
     return vector_norm(*args[:4], dtype=dtype) if out is None else write_out(vector_norm, args, out)
@@ -46,19 +48,25 @@ def norm_method(input, p="fro", dim=None, keepdim=False, dtype=None):
 
 norm_method.__name__ = norm_method.__qualname__ = "norm"
 
-norm_scalar = composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(lambda self, p: _norm(self, p, None, False, None))
+norm_scalar = composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(
+    lambda self, p: _norm(self, p, None, False, None)
+)
 norm_dim = composite("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", **HIDDEN)(
     lambda self, p, dim, keepdim: _norm(self, p, dim or None, keepdim, None)
 )
 norm_dim_dtype = composite(
-    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor", **HIDDEN
+    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
+    **HIDDEN,
 )(lambda self, p, dim, keepdim, dtype: _norm(self, p, dim or None, keepdim, dtype))
 norm_dtype = composite("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", **HIDDEN)(
     lambda self, p, dtype: _norm(self, p, None, False, dtype)
 )
-native_norm_all = composite("native_norm(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(lambda self, p: _norm(self, p, None, False, None))
+native_norm_all = composite("native_norm(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(
+    lambda self, p: _norm(self, p, None, False, None)
+)
 native_norm_dim = composite(
-    "native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, ScalarType? dtype) -> Tensor", **HIDDEN
+    "native_norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, ScalarType? dtype) -> Tensor",
+    **HIDDEN,
 )(lambda self, p, dim, keepdim, dtype: _norm(self, p, dim or None, keepdim, dtype))
 overloaded("native_norm", native_norm_all, native_norm_dim, homes=("torch",))
 
@@ -101,7 +109,9 @@ def _check_renorm(self, p, dim, maxnorm):
     if self.array.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.array.ndim} dimensions")
     if self.dtype.category < 2:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.scalar_name}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.scalar_name}"
+        )
     wrap_dim(dim, self.array.ndim)
 
 
@@ -145,7 +155,9 @@ renorm = operator(
 def dist(self, other, p):
     d = result_type(self, other)
     if d.category < 2:
-        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {d.scalar_name} instead.")
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {d.scalar_name} instead."
+        )
     return vector_norm(self - other, p)
 
 
@@ -305,7 +317,9 @@ pdist_forward = operator(
     node="PdistBackward0",
     kernel=_pdist,
     check=_check_pdist,
-    meta=lambda self, p: Spec((self.array.shape[0] * (self.array.shape[0] - 1) // 2 if self.array.shape[0] else 0,), self.dtype),
+    meta=lambda self, p: Spec(
+        (self.array.shape[0] * (self.array.shape[0] - 1) // 2 if self.array.shape[0] else 0,), self.dtype
+    ),
     method=False,
     vjp=lambda g, self, p, out: _rows_gradient(_square(g, self.shape[0]), self, self, p, _square(out, self.shape[0])),
 )

@@ -78,13 +78,16 @@ def _check_points(self, bins, weight) -> None:
 def _check_weight(self, weight) -> None:
     if weight.dtype is not self.dtype:
         raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got input(float), "
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
+            "dtype, but got input(float), "
             f"and weight({weight.dtype.name})"
         )
     if weight.array.shape != self.array.shape[:-1]:
         raise RuntimeError(
-            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its innermost "
-            f"dimension, but got input with shape {list(self.array.shape)} and weight with shape {list(weight.array.shape)}"
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+            "excluding its innermost "
+            f"dimension, but got input with shape {list(self.array.shape)} and weight with shape "
+            f"{list(weight.array.shape)}"
         )
 
 
@@ -97,14 +100,19 @@ def _check_edges(self, bins, weight, density):
         if edges.dtype is not self.dtype:
             raise RuntimeError(
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-                f"{_CPP_NAMES.get(self.dtype.name, self.dtype.name)} and bins for dimension {d} with dtype {_CPP_NAMES.get(edges.dtype.name, edges.dtype.name)}"
+                f"{_CPP_NAMES.get(self.dtype.name, self.dtype.name)} and bins for dimension {d} with dtype "
+                f"{_CPP_NAMES.get(edges.dtype.name, edges.dtype.name)}"
             )
         if edges.array.ndim != 1:
             raise RuntimeError(
-                f"torch.histogramdd: bins tensor should have one dimension, but got {edges.array.ndim} dimensions in the bins tensor for dimension {d}"
+                f"torch.histogramdd: bins tensor should have one dimension, but got {edges.array.ndim} dimensions in "
+                f"the bins tensor for dimension {d}"
             )
         if not edges.array.size:
-            raise RuntimeError(f"torch.histogramdd: bins tensor should have at least 1 element, but got {edges.array.size} elements in the bins tensor for dimension {d}")
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have at least 1 element, but got {edges.array.size} elements "
+                f"in the bins tensor for dimension {d}"
+            )
 
 
 def _count(xp, points, bins, weight, density):
@@ -130,7 +138,9 @@ histogramdd_counts = operator(
     "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool density=False) -> Tensor",
     kernel=_count,
     check=_check_edges,
-    meta=lambda self, bins, weight, density: Spec([len(e.array.shape) and e.array.shape[0] - 1 for e in bins], self.dtype),
+    meta=lambda self, bins, weight, density: Spec(
+        [len(e.array.shape) and e.array.shape[0] - 1 for e in bins], self.dtype
+    ),
     vjp=NONDIFFERENTIABLE,
     method=False,
 )
@@ -141,7 +151,10 @@ def _outer_edges(xp, points, bins, range):
     n = points.shape[-1]
     if range is not None:
         if len(range) != 2 * n:
-            raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got {len(range)}")
+            raise RuntimeError(
+                f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, but got "
+                f"{len(range)}"
+            )
         pairs = [(float(range[2 * d]), float(range[2 * d + 1])) for d in builtins.range(n)]
     elif points.size:
         flat = points.reshape(-1, n)
@@ -152,24 +165,32 @@ def _outer_edges(xp, points, bins, range):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd: dimension {d}'s range [{low:g}, {high:g}] is not finite")
         if low > high:
-            raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}")
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {d}"
+            )
         _check_bins(bins[d], d)
     return [(low, high) if low < high else (low - 0.5, high + 0.5) for low, high in pairs]
 
 
 def _edges(xp, points, bins, range, weight, density):
-    return [_even_edges(xp, low, high, k, points.dtype) for (low, high), k in zip(_outer_edges(xp, points, bins, range), bins, strict=True)]
+    return [
+        _even_edges(xp, low, high, k, points.dtype)
+        for (low, high), k in zip(_outer_edges(xp, points, bins, range), bins, strict=True)
+    ]
 
 
 def _even_edges(xp, low: float, high: float, bins: int, dtype):
     """Edges at equal distances, counted from the nearer end so that both ends are exact."""
     step = (dtype.type(high) - dtype.type(low)) / dtype.type(bins)
     at = xp.arange(bins + 1).astype(dtype)
-    return xp.where(at < (bins + 1) // 2, dtype.type(low) + step * at, dtype.type(high) - step * (bins - at)).astype(dtype)
+    return xp.where(at < (bins + 1) // 2, dtype.type(low) + step * at, dtype.type(high) - step * (bins - at)).astype(
+        dtype
+    )
 
 
 histogramdd_edges = operator(
-    "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor[]",
+    "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+    "density=False) -> Tensor[]",
     kernel=_edges,
     check=lambda self, bins, range, weight, density: _check_points(self, bins, weight),
     meta=lambda self, bins, *rest: tuple(Spec((k + 1,), self.dtype) for k in bins),
@@ -178,7 +199,11 @@ histogramdd_edges = operator(
 )
 
 
-@composite("_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> Tensor", method=False)
+@composite(
+    "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+    "density=False) -> Tensor",
+    method=False,
+)
 def histogramdd_from_counts(self, bins, range, weight, density):
     edges = histogramdd_edges(self, bins, range=range, weight=weight, density=density)
     return histogramdd_counts(self, edges, weight=weight, density=density)
@@ -209,11 +234,14 @@ def _histogram(self: Tensor, bins, range, weight, density):
 
 
 histogram_edges = composite(
-    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)", **HIDDEN
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
+    "Tensor bin_edges)",
+    **HIDDEN,
 )(lambda self, bins, weight, density: _named(_histogram(self, (bins,), None, weight, density)))
 
 histogram_count = composite(
-    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+    "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "-> (Tensor hist, Tensor bin_edges)",
     **HIDDEN,
 )(lambda self, bins, range, weight, density: _named(_histogram(self, (bins,), range, weight, density)))
 
@@ -247,7 +275,9 @@ def _bincount(xp, a, weights, minlength):
 
 
 def _bincount_meta(self, weights, minlength):
-    raise NotImplementedError("the length of bincount's result depends on the data: it has no shape rule for tensors without data")
+    raise NotImplementedError(
+        "the length of bincount's result depends on the data: it has no shape rule for tensors without data"
+    )
 
 
 bincount = operator(

@@ -12,9 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.modes import ambient
-from ..core.node import UNTRACKED_VIEW, View
-from ..core.storage import storage_of
-from ..core.tensor import META, PLAIN, Tensor, new_object, wrap
+from ..core.objects import make_tensor, make_view
+from ..core.tensor import META, PLAIN, Tensor, wrap
 from . import index_kernels as kernels
 from .dispatch import dispatch
 from .family.view import is_plain, plain_view
@@ -231,31 +230,10 @@ def getitem(self, index):
             return self.unsqueeze(0)
         elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
             return out
-        if op is not None:  # what `plain_view` does, without the call
-            t = new_object(Tensor)
-            t.array = made
-            t.dtype = self.dtype
-            t.device = self.device
-            t.keys = 0
-            t.autograd = UNTRACKED_VIEW
-            t.version = version = self.version
-            memory = self.memory
-            t.memory = memory if memory is not None else storage_of(self)
-            t.offset = offset
+        if op is not None:
+            t = make_view(self, made, offset, op, args, mode)
             if mode and self.autograd is not None:
                 op.record(t, *args)
-            t.view_info = v = new_object(View)
-            if (info := self.view_info) is None:
-                v.base = self
-                v.parent = None
-                v.creation = None if mode else "no_grad"
-            else:
-                v.base = info.base
-                v.parent = info
-                v.creation = info.creation if mode else "no_grad"
-            v.op = op
-            v.args = args
-            v.version = version[0]
             return t
     elif overridden(self, index):
         return call_overridden(getitem, (self, index), {})
@@ -307,7 +285,7 @@ def _quick_pick(t: Tensor, index: Tensor):
         made = t.array.take(at, 0)
     except IndexError:
         return None  # the general path finds the words
-    out = wrap(made, t.dtype)
+    out = make_tensor(made, t.dtype)
     return index_op.record(out, t, (index,)) if ambient.mode and t.autograd is not None else out
 
 

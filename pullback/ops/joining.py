@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core import device as devices
 from ..core.dtype import by_numpy
 from ..core.geometry import broadcast_shapes as common_shape
 from ..core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ..core.modes import ambient
+from ..core.objects import make_tensor
 from ..core.promotion import can_cast, promote_types
 from ..core.size import Size
-from ..core.tensor import PLAIN, Tensor, new_object, stride_of, wrap
+from ..core.tensor import PLAIN, Tensor, stride_of, wrap
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
@@ -140,16 +140,7 @@ def _quick_cat(tensors, dim):
         return None
     if not made.flags.c_contiguous:
         return None
-    out = new_object(Tensor)
-    out.array = made
-    out.dtype = dtype
-    out.device = devices.cpu
-    out.keys = 0
-    out.autograd = None
-    out.version = [0]
-    out.memory = None
-    out.offset = 0
-    out.view_info = None
+    out = make_tensor(made, dtype)
     return _record_live(cat, out, tensors, dim) if mode else out
 
 
@@ -245,7 +236,7 @@ def _quick_stack(tensors, dim):
     made = _concatenate(arrays)
     if not made.flags.c_contiguous:
         return None
-    out = wrap(made, dtype)
+    out = make_tensor(made, dtype)
     return _record_live(stack, out, tensors, 0) if mode else out
 
 

@@ -104,13 +104,15 @@ def _check_layer(input, normalized_shape, weight, bias, eps):
     for name, p in (("weight", weight), ("bias", bias)):
         if p is not None and list(p.array.shape) != shape:
             raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(p.array.shape)} and "
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(p.array.shape)} and "
                 f"normalized_shape = {shape}"
             )
     if list(input.array.shape[-n:]) != shape or input.array.ndim < n:
         wanted = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [{wanted}], but got input of size{list(input.array.shape)}"
+            f"Given normalized_shape={shape}, expected input with shape [{wanted}], but got input of "
+            f"size{list(input.array.shape)}"
         )
     if not input.dtype.is_floating_point:
         raise not_implemented("LayerNormKernelImpl", input.dtype)
@@ -142,7 +144,8 @@ def _layer_vjp(g, input, normalized_shape, weight, bias, out1, out2, mask):
 
 
 layer_norm_op = operator(
-    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+    "(Tensor, Tensor, Tensor)",
     kernel=_layer_norm,
     check=_check_layer,
     meta=_layer_meta,
@@ -176,7 +179,9 @@ def _layer_backward(xp, g, x, normalized_shape, mean, rstd, weight, bias, mask):
     n = len(normalized_shape)
     wide_g = wide(xp, g)
     weighted = wide_g if weight is None else wide_g * wide(xp, weight)
-    of_x, scaled = kernels.standardize_backward(xp, weighted, wide(xp, x), wide(xp, mean), wide(xp, rstd), _last(x.ndim, n))
+    of_x, scaled = kernels.standardize_backward(
+        xp, weighted, wide(xp, x), wide(xp, mean), wide(xp, rstd), _last(x.ndim, n)
+    )
     outer = tuple(range(x.ndim - n))
     kept = x.dtype if weight is None else weight.dtype
     return (
@@ -194,7 +199,8 @@ def _layer_second(gs, grad_out, input, normalized_shape, mean, rstd, weight, mas
 
 
 layer_norm_backward = operator(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, "
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     kernel=_layer_backward,
     meta=lambda grad_out, input, shape, mean, rstd, weight, bias, mask: (
@@ -217,20 +223,25 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 
 
 # ---- RMS norm
-@composite("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", method=False)
+@composite(
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", method=False
+)
 def rms_norm(input, normalized_shape, weight, eps):
     shape, n = list(normalized_shape), len(normalized_shape)
     if not n:
         raise RuntimeError(
-            f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape}"
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            f"normalized_shape = {shape}"
         )
     if weight is not None and list(weight.shape) != shape:
         raise RuntimeError(
-            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} and normalized_shape = {shape}"
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} "
+            f"and normalized_shape = {shape}"
         )
     if input.ndim < n or list(input.shape[-n:]) != shape:
         raise RuntimeError(
-            f"Given normalized_shape={shape}, expected input with shape [*{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
+            f"Given normalized_shape={shape}, expected input with shape [*{', '.join(map(str, shape))}], but got "
+            f"input of size{list(input.shape)}"
         )
     if input.dtype.category < 2:
         raise not_implemented("rms_norm", input.dtype)
@@ -272,7 +283,9 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     from .joining import cat
 
     if input.ndim < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)"
+        )
     if not input.numel():
         return input
     squares = input * input

@@ -117,11 +117,10 @@ def accepts(argument: Argument, value) -> bool:
     return True
 
 
-def mismatch(
-    name: str, operators: tuple[Operator, ...], args: tuple, kwargs: dict, method: bool = False
-) -> TypeError:
+def mismatch(name: str, operators: tuple[Operator, ...], args: tuple, kwargs: dict, method: bool = False) -> TypeError:
     """PyTorch's words for arguments that fit no signature."""
-    tensors_first = all(op.schema.arguments[0].base == "Tensor" for op in operators)
+    firsts = [op.schema.arguments[0] for op in operators]
+    tensors_first = all(a.base == "Tensor" and not a.is_list for a in firsts)
     if args and not isinstance(args[0], Tensor) and tensors_first:
         return TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(args[0]).__name__}")
     args = args[1:] if method else args

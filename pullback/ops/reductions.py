@@ -116,7 +116,9 @@ def _truths(name: str, kernel):
     shared["result"] = lambda d: d if d is dtypes.uint8 else dtypes.bool
     one = reduction(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", **shared)
     everything = reduction(f"{name}(Tensor self) -> Tensor", vmap=whole(lambda t: one(t, 1)), **shared)
-    several = reduction(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", empty="keep", **shared)
+    several = reduction(
+        f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", empty="keep", **shared
+    )
     return overloaded(name, everything, one, several)
 
 
@@ -154,7 +156,8 @@ def _check_all(name: str, kernel: str):
     def check(self):
         if not self.array.size:
             raise RuntimeError(
-                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
             )
         if self.dtype.is_complex:
             raise not_implemented(kernel, self.dtype)
@@ -208,7 +211,10 @@ def selection_vjp(g, dim, indices, self_shape, keepdim):
     return select_backward(g, dim, indices, self_shape, keepdim)
 
 
-@composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor", **HIDDEN)
+@composite(
+    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor",
+    **HIDDEN,
+)
 def value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim):
     return select_backward(grad, dim, indices, sizes, keepdim)
 
@@ -262,7 +268,9 @@ def _check_aminmax(self, dim, keepdim):
     if self.dtype.is_complex:
         raise not_implemented("aminmax_cpu", self.dtype)
     if dim is None and not self.array.size:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     if dim is not None and self.array.ndim and not self.array.shape[wrap_dim(dim, self.array.ndim)]:
         raise IndexError(f"aminmax: Expected reduction dim {wrap_dim(dim, self.array.ndim)} to have non-zero size.")
 
@@ -275,7 +283,9 @@ def _aminmax(xp, a, dim, keepdim):
 
 def _aminmax_vjp(gs, self, dim, keepdim, min, max):
     dims = () if dim is None else (dim,)
-    parts = [_share_among_equals(g, self, out, dims, keepdim) for g, out in zip(gs, (min, max), strict=True) if g is not None]
+    parts = [
+        _share_among_equals(g, self, out, dims, keepdim) for g, out in zip(gs, (min, max), strict=True) if g is not None
+    ]
     return None if not parts else parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
@@ -283,7 +293,9 @@ aminmax = operator(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
     kernel=_aminmax,
     check=_check_aminmax,
-    meta=lambda self, dim, keepdim: (Spec(reduced_shape(self.array.shape, wrap_dims(dim, self.array.ndim), keepdim), self.dtype),) * 2,
+    meta=lambda self, dim, keepdim: (
+        (Spec(reduced_shape(self.array.shape, wrap_dims(dim, self.array.ndim), keepdim), self.dtype),) * 2
+    ),
     vjp={"self": _aminmax_vjp},
     vmap=lambda args, dims, size: batch_reduction(aminmax, args, dims),
 )
@@ -297,7 +309,8 @@ def _check_hash(self, dim, keepdim, mode):
         raise not_implemented("xor_sum_cpu", self.dtype)
     if not self.array.size and not dim:
         raise RuntimeError(
-            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
         )
 
 

@@ -143,7 +143,9 @@ def _compiled(source: str, name: str, doc: str, **names):
     return function
 
 
-def quick_reduction(name: str, kind: int, whole: Operator, by_dim: Operator, *others: Operator, defaults: tuple = ()) -> None:
+def quick_reduction(
+    name: str, kind: int, whole: Operator, by_dim: Operator, *others: Operator, defaults: tuple = ()
+) -> None:
     """Export `name` for the operator that reduces everything and the other overloads of the name.
 
     `by_dim` has a plain case too if it reduces a list of dims and takes `keepdim` and `dtype`.

@@ -75,7 +75,9 @@ affine_scan = operator(
 
 
 def _affine_vmap(args, dims, size):
-    rate, value = (t.movedim(d, 0) if d is not None else t.unsqueeze(0) for t, d in zip(args[:2], dims[:2], strict=True))
+    rate, value = (
+        t.movedim(d, 0) if d is not None else t.unsqueeze(0) for t, d in zip(args[:2], dims[:2], strict=True)
+    )
     shape = (size, *value.shape[1:])
     return affine_scan(rate.expand(shape), value.expand(shape), args[2] + 1), 0
 
@@ -183,7 +185,8 @@ def _check_diff(self, n, dim, prepend, append):
         for i in range(self.ndim):
             if i != dim and other.shape[i] != self.shape[i]:
                 raise RuntimeError(
-                    "diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    "differencing "
                     f"dimension; input.size({i}) = {self.shape[i]}, but got tensor.size({i}) = {other.shape[i]}"
                 )
 
@@ -193,7 +196,11 @@ def diff(self, n, dim, prepend, append):
     _check_diff(self, n, dim, prepend, append)
     if n == 0:
         return self.clone()
-    x = self if prepend is None and append is None else _cat(*(t for t in (prepend, self, append) if t is not None), dim=dim)
+    x = (
+        self
+        if prepend is None and append is None
+        else _cat(*(t for t in (prepend, self, append) if t is not None), dim=dim)
+    )
     for _ in range(min(n, x.shape[dim])):
         m = x.shape[dim] - 1
         right, left = x.narrow(dim, 1, m), x.narrow(dim, 0, m)
@@ -204,7 +211,9 @@ def diff(self, n, dim, prepend, append):
 # ---- integrals
 def _check_samples(name: str, y: Tensor, dim: int, x: Tensor | None = None) -> int:
     if y.dtype is dtypes.bool or x is not None and x.dtype is dtypes.bool:
-        raise RuntimeError(f"{name}: received a bool input for {'`y`' if x is None else '`x` or `y`'}, but bool is not supported")
+        raise RuntimeError(
+            f"{name}: received a bool input for {'`y`' if x is None else '`x` or `y`'}, but bool is not supported"
+        )
     if not y.ndim:
         if name == "cumulative_trapezoid":
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -305,7 +314,10 @@ def _uneven(f: Tensor, points: Tensor, dim: int, order: int) -> Tensor:
     a, b, c = -h2 / (h1 * (h1 + h2)), (h2 - h1) / (h1 * h2), h1 / (h2 * (h1 + h2))
     center = a * f.narrow(dim, 0, n - 2) + b * f.narrow(dim, 1, n - 2) + c * f.narrow(dim, 2, n - 2)
     last = step.shape[dim] - (n - 1)  # distances are counted from the end of the points at the upper edge
-    ends = (_edges(f, lambda k, low=low: step.narrow(dim, k if low else k + last, 1), order, dim, low) for low in (True, False))
+    ends = (
+        _edges(f, lambda k, low=low: step.narrow(dim, k if low else k + last, 1), order, dim, low)
+        for low in (True, False)
+    )
     return _cat(next(ends), center, next(ends), dim=dim)
 
 
@@ -315,11 +327,13 @@ def _gradient_dims(input: Tensor, spacing, dim) -> tuple:
         if dim is None and len(spacing) != input.ndim:
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                f"'self.dim() = {input.ndim}', since dim argument was not given, but got a list of length {len(spacing)}"
+                f"'self.dim() = {input.ndim}', since dim argument was not given, but got a list of length "
+                f"{len(spacing)}"
             )
         if len(spacing) != len(dims):
             raise RuntimeError(
-                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, "
+                "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to "
+                "have the same length, "
                 f"but got a spacing argument of length {len(spacing)} and a dim argument of length {len(dims)}."
             )
     return dims
@@ -330,7 +344,10 @@ def _check_gradient(input: Tensor, spacing, dims: tuple, edge_order: int) -> Non
         raise RuntimeError("torch.gradient does not support uint8 input.")
     for s in spacing if isinstance(spacing, (tuple, list)) else ():
         if isinstance(s, Tensor) and s.ndim != 1:
-            raise RuntimeError(f"torch.gradient expected each element of spacing to have one dimension, but got an element with {s.ndim} dimensions!")
+            raise RuntimeError(
+                "torch.gradient expected each element of spacing to have one dimension, but got an element with "
+                f"{s.ndim} dimensions!"
+            )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if any(input.shape[d] < edge_order + 1 for d in dims):

@@ -24,24 +24,33 @@ def _check_search(sequence, values, out_int32, right, side, sorter):
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     if not sequence.array.ndim:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
     if not values.array.ndim and sequence.array.ndim != 1:
         raise RuntimeError(
-            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+            "got boundaries tensor "
             f"dim({sequence.array.ndim}) and input value's dim({values.array.ndim}) numel({values.array.size})"
         )
     if sequence.array.ndim != 1 and sequence.array.shape[:-1] != values.array.shape[:-1]:
         raise RuntimeError(
-            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value "
-            f"tensor must match, but we got boundaries tensor {list(sequence.array.shape)} and input value tensor {list(values.array.shape)}"
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            "tensor and input value "
+            f"tensor must match, but we got boundaries tensor {list(sequence.array.shape)} and input value tensor "
+            f"{list(values.array.shape)}"
         )
     _check_sorter(sequence, sorter)
     if sequence.dtype.is_complex or values.dtype.is_complex:
         raise not_implemented("searchsorted_out_cpu", sequence.dtype)
     if out_int32 and sequence.array.shape[-1] >= 1 << 31:
-        raise RuntimeError("torch.searchsorted(): the size of boundaries' last dimension should be less than 2147483647")
+        raise RuntimeError(
+            "torch.searchsorted(): the size of boundaries' last dimension should be less than 2147483647"
+        )
 
 
 def _check_sorter(sequence, sorter) -> None:
@@ -53,7 +62,9 @@ def _check_sorter(sequence, sorter) -> None:
             f"{list(sequence.array.shape)}and got sorter tensor {list(sorter.array.shape)}"
         )
     if sorter.dtype is not dtypes.int64:
-        raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
+        raise RuntimeError(
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
+        )
 
 
 def _search(xp, sequence, values, out_int32, right, side, sorter):
@@ -95,8 +106,10 @@ def searchsorted(*args, **kwargs):
     out = kwargs.get("out")
     if isinstance(out, Tensor) and out.dtype is not (dtypes.int32 if kwargs.get("out_int32") else dtypes.int64):
         raise RuntimeError(
-            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
-            f"whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.scalar_name} and out_int32 flag "
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
+            "depending on "
+            f"whether out_int32 flag is True, but we got output tensor's dtype {out.dtype.scalar_name} and out_int32 "
+            "flag "
             f"is {bool(kwargs.get('out_int32'))}"
         )
     return resolve(searchsorted, (searchsorted_tensor, searchsorted_scalar), args, kwargs)
@@ -110,13 +123,17 @@ def _check_boundaries(boundaries: Tensor) -> None:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
 
 
-@composite("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN)
+@composite(
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN
+)
 def bucketize_tensor(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return searchsorted_tensor(boundaries, self, out_int32=out_int32, right=right)
 
 
-@composite("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN)
+@composite(
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", **HIDDEN
+)
 def bucketize_scalar(self, boundaries, out_int32, right):
     _check_boundaries(boundaries)
     return searchsorted_scalar(boundaries, self, out_int32=out_int32, right=right)
@@ -133,7 +150,8 @@ def _check_isin(elements, test_elements, *rest):
 
 
 isin_tensors = operator(
-    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+    "Tensor",
     kernel=lambda xp, a, b, unique, invert: xp.isin(wide(xp, a), wide(xp, b), assume_unique=False, invert=invert),
     check=_check_isin,
     meta=lambda elements, *rest: Spec(elements.array.shape, dtypes.bool),
@@ -142,12 +160,20 @@ isin_tensors = operator(
 )
 
 
-@composite("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor", **HIDDEN)
+@composite(
+    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> "
+    "Tensor",
+    **HIDDEN,
+)
 def isin_in_number(elements, test_element, assume_unique, invert):
     return elements.ne(test_element) if invert else elements.eq(test_element)
 
 
-@composite("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", **HIDDEN)
+@composite(
+    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+    "Tensor",
+    **HIDDEN,
+)
 def isin_number(element, test_elements, assume_unique, invert):
     return isin_tensors(_number_like(element, test_elements), test_elements, assume_unique=assume_unique, invert=invert)
 
@@ -157,7 +183,9 @@ overloaded("isin", isin_tensors, isin_in_number, isin_number, homes=("torch",))
 
 # ---- distinct elements
 def _no_shape(*args):
-    raise NotImplementedError("the number of distinct elements depends on the data: unique has no shape rule for tensors without data")
+    raise NotImplementedError(
+        "the number of distinct elements depends on the data: unique has no shape rule for tensors without data"
+    )
 
 
 def _check_unique(self, *rest):
@@ -171,7 +199,8 @@ def _distinct(xp, a, inverse: bool, counts: bool):
 
 
 unique2 = operator(
-    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
+    "Tensor, Tensor)",
     kernel=lambda xp, a, sorted, inverse, counts: _distinct(xp, a, inverse, counts),
     check=_check_unique,
     meta=_no_shape,
@@ -206,7 +235,8 @@ def _distinct_slices(xp, a, dim: int, ordered: bool):
 
 
 unique_dim = operator(
-    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+    "(Tensor, Tensor, Tensor)",
     kernel=lambda xp, a, dim, sorted, inverse, counts: _distinct_slices(xp, a, dim, True),
     check=_check_unique_dim,
     meta=_no_shape,
@@ -215,7 +245,8 @@ unique_dim = operator(
 )
 
 unique_dim_consecutive = operator(
-    "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)",
+    "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
+    "Tensor, Tensor)",
     kernel=lambda xp, a, dim, inverse, counts: _distinct_slices(xp, a, dim, False),
     check=_check_unique_dim,
     meta=_no_shape,
@@ -232,7 +263,8 @@ def _runs(xp, a, return_inverse, return_counts, dim):
 
 
 unique_runs = operator(
-    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)",
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+    "(Tensor, Tensor, Tensor)",
     kernel=_runs,
     check=lambda self, inverse, counts, dim: _check_unique(self) if dim is None else _check_unique_dim(self, dim),
     meta=_no_shape,
@@ -261,5 +293,3 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements (or slices along `dim`)."""
     return _chosen(unique_runs(input, return_inverse, return_counts, dim), return_inverse, return_counts)
-
-

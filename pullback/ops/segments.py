@@ -24,7 +24,9 @@ def _check(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if axis != given.array.ndim - 1:
-        raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + ".")
+        raise RuntimeError(
+            "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
+        )
     if not data.array.size:
         raise RuntimeError("segment_reduce(): Expected data to have at least one element")
 
@@ -39,7 +41,8 @@ def _bounds(xp, lengths, offsets, axis: int, n: int, unsafe: bool):
             raise RuntimeError("segment_reduce(): lengths contains negative value!")
         if (rows.sum(axis=1) != n).any():
             raise RuntimeError(
-                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+                "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when "
+                "!unsafe."
             )
     return xp.concatenate([xp.zeros((rows.shape[0], 1), xp.int64), xp.cumsum(rows, axis=1)], axis=1)
 
@@ -113,7 +116,8 @@ def _meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
 
 
 segment_reduce = operator(
-    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+    "int axis=0, "
     "bool unsafe=False, Scalar? initial=None) -> Tensor",
     kernel=_forward,
     check=_check,

@@ -9,14 +9,13 @@ from __future__ import annotations
 from ..core.dtype import dtype as dtype_type
 from ..core.geometry import infer_size, view_strides, wrap_dim
 from ..core.modes import ambient
-from ..core.node import UNTRACKED_VIEW, View
-from ..core.storage import storage_of
-from ..core.tensor import PLAIN, Tensor, new_object, stride_of
+from ..core.objects import make_view
+from ..core.tensor import PLAIN, Tensor, stride_of
 from .calls import _INTS as INTS
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
-from .family.view import SIZES, is_plain, plain_view, view_lines
+from .family.view import SIZES, VIEW_NAMES, is_plain, plain_view, view_lines
 from .operator import Operator, export, find
 from .overrides import any_overridden, call_overridden
 from .schema import Unfit, type_name
@@ -49,7 +48,7 @@ class _Reshaping(Family):
         return view_lines(*op.options["quick"], values, op.options["as_view"])
 
     def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"SIZES": SIZES, "viewed": view_, "refuse": _refuse}
+        return super().fast_names(op) | VIEW_NAMES | {"viewed": view_, "refuse": _refuse}
 
 
 def _refuse():
@@ -112,31 +111,10 @@ def view(self, *sizes, size=None, dtype=None):
                 made = a.reshape(size)
             except (ValueError, TypeError):
                 made = a  # the general path finds the words
-            if made.shape == size or made is not a and -1 in size:
-                t = new_object(Tensor)  # what `plain_view` does, without the call
-                t.array = made
-                t.dtype = self.dtype
-                t.device = self.device
-                t.keys = 0
-                t.autograd = UNTRACKED_VIEW
-                t.version = version = self.version
-                memory = self.memory
-                t.memory = memory if memory is not None else storage_of(self)
-                t.offset = self.offset
+            if made is not a and (-1 in size or made.shape == size):
+                t = make_view(self, made, self.offset, view_, (self, size), mode)
                 if mode and self.autograd is not None:
                     view_.record(t, self, size)
-                t.view_info = v = new_object(View)
-                if (info := self.view_info) is None:
-                    v.base = self
-                    v.parent = None
-                    v.creation = None if mode else "no_grad"
-                else:
-                    v.base = info.base
-                    v.parent = info
-                    v.creation = info.creation if mode else "no_grad"
-                v.op = view_
-                v.args = (self, size)
-                v.version = version[0]
                 return t
     if overridden(self):
         return call_overridden(view, (self, *sizes) if sizes else (self, dtype or size), {})

@@ -21,7 +21,10 @@ def _check(name: str):
     def check(self, dim, half_to_float):
         dim = wrap_dim(dim, self.array.ndim)
         if half_to_float:
-            raise RuntimeError(f"{'softmax' if name == 'softmax' else 'log_softmax'} with half to float conversion is not supported on CPU")
+            raise RuntimeError(
+                f"{'softmax' if name == 'softmax' else 'log_softmax'} with half to float conversion is not supported "
+                "on CPU"
+            )
         if self.dtype.category != FLOAT:
             last = "lastdim_" if dim >= self.array.ndim - 1 else ""
             raise not_implemented(f"{name}_{last}kernel_impl", self.dtype)
@@ -56,7 +59,12 @@ def _batched(op):
         g, out = (t.movedim(d, 0) if d is not None else t.unsqueeze(0) for t, d in zip(args[:2], dims[:2], strict=True))
         rank = out.ndim - 1
         shape = (size, *out.shape[1:], *(() if rank else (1,)))
-        made = op()(g.expand((size, *g.shape[1:])).reshape(shape), out.expand((size, *out.shape[1:])).reshape(shape), wrap_dim(args[2], rank) + 1, args[3])
+        made = op()(
+            g.expand((size, *g.shape[1:])).reshape(shape),
+            out.expand((size, *out.shape[1:])).reshape(shape),
+            wrap_dim(args[2], rank) + 1,
+            args[3],
+        )
         return made.reshape((size, *out.shape[1:])), 0
 
     return rule
@@ -68,7 +76,9 @@ softmax_backward = operator(
     meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
     node="SoftmaxBackwardDataBackward0",
     vjp={
-        "grad_output": lambda g, output, dim, input_dtype: softmax_backward(g.to(output.dtype), output, dim, input_dtype),
+        "grad_output": lambda g, output, dim, input_dtype: softmax_backward(
+            g.to(output.dtype), output, dim, input_dtype
+        ),
         "output": _softmax_double,
     },
     vmap=_batched(lambda: softmax_backward),
@@ -139,7 +149,8 @@ safe_softmax = along(
 def implicit_dim(name: str, ndim: int) -> int:
     """The dimension that older programs left unsaid."""
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=4
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=4,
     )
     return 0 if ndim in (0, 1, 3) else 1
 

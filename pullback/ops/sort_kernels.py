@@ -61,7 +61,9 @@ def top(xp, a, axis: int, k: int, largest: bool):
     if k == 0 or not rows.size:
         shape = (*a.shape[:axis], k, *a.shape[axis + 1 :])
         return xp.empty(shape, a.dtype), xp.empty(shape, xp.int64)
-    if (retraced := _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest)) is not None and k * 64 > n:
+    if (
+        retraced := _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest)
+    ) is not None and k * 64 > n:
         at = retraced
     elif k >= n // 4:
         at = order(xp, rows, rows.ndim - 1, largest)[..., :k]

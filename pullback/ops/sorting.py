@@ -15,7 +15,15 @@ from .family.base import composite
 from .family.reduction import reduction
 from .operator import NONDIFFERENTIABLE
 from .overloads import overloaded
-from .reductions import HIDDEN, share_among_all_equals, check_not_empty, not_implemented, select_backward, selection_vjp, whole
+from .reductions import (
+    HIDDEN,
+    check_not_empty,
+    not_implemented,
+    select_backward,
+    selection_vjp,
+    share_among_all_equals,
+    whole,
+)
 
 
 def _check_sort(self, *rest):
@@ -183,7 +191,9 @@ def _check_quantile(name: str, self: Tensor, q: Tensor, interpolation: str) -> N
     if self.dtype is not q.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
     if interpolation not in _INTERPOLATIONS:
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
 
 
 def _quantile(name: str, self: Tensor, q: Tensor, dim, keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:

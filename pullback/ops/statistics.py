@@ -38,7 +38,8 @@ def _check_mean(self, *rest):
     if d.category < 2:
         which = "Input" if wanted is None else "Optional"
         raise RuntimeError(
-            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. Got: {d.scalar_name}"
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {d.scalar_name}"
         )
 
 
@@ -75,7 +76,9 @@ def _check_nansum(self, dim, keepdim, dtype):
 
 nansum = reduction(
     "nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    kernel=lambda xp, a, axis, keepdims: add_reduce(xp, a if a.dtype.kind != "f" else xp.where(a == a, a, a.dtype.type(0)), axis, keepdims),
+    kernel=lambda xp, a, axis, keepdims: add_reduce(
+        xp, a if a.dtype.kind != "f" else xp.where(a == a, a, a.dtype.type(0)), axis, keepdims
+    ),
     combine="add",
     result=INT_TO_LONG,
     check=_check_nansum,
@@ -88,7 +91,9 @@ nansum = reduction(
 @composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
 def nanmean(self, dim, keepdim, dtype):
     if self.dtype.category < 2:
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.scalar_name}"
+        )
     count = self.detach().isnan().logical_not().sum(dim, keepdim)
     return nansum(self, dim, keepdim, dtype=dtype) / count
 
@@ -105,7 +110,9 @@ def _variance(xp, a, axis: tuple, keepdims: bool, correction):
     deviation = a - mean
     if a.dtype.kind == "c":
         deviation = xp.abs(deviation)
-    total = add_reduce(xp, xp.multiply(deviation, deviation, out=deviation if deviation.shape else None), axis, keepdims)
+    total = add_reduce(
+        xp, xp.multiply(deviation, deviation, out=deviation if deviation.shape else None), axis, keepdims
+    )
     divisor = xp.asarray(_divisor(count, correction), total.dtype)
     return xp.divide(total, divisor), mean
 
@@ -128,7 +135,8 @@ def _warn_degrees(name: str, t, dim, correction) -> None:
     out = math.prod(s for d, s in enumerate(t.array.shape) if d not in axes)
     if out and count_of(t.array.shape, dim) - (1 if correction is None else correction) <= 0:
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided "
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided "
             "by output numel).",
             stacklevel=6,
         )
@@ -230,9 +238,9 @@ std_mean = operator(
 def _spreads(name: str, corrected, homes=("torch", "Tensor")):
     """The public function of a spread: by `unbiased`, by dims and `unbiased`, by `correction`."""
     returns = "(Tensor, Tensor)" if name.endswith("mean") else "Tensor"
-    by_dim = composite(f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}", **HIDDEN)(
-        lambda self, dim, unbiased, keepdim: corrected(self, dim, correction=int(unbiased), keepdim=keepdim)
-    )
+    by_dim = composite(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}", **HIDDEN
+    )(lambda self, dim, unbiased, keepdim: corrected(self, dim, correction=int(unbiased), keepdim=keepdim))
     of_all = composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}", **HIDDEN)(
         lambda self, unbiased: corrected(self, None, correction=int(unbiased))
     )
@@ -269,14 +277,21 @@ export("special", "logsumexp", logsumexp.function)
 # ---- covariances
 def _check_cov_weights(name: str, weights: Tensor, observations: int, integral: bool) -> None:
     if weights.ndim > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"
+        )
     if integral and weights.dtype.category != 1:
-        raise RuntimeError(f"cov(): expected {name} to have integral dtype but got {name} with {weights.dtype.scalar_name} dtype")
+        raise RuntimeError(
+            f"cov(): expected {name} to have integral dtype but got {name} with {weights.dtype.scalar_name} dtype"
+        )
     if not integral and not weights.dtype.is_floating_point:
-        raise RuntimeError(f"cov(): expected {name} to have floating point dtype but got {name} with {weights.dtype.scalar_name} dtype")
+        raise RuntimeError(
+            f"cov(): expected {name} to have floating point dtype but got {name} with {weights.dtype.scalar_name} dtype"
+        )
     if weights.numel() != observations:
         raise RuntimeError(
-            f"cov(): expected {name} to have the same numel as there are observations in the input but got {weights.numel()} != {observations}"
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.numel()} != {observations}"
         )
     if concrete(weights) and weights.numel() and weights.array.min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
@@ -290,14 +305,19 @@ def _cov_norm(weights, aweights, total, correction: int):
         norm = total - correction
     low = bool(norm <= 0) if not isinstance(norm, Tensor) or concrete(norm) else False
     if low:
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.", stacklevel=5)
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            stacklevel=5,
+        )
     return norm * 0 if low else norm
 
 
 @composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
 def cov(self, correction, fweights, aweights):
     if self.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
+        )
     if self.dtype is dtypes.bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = self.reshape(1, -1) if self.ndim < 2 else self
@@ -322,7 +342,9 @@ def cov(self, correction, fweights, aweights):
 @composite("corrcoef(Tensor self) -> Tensor")
 def corrcoef(self):
     if self.ndim > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions")
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
+        )
     c = cov(self)
     if not c.ndim:
         return c / c

@@ -41,7 +41,7 @@ class ExecutionTraceObserver:
 
     def register_callback(self, output_file_path: str) -> None:
         raise NotImplementedError(
-            f"execution traces ({output_file_path!r}) are not supported; profile(...).export_chrome_trace(path) writes a trace"
+            f"execution traces ({output_file_path!r}) are not supported; export_chrome_trace(path) writes a trace"
         )
 
     def unregister_callback(self) -> None:

@@ -91,7 +91,7 @@ class profile:
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
         elif before in RECORDING and after not in RECORDING:
-            warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", stacklevel=3)
+            warnings.warn(f"Incorrect schedule: {before.name} followed by {after and after.name}", stacklevel=3)
             self.stop_trace()
         elif before is ProfilerAction.WARMUP and after is ProfilerAction.NONE:
             warnings.warn("Incorrect schedule: WARMUP followed by NONE", stacklevel=3)
@@ -111,14 +111,15 @@ class profile:
 
     def start_trace(self) -> None:
         self.prepare_trace()
-        self.profiler.metadata.update({key: _parsed(value) for key, value in self.preset_metadata.items()})
-        self.profiler.begin()
+        recorder = self._finished()
+        recorder.metadata.update({key: _parsed(value) for key, value in self.preset_metadata.items()})
+        recorder.begin()
         self._recording = True
 
     def stop_trace(self) -> None:
         if self._recording:
             self._recording = False
-            self.profiler.end()
+            self._finished().end()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Pause or go on recording."""
@@ -128,11 +129,11 @@ class profile:
     # ---- results
     def _finished(self) -> block_profile:
         if self.profiler is None:
-            raise AssertionError("Profiler must be initialized before accessing its results: no step was recorded")
+            raise AssertionError("Profiler must be initialized before its results are read: no step was recorded")
         return self.profiler
 
-    def events(self) -> EventList:
-        """The events of the last trace."""
+    def events(self) -> EventList | None:
+        """The events of the last trace; None while one is being recorded."""
         return self._finished().function_events
 
     def key_averages(

@@ -225,3 +225,25 @@ def test_bad_input(call, words, leaf):
     with pytest.raises(RuntimeError, match=words):
         call(leaf)
     assert leaf.grad is None
+
+
+def test_leaves_that_receive_one_gradient_do_not_share_it():
+    a, b = (torch.ones(3, requires_grad=True) for _ in range(2))
+    ((a + b) * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert a.grad is not b.grad
+    a.grad.add_(1)
+    assert b.grad.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_gradient_that_nobody_else_holds_is_taken_over(leaf, monkeypatch):
+    monkeypatch.setattr(engine, "copy_of", lambda g: pytest.fail("copied"))
+    ((leaf * 2) * torch.ones(3)).sum().backward()
+    assert leaf.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_gradient_that_a_hook_keeps_is_copied(leaf):
+    kept = []
+    leaf.register_hook(lambda g: kept.append(g))
+    ((leaf * 2) * torch.ones(3)).sum().backward()
+    leaf.sum().backward()
+    assert kept[0].tolist() == [2.0, 2.0, 2.0] and leaf.grad.tolist() == [3.0, 3.0, 3.0]

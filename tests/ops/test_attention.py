@@ -16,7 +16,12 @@ def _inputs(*lead, queries=5, keys=7, size=4, dtype=torch.float64, grad=False):
 def _masks(queries=5, keys=7):
     allowed = torch.rand(queries, keys) > 0.4
     allowed[1] = False  # a row that sees nothing
-    return [None, allowed, torch.randn(queries, keys, dtype=torch.float64), torch.randn(2, 1, queries, keys, dtype=torch.float64)]
+    return [
+        None,
+        allowed,
+        torch.randn(queries, keys, dtype=torch.float64),
+        torch.randn(2, 1, queries, keys, dtype=torch.float64),
+    ]
 
 
 def _written_out(q, k, v, **kwargs):
@@ -84,7 +89,10 @@ def test_vmap_joins_the_batch():
 @pytest.mark.parametrize(
     "kwargs, words",
     [
-        ({"attn_mask": torch.ones(5, 7), "is_causal": True}, "Explicit attn_mask should not be set when is_causal=True"),
+        (
+            {"attn_mask": torch.ones(5, 7), "is_causal": True},
+            "Explicit attn_mask should not be set when is_causal=True",
+        ),
         ({"attn_mask": torch.ones(5, 7, dtype=torch.int64)}, "Expected attn_mask dtype to be bool or float"),
         ({"dropout_p": 1.5}, "dropout probability has to be between 0 and 1, but got 1.5"),
     ],

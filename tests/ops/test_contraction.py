@@ -51,7 +51,9 @@ def test_matmul_gradients(a, b, dtype):
     assert gradgradcheck(torch.matmul, (x, y))
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.sampled_from([torch.int8, torch.int32, torch.int64]))
+@given(
+    st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.sampled_from([torch.int8, torch.int32, torch.int64])
+)
 def test_integer_products_wrap_around(n, k, m, dtype):
     limit = 1 << (dtype.itemsize * 8 - 2)
     x, y = torch.randint(-limit, limit, (n, k), dtype=dtype), torch.randint(-limit, limit, (k, m), dtype=dtype)
@@ -70,21 +72,63 @@ def test_half_precision_is_rounded_once():
         (lambda o: o(2, 3) @ o(4, 5), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
         (lambda o: torch.mm(o(2), o(2, 2)), RuntimeError, "self must be a matrix"),
         (lambda o: torch.mm(o(2, 2), o(2)), RuntimeError, "mat2 must be a matrix"),
-        (lambda o: torch.mm(o(2, 2), o(2, 2).double()), RuntimeError, "expected m1 and m2 to have the same dtype, but got: float != double"),
-        (lambda o: torch.mm(o(2, 2).bool(), o(2, 2).bool()), NotImplementedError, "\"addmm_impl_cpu_\" not implemented for 'Bool'"),
-        (lambda o: torch.bmm(o(2, 3, 4), o(2, 5, 5)), RuntimeError, "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5]."),
+        (
+            lambda o: torch.mm(o(2, 2), o(2, 2).double()),
+            RuntimeError,
+            "expected m1 and m2 to have the same dtype, but got: float != double",
+        ),
+        (
+            lambda o: torch.mm(o(2, 2).bool(), o(2, 2).bool()),
+            NotImplementedError,
+            "\"addmm_impl_cpu_\" not implemented for 'Bool'",
+        ),
+        (
+            lambda o: torch.bmm(o(2, 3, 4), o(2, 5, 5)),
+            RuntimeError,
+            "Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [2, 5].",
+        ),
         (lambda o: o(2, 2).matmul(o(3)), RuntimeError, "size mismatch, got input (2), mat (2x2), vec (3)"),
-        (lambda o: torch.matmul(o(()), o(3)), RuntimeError, "both arguments to matmul need to be at least 1D, but they are 0D and 1D"),
-        (lambda o: torch.matmul(o(2, 3), 2), TypeError, "matmul(): argument 'other' (position 2) must be Tensor, not int"),
-        (lambda o: torch.dot(o(2), o(3)), RuntimeError, "inconsistent tensor size, expected tensor [2] and src [3] to have the same number of elements, but got 2 and 3 elements respectively"),
-        (lambda o: torch.addmm(o(7), o(2, 3), o(3, 5)), RuntimeError, "The expanded size of the tensor (5) must match the existing size (7) at non-singleton dimension 1.  Target sizes: [2, 5].  Tensor sizes: [7]"),
-        (lambda o: torch.addmm(o(2, 5), o(2, 3), o(3, 5), beta=1j), RuntimeError, "value cannot be converted to type float without overflow"),
-        (lambda o: torch.tensordot(o(2, 3), o(4, 5), 1), RuntimeError, "contracted dimensions need to match, but first has size 3 in dim -1 and second has size 4 in dim 0"),
+        (
+            lambda o: torch.matmul(o(()), o(3)),
+            RuntimeError,
+            "both arguments to matmul need to be at least 1D, but they are 0D and 1D",
+        ),
+        (
+            lambda o: torch.matmul(o(2, 3), 2),
+            TypeError,
+            "matmul(): argument 'other' (position 2) must be Tensor, not int",
+        ),
+        (
+            lambda o: torch.dot(o(2), o(3)),
+            RuntimeError,
+            "inconsistent tensor size, expected tensor [2] and src [3] to have the same number of elements, but got 2 "
+            "and 3 elements respectively",
+        ),
+        (
+            lambda o: torch.addmm(o(7), o(2, 3), o(3, 5)),
+            RuntimeError,
+            "The expanded size of the tensor (5) must match the existing size (7) at non-singleton dimension 1.  "
+            "Target sizes: [2, 5].  Tensor sizes: [7]",
+        ),
+        (
+            lambda o: torch.addmm(o(2, 5), o(2, 3), o(3, 5), beta=1j),
+            RuntimeError,
+            "value cannot be converted to type float without overflow",
+        ),
+        (
+            lambda o: torch.tensordot(o(2, 3), o(4, 5), 1),
+            RuntimeError,
+            "contracted dimensions need to match, but first has size 3 in dim -1 and second has size 4 in dim 0",
+        ),
         (lambda o: torch.outer(o(2, 3), o(2)), RuntimeError, "outer: Expected 1-D argument self, but got 2-D"),
         (lambda o: F.linear(o(2, 3), o(4, 5)), RuntimeError, "mat1 and mat2 shapes cannot be multiplied (2x3 and 5x4)"),
-        (lambda o: F.bilinear(o(2, 3), o(3, 4), o(5, 3, 4)), RuntimeError, "bilinear(): input batch dimensions do not match at dim 0: got 2 and 3"),
+        (
+            lambda o: F.bilinear(o(2, 3), o(3, 4), o(5, 3, 4)),
+            RuntimeError,
+            "bilinear(): input batch dimensions do not match at dim 0: got 2 and 3",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors(call, error, words):
     with pytest.raises(error) as raised:
         call(torch.ones)
@@ -106,7 +150,9 @@ def test_linear_is_recorded_as_transposition_and_addmm():
     x, weight, bias = (torch.randn(s, requires_grad=True) for s in ((2, 3), (4, 3), (4,)))
     node = F.linear(x, weight, bias).grad_fn
     assert node.name() == "AddmmBackward0"
-    assert [n.name() for n, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"] * 2 + ["TBackward0"]
+    assert [type(n).__name__ for n, _ in node.next_functions] == ["torch::autograd::AccumulateGrad"] * 2 + [
+        "TBackward0"
+    ]
     assert (x @ weight.t()).grad_fn.name() == "MmBackward0"
     assert (x[0] @ x[0]).grad_fn.name() == "DotBackward0"
 

@@ -69,7 +69,11 @@ def test_bags_are_reductions_of_rows(mode, padding):
     for row, bag in zip(got, bags, strict=True):
         kept = [i for i in bag if i != padding]
         rows = weight[torch.tensor(kept, dtype=torch.int64)]
-        want = {"sum": rows.sum(0), "mean": rows.mean(0), "max": rows.amax(0) if kept else None}[mode] if kept else torch.zeros(3)
+        want = (
+            {"sum": rows.sum(0), "mean": rows.mean(0), "max": rows.amax(0) if kept else None}[mode]
+            if kept
+            else torch.zeros(3)
+        )
         assert torch.allclose(row, want.double())
     if padding is None:
         assert gradcheck(lambda w: F.embedding_bag(index, w, offsets, mode=mode), (weight,))

@@ -26,7 +26,9 @@ def _results(layer, x):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"bias": False}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True}]
+)
 def test_fused_is_decomposed(kind, settings, monkeypatch):
     layer = _layer(kind, 3, 4, **settings)
     x = torch.randn(5, 2, 3, dtype=torch.float64, requires_grad=True)
@@ -85,12 +87,24 @@ def test_an_unbatched_sequence():
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda nn, o: nn.LSTM(3, 4)(o(2, 2, 5)), RuntimeError, "input.size(-1) must be equal to input_size. Expected 3, got 5"),
-        (lambda nn, o: nn.LSTM(3, 4)(o(2, 2, 3), (o(1, 2, 5), o(1, 2, 4))), RuntimeError, "Expected hidden[0] size (1, 2, 4), got [1, 2, 5]"),
-        (lambda nn, o: nn.GRU(3, 4, proj_size=2), ValueError, "proj_size argument is only supported for LSTM, not RNN or GRU"),
+        (
+            lambda nn, o: nn.LSTM(3, 4)(o(2, 2, 5)),
+            RuntimeError,
+            "input.size(-1) must be equal to input_size. Expected 3, got 5",
+        ),
+        (
+            lambda nn, o: nn.LSTM(3, 4)(o(2, 2, 3), (o(1, 2, 5), o(1, 2, 4))),
+            RuntimeError,
+            "Expected hidden[0] size (1, 2, 4), got [1, 2, 5]",
+        ),
+        (
+            lambda nn, o: nn.GRU(3, 4, proj_size=2),
+            ValueError,
+            "proj_size argument is only supported for LSTM, not RNN or GRU",
+        ),
         (lambda nn, o: nn.RNNCell(3, 4)(o(2, 5)), RuntimeError, "input has inconsistent input_size: got 5 expected 3"),
     ],
-)  # fmt: skip
+)
 def test_errors(call, error, words):
     with pytest.raises(error) as raised:
         call(torch.nn, torch.ones)

@@ -1,7 +1,7 @@
 """The profiler of operators and backward nodes: `profile` a block, label parts of it with `record_function`.
 
-Importing this package hangs the recorder on the seams in dispatch and in the engine; while no profile runs, nothing of it
-is reached.
+Importing this package hangs the recorder on the seams in dispatch and in the engine; while no profile runs, nothing
+of it is reached.
 """
 
 from ...core import modes as _modes

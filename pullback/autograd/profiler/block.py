@@ -56,13 +56,14 @@ class profile:
         self.begin()
         return self
 
-    def __exit__(self, exc_type, exc_value, traceback) -> bool:
+    def __exit__(self, exc_type, exc_value, traceback) -> None:
         if self.enabled:
             self.end()
-        return False
 
     def begin(self) -> None:
         """Start to record in this thread."""
+        if self.acc_events:
+            self._finished()  # the events of the last block are made before its recorder goes
         self.entered = True
         recorder = Recorder(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
         self._recorder = recorder.__enter__()

@@ -49,7 +49,9 @@ class EventList(list):
         dropped = set()
         for event in self:
             parent = event.cpu_parent
-            if parent is not None and parent.name == event.name and parent.cpu_children == [event]:
+            if event.is_user_annotation or parent is None or parent.name != event.name:
+                continue  # an annotated function that calls itself stays as it is
+            if parent.cpu_children == [event]:
                 dropped.add(id(event))
                 parent.cpu_children = event.cpu_children
                 parent.kernels += event.kernels

@@ -23,8 +23,8 @@ class _Emit:
             raise RuntimeError(f"{self.tool} annotation context manager is not reentrant")
         raise RuntimeError(f"{self.tool} functions not installed. Are you sure you have a {self.tool} build?")
 
-    def __exit__(self, *exc) -> bool:
-        return False
+    def __exit__(self, *exc) -> None:
+        """Nothing was changed."""
 
 
 class emit_nvtx(_Emit):

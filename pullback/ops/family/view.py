@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from ...core.geometry import Geometry
 from ...core.modes import ambient
-from ...core.node import UNTRACKED_VIEW, View
+from ...core.objects import make_view
 from ...core.size import Size
 from ...core.storage import storage_of, window
-from ...core.tensor import PLAIN, Tensor, new_object, stride_of, view_of
+from ...core.tensor import PLAIN, Tensor, stride_of, view_of
 from ..calls import export_operator
 from ..operator import LINEAR, Operator, Spec
 from .base import Family
@@ -60,8 +60,8 @@ class ViewFamily(Family):
         return [] if quick is None else view_lines(*quick, values, values)
 
     def fast_names(self, op: Operator) -> dict:
-        names = {"SIZES": SIZES, "new_axis": new_axis, "viewed": op, "quick": op.options.get("quick")}
-        return super().fast_names(op) | names
+        own = {"viewed": op, "quick": op.options.get("quick")}
+        return super().fast_names(op) | VIEW_NAMES | own
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return batch_view(op, args, dims, size) if "dims" in op.options else None
@@ -81,34 +81,13 @@ def view_lines(when: str, expression: str, offset: str, values: list[str], viewe
         "        mode = ambient.mode",
         "        a = input.array",
         f"        if mode < 2 and {when}:",
-        "            t = new(Tensor)",
         "            try:",
-        f"                t.array = {expression}",
+        f"                made = {expression}",
         "            except (ValueError, TypeError, IndexError):",
         f"                return general(function, op, ({', '.join(values)},))",
-        "            memory = input.memory",
-        "            t.dtype = input.dtype",
-        "            t.device = cpu",
-        "            t.keys = 0",
-        "            t.autograd = UNTRACKED_VIEW",
-        "            t.version = version = input.version",
-        "            t.memory = memory if memory is not None else storage_of(input)",
-        f"            t.offset = {offset}",
-        "            info = input.view_info",
+        f"            t = make_view(input, made, {offset}, viewed, ({', '.join(viewed)},), mode)",
         "            if mode and input.autograd is not None:",
         f"                viewed.record(t, {', '.join(viewed)})",
-        "            t.view_info = v = new(View)",
-        "            if info is None:",
-        "                v.base = input",
-        "                v.parent = None",
-        "                v.creation = None if mode else 'no_grad'",
-        "            else:",
-        "                v.base = info.base",
-        "                v.parent = info",
-        "                v.creation = info.creation if mode else 'no_grad'",
-        "            v.op = viewed",
-        f"            v.args = ({', '.join(viewed)},)",
-        "            v.version = version[0]",
         "            return t",
     ]
 
@@ -131,32 +110,13 @@ def is_plain(t) -> bool:
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
     """A view of a plain tensor, already made as an array: what `view_lines` does, for hand-written functions."""
     mode = ambient.mode
-    made = new_object(Tensor)
-    made.array = array
-    made.dtype = t.dtype
-    made.device = t.device
-    made.keys = 0
-    made.autograd = UNTRACKED_VIEW
-    made.version = version = t.version
-    memory = t.memory
-    made.memory = memory if memory is not None else storage_of(t)
-    made.offset = offset
+    made = make_view(t, array, offset, op, args, mode)
     if mode and t.autograd is not None:
         op.record(made, *args)
-    made.view_info = v = new_object(View)
-    info = t.view_info
-    if info is None:
-        v.base = t
-        v.parent = None
-        v.creation = None if mode else "no_grad"
-    else:
-        v.base = info.base
-        v.parent = info
-        v.creation = info.creation if mode else "no_grad"
-    v.op = op
-    v.args = args
-    v.version = version[0]
     return made
+
+
+VIEW_NAMES = {"SIZES": SIZES, "new_axis": new_axis, "make_view": make_view}  # what the lines of `view_lines` name
 
 
 def alias(t: Tensor, shape, stride, offset) -> Tensor:
