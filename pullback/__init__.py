@@ -54,7 +54,7 @@ namespaces.install(__name__)
 
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
-    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "version",
+    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "version", "xpu",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors",

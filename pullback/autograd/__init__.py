@@ -21,6 +21,7 @@ from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
 from .gradcheck import gradcheck, gradgradcheck
 from .saved import SavedTensor  # noqa: F401
 from .variable import Variable
+from .views import is_view_replay_enabled  # noqa: F401
 
 __all__ = [
     "Function", "NestedIOFunction", "Variable", "backward", "detect_anomaly", "enable_grad",

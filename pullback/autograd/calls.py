@@ -9,6 +9,27 @@ from ..ops.factories import ones, ones_like
 from .engine import run_graph
 
 
+_warned: set = set()
+
+
+def warn_once(message: str) -> None:
+    """A warning that is given once, or always if the process asks for that."""
+    import warnings
+
+    from ..core.modes import process
+
+    if message not in _warned or process.warn_always:
+        _warned.add(message)
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def calculate_shape(output, grad, is_grads_batched: bool) -> tuple:
+    """The shapes of an output and its gradient as messages give them; nested tensors as tables of sizes."""
+    out_shape = output._nested_tensor_size() if output.is_nested else output.shape
+    grad_shape = grad._nested_tensor_size() if grad.is_nested else grad.shape[1:] if is_grads_batched else grad.shape
+    return out_shape, grad_shape
+
+
 def _as_list(x) -> list:
     return [x] if isinstance(x, (Tensor, GradientEdge, Node)) else list(x)
 
@@ -100,6 +121,12 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     grads = implicit_gradients(outputs, None if grad_tensors is None else _as_list(grad_tensors))
     keep = create_graph if retain_graph is None else retain_graph
     edges = root_edges(outputs)
+    if create_graph:
+        warn_once(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory leak. We "
+            "recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the .grad fields "
+            "of your parameters to None after use to break the cycle and avoid the leak."
+        )
     if inputs is None:
         run_graph(edges, grads, keep, create_graph)
         return

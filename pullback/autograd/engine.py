@@ -119,14 +119,17 @@ def _walk(task: Task) -> None:
             continue
         if node.hooked:
             gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
-        results = run_watched(node, gs) if watched else node.run(gs)
+        post_hooks = node.hooked and node.post_hooks
+        given = list(gs) if post_hooks else gs  # a sink takes its gradient out of the list
+        results = run_watched(node, given) if watched else node.run(given)
         edges = node.edges
         if not keep_graph:
             node.release()
         if len(results) != len(edges):
             raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
         if node.hooked and node.post_hooks:
-            results = run_post_hooks(node, results, gs)
+            # hooks that came while the node ran see no gradients of its outputs
+            results = run_post_hooks(node, results, gs if post_hooks else [None] * len(gs))
         for i, (edge, g) in enumerate(zip(edges, results)):  # noqa: B905 - lengths are checked above
             if edge is None:
                 continue
@@ -282,7 +285,7 @@ def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
         raise TypeError(f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None")
     if tuple(g.array.shape) != tuple(shape):
         g = reduce_to(node, g, tuple(shape), index)
-    if g.dtype is not dtype:
+    if g.dtype is not dtype and dtype is not None:
         if g.dtype.is_complex and not dtype.is_complex:
             g = g.real
         if g.dtype is not dtype:
@@ -319,7 +322,7 @@ def accumulate(variable: Tensor, grads: list) -> None:
         have = a.grad
         if have is None:
             sole = getrefcount(g) == 2  # `g` here, and the call's own
-            a.grad = g if recording or sole and is_own(g) else copy_of(g)
+            a.grad = recorded_copy(g) if recording else g if sole and is_own(g) else copy_of(g)
         elif recording:
             a.grad = _total(have, g)
         elif have.keys & SPARSE:
@@ -335,7 +338,13 @@ def accumulate(variable: Tensor, grads: list) -> None:
 
 def is_own(g: Tensor) -> bool:
     """Whether a gradient's memory is plain, dense and its own."""
-    return g.memory is None and g.view_info is None and g.autograd is None and not g.keys
+    alone = g.memory is None or getrefcount(g.memory) == 2 and g.array.flags.c_contiguous
+    return alone and g.view_info is None and g.autograd is None and not g.keys
+
+
+def recorded_copy(g: Tensor) -> Tensor:
+    """A gradient that has a history of its own stays apart from the tensor that the graph holds."""
+    return g if g.keys else g.new_empty_strided(g.shape, g.stride()).copy_(g)
 
 
 def copy_of(g: Tensor) -> Tensor:
@@ -375,7 +384,7 @@ def queue_callback(callback) -> None:
 def will_execute(node: Node) -> bool:
     """Whether the current backward runs a node."""
     if not isinstance(node, Node):
-        raise TypeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
     if not ambient.tasks:
         raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
     task = ambient.tasks[-1]
@@ -399,7 +408,12 @@ def _reachable(roots: list) -> set:
 def execution_order() -> list:
     """The nodes that the current backward runs, in order."""
     if not ambient.tasks:
-        raise RuntimeError("_current_graph_task_execution_order should be called during the backward pass")
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    if ambient.multithreading:
+        raise RuntimeError(
+            "_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, e.g. by running:\n\n"
+            ">>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(loss, inputs)\n"
+        )
     now = ambient.tasks[-1]
     dry = Task(now.roots, [None] * len(now.roots), now.needed, (), True)
     order: list = []

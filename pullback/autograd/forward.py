@@ -163,7 +163,7 @@ def jvp(op: Operator, args: tuple, tangents: list, out):
 def _is_elementwise(op: Operator) -> bool:
     from ..ops.family.pointwise import POINTWISE
 
-    return op.family is POINTWISE and not any(r.joint for r in plan_of(op).rules)
+    return op.family is POINTWISE and not any(r.joint or r.function is NOT_IMPLEMENTED for r in plan_of(op).rules)
 
 
 def _all_real(op: Operator, args: tuple, out) -> bool:

@@ -74,8 +74,9 @@ def set_grad(self, value) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
-    if value.dtype is not self.dtype and not value.is_sparse:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype.alias}' to a tensor with dtype '{self.dtype.alias}'. The gradient must match the tensor's dtype (tensor.grad_dtype controls what dtypes are allowed).")
+    wanted = get_grad_dtype(self) if self.is_leaf else self.dtype
+    if wanted is not None and value.dtype is not wanted:
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype.alias}' to a tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's dtype (tensor.grad_dtype controls what dtypes are allowed).")
     if value.device is not self.device:
         raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type '{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
     if value.shape != self.shape:
@@ -143,6 +144,37 @@ def retain_grad(self) -> None:
     node.retain_grad_hooks[number] = keep
 
 
+def get_backward_hooks(self):
+    return self.autograd.hooks if self.autograd is not None else None
+
+
+def set_backward_hooks(self, hooks) -> None:
+    own_autograd(self).hooks = None if hooks is None else Hooks(hooks)
+
+
+def undeletable(name: str):
+    def refuse(self) -> None:
+        raise RuntimeError(f"Cannot delete '{name}' of a tensor")
+
+    return refuse
+
+
+def get_grad_dtype(self):
+    """The dtype that this leaf's gradient must have; None where any will do."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    wanted = self.autograd.grad_dtype if self.autograd is not None else Ellipsis
+    return self.dtype if wanted is Ellipsis else wanted
+
+
+def set_grad_dtype(self, value) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if self.autograd is not None and self.autograd.grad is not None and value is not None and self.autograd.grad.dtype is not value:
+        raise RuntimeError(f"Cannot set grad_dtype to {value} because there is already a gradient with dtype {self.autograd.grad.dtype}. Please clear the gradient first.")
+    own_autograd(self).grad_dtype = value
+
+
 def get_data(self) -> Tensor:
     """The same memory without history and with a version of its own."""
     t = self.detach()
@@ -164,6 +196,13 @@ def set_data(self, value: Tensor) -> None:
     self.memory = storage_of(value)
 
 
+def volatile(self) -> bool:
+    import warnings
+
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
 def detach_(self) -> Tensor:
     """Drop this tensor's history in place."""
     if self.view_info is not None:
@@ -175,14 +214,18 @@ def detach_(self) -> Tensor:
 Tensor.backward = backward
 Tensor.grad = property(get_grad, set_grad, del_grad)
 Tensor.grad_fn = property(grad_fn)
-Tensor.data = property(get_data, set_data)
+Tensor._grad_fn = property(grad_fn, None, undeletable("_grad_fn"))
+Tensor.data = property(get_data, set_data, undeletable("data"))
+Tensor.requires_grad = Tensor.requires_grad.deleter(undeletable("requires_grad"))
+Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks, undeletable("_backward_hooks"))
+Tensor.grad_dtype = property(get_grad_dtype, set_grad_dtype)
 Tensor.detach_ = detach_
 Tensor.register_hook = register_hook
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
 Tensor.retain_grad = retain_grad
 Tensor.retains_grad = property(lambda self: self.autograd is not None and self.autograd.retains_grad)
 Tensor.name = property(lambda self: None)
-Tensor.volatile = False
+Tensor.volatile = property(volatile)
 
 
 def node_hooks(node: Node, kind: str) -> Hooks:

@@ -49,16 +49,32 @@ def replay(calls: tuple, base: Tensor) -> Tensor:
 
 
 class original_view_tracking:
-    """Accepted for compatibility: how views are remade is a choice in PyTorch (`as_strided` or replay); here always replay."""
+    """How views are made again after a write to their base: with `True` by replaying the calls that made them, with `False`
+    (PyTorch's default) by one `as_strided` call where the memory allows it. Takes effect at once; as a context, until it ends."""
 
     def __init__(self, mode: bool):
-        self.mode = bool(mode)
+        self.before = ambient.view_replay
+        ambient.view_replay = self.mode = bool(mode)
 
     def __enter__(self) -> None:
-        return None
+        ambient.view_replay = self.mode
 
     def __exit__(self, *exc) -> None:
-        return None
+        ambient.view_replay = self.before
+
+
+def is_view_replay_enabled() -> bool:
+    """Whether views are made again by replaying the calls that made them."""
+    return ambient.view_replay
+
+
+def remake(target: Tensor) -> Tensor:
+    """A view's like, made from its base as the base is now."""
+    info = target.view_info
+    plain = not (target.keys or info.base.keys) and target.dtype is info.base.dtype
+    if plain and not ambient.view_replay and target.memory is info.base.memory:
+        return info.base.as_strided(target.shape, target.stride(), target.offset)
+    return replay(recipe(info), info.base)
 
 
 class CopySlices(Node):
@@ -147,11 +163,6 @@ def refuse(target: Tensor, what: str = "is being") -> None:
     raise RuntimeError(f"{head} {_REASONS[info.creation]}")
 
 
-def is_view_replay_enabled() -> bool:
-    """Whether views are remade by replaying the calls that made them: always, here."""
-    return True
-
-
 def refresh(target: Tensor) -> None:
     """Bring a view's history up to date with its base's."""
     info = target.view_info
@@ -161,7 +172,7 @@ def refresh(target: Tensor) -> None:
     refuse(target, "its base or another view of its base has been")
     info.version = target.version[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        made = replay(recipe(info), info.base)
+        made = remake(target)
     if made.autograd is not None and made.autograd.requires_grad:
         set_history(target, made.autograd.edge)
 

@@ -1,9 +1,9 @@
 /* Tensor objects made in one call: what `object.__new__` and a store per slot do in Python, at a tenth of the time.
  *
  * `setup` is told the classes once and looks up where their slots lie. `view` makes a plain tensor on the memory of
- * another, with its place in the chain of views; `fresh` makes one around an array of its own. Both fill every slot, as
- * `core.objects` does in Python where this extension is absent. Nothing here calls back into Python, except for the
- * storage of a tensor that has none yet.
+ * another, with its place in the chain of views; `fresh` makes one around an array of its own; both fill every slot.
+ * `arrays` takes plain tensors apart. What each does is said in Python in `core.objects`, which runs where this extension
+ * is absent. Nothing here calls back into Python, except for the storage of a tensor that has none yet.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -16,7 +16,7 @@ static const char *tensor_names[TENSOR_SLOTS] = {"array",   "dtype",  "device", 
                                                  "version", "memory", "offset", "view_info"};
 static const char *view_names[VIEW_SLOTS] = {"base", "parent", "op", "args", "version", "creation"};
 
-static PyTypeObject *tensor_type, *view_type;
+static PyTypeObject *tensor_type, *parameter_type, *view_type;
 static PyObject *cpu, *untracked, *storage_of, *no_grad, *zero;
 static Py_ssize_t tensor_at[TENSOR_SLOTS], view_at[VIEW_SLOTS];
 
@@ -45,15 +45,16 @@ static inline void give(PyObject *object, Py_ssize_t at, PyObject *value) {
 static inline void put(PyObject *object, Py_ssize_t at, PyObject *value) { give(object, at, Py_NewRef(value)); }
 
 static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 5 || !PyType_Check(args[0]) || !PyType_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "setup(Tensor, View, cpu, untracked, storage_of)");
+    if (n != 6 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PyType_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, View, cpu, untracked, storage_of)");
         return NULL;
     }
     tensor_type = (PyTypeObject *)Py_NewRef(args[0]);
-    view_type = (PyTypeObject *)Py_NewRef(args[1]);
-    cpu = Py_NewRef(args[2]);
-    untracked = Py_NewRef(args[3]);
-    storage_of = Py_NewRef(args[4]);
+    parameter_type = (PyTypeObject *)Py_NewRef(args[1]);
+    view_type = (PyTypeObject *)Py_NewRef(args[2]);
+    cpu = Py_NewRef(args[3]);
+    untracked = Py_NewRef(args[4]);
+    storage_of = Py_NewRef(args[5]);
     no_grad = PyUnicode_InternFromString("no_grad");
     zero = PyLong_FromLong(0);
     if (!no_grad || !zero || find_slots(tensor_type, tensor_names, tensor_at, TENSOR_SLOTS) ||
@@ -133,8 +134,33 @@ static PyObject *py_fresh(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     return made;
 }
 
+/* arrays(tensors): (arrays, dtype, whether any may have history) of plain tensors of one dtype; None if they are not. */
+static PyObject *py_arrays(PyObject *self, PyObject *tensors) {
+    if (!tensor_type || !(PyTuple_CheckExact(tensors) || PyList_CheckExact(tensors))) Py_RETURN_NONE;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(tensors);
+    if (!n) Py_RETURN_NONE;
+    PyObject **items = PySequence_Fast_ITEMS(tensors), *dtype = NULL;
+    int live = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyTypeObject *type = Py_TYPE(items[i]);
+        if ((type != tensor_type && type != parameter_type) || get(items[i], tensor_at[KEYS]) != zero) Py_RETURN_NONE;
+        PyObject *own = get(items[i], tensor_at[DTYPE]);
+        if (dtype && dtype != own) Py_RETURN_NONE;
+        dtype = own;
+        live |= get(items[i], tensor_at[AUTOGRAD]) != Py_None;
+    }
+    PyObject *arrays = PyList_New(n);
+    if (!arrays) return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) PyList_SET_ITEM(arrays, i, Py_NewRef(get(items[i], tensor_at[ARRAY])));
+    PyObject *made = PyTuple_Pack(3, arrays, dtype, live ? Py_True : Py_False);
+    Py_DECREF(arrays);
+    return made;
+}
+
 static PyMethodDef methods[] = {
-    {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL, "setup(Tensor, View, cpu, untracked, storage_of)"},
+    {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
+     "setup(Tensor, Parameter, View, cpu, untracked, storage_of)"},
+    {"arrays", py_arrays, METH_O, "arrays(tensors) -> (arrays, dtype, live) or None"},
     {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode) -> Tensor"},
     {"fresh", (PyCFunction)(void (*)(void))py_fresh, METH_FASTCALL, "fresh(array, dtype) -> Tensor"},
     {NULL, NULL, 0, NULL},

@@ -60,6 +60,7 @@ class Ambient(threading.local):
         self.anomaly_check_nan = True
         self.recorders: list = []
         self.multithreading = True
+        self.view_replay = False
         self.tasks: list = []  # backwards that run on this thread, innermost last
         self._default_device = devices.cpu
         # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.
@@ -212,6 +213,14 @@ def decorate(make_context, function):
     import inspect
 
     if inspect.isclass(function):
+        import warnings
+
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To preserve the "
+            "current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
         function.__init__ = decorate(make_context, function.__init__)
         return function
     if inspect.isgeneratorfunction(function):

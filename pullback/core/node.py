@@ -30,7 +30,7 @@ class Autograd:
     retains_grad = False
     tangents: dict | None = None  # forward-mode level -> tangent
     name: str | None = None
-    grad_dtype = None
+    grad_dtype: object = Ellipsis  # what `.grad` of a leaf must be: the leaf's own dtype, unless set
 
     def __init__(self, requires_grad: bool = False, edge=None):
         self.requires_grad = requires_grad
@@ -152,7 +152,8 @@ class AccumulateGrad(Node):
     @property
     def outputs(self) -> tuple:
         v = self.variable
-        return ((v.array.shape, v.dtype, v.device),)
+        wanted = v.autograd.grad_dtype
+        return ((v.array.shape, v.dtype if wanted is Ellipsis else wanted, v.device),)
 
     @property
     def hooked(self) -> bool:

@@ -3,7 +3,9 @@
 `make_view(source, array, offset, op, args, mode)` gives a plain tensor on the memory of a plain tensor: `array` already
 shows the view, `op(*args)` is the call that makes it again, `mode` is the ambient mode (its GRAD bit alone matters).
 `make_tensor(array, dtype)` gives a plain CPU tensor around an array that nobody else holds. Neither records anything.
-Both are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0); here stands what they do.
+`plain_arrays(tensors)` gives (arrays, dtype, whether any may have history) of a tuple or list of plain tensors of one
+dtype, or None where they are not that. All are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0);
+here stands what they do.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 from . import device as devices
 from .node import UNTRACKED_VIEW, View
 from .storage import storage_of
-from .tensor import Tensor, new_object
+from .tensor import PLAIN, Parameter, Tensor, new_object
 
 
 def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int) -> Tensor:
@@ -57,11 +59,26 @@ def make_tensor(array, dtype) -> Tensor:
     return t
 
 
+def plain_arrays(tensors) -> tuple[list, object, bool] | None:
+    if tensors.__class__ not in _LISTS or not tensors:
+        return None
+    arrays, dtype, live = [], None, False
+    for t in tensors:
+        if t.__class__ not in PLAIN or t.keys or t.dtype is not dtype and dtype is not None:
+            return None
+        dtype = t.dtype
+        live = live or t.autograd is not None
+        arrays.append(t.array)
+    return arrays, dtype, live
+
+
+_LISTS = frozenset((tuple, list))
+
 if os.environ.get("PULLBACK_NATIVE") != "0":
     try:
         from . import _objects  # type: ignore[attr-defined]
     except ImportError:
         pass
     else:
-        _objects.setup(Tensor, View, devices.cpu, UNTRACKED_VIEW, storage_of)
-        make_view, make_tensor = _objects.view, _objects.fresh
+        _objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
+        make_view, make_tensor, plain_arrays = _objects.view, _objects.fresh, _objects.arrays

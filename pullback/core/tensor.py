@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import weakref
+
 import numpy as np
 
 from . import device as devices
@@ -246,6 +248,16 @@ class Tensor(TensorMethods):
 
     def __repr__(self) -> str:
         return tensor_repr(self)
+
+
+class WeakTensorRef:
+    """Knows a tensor without keeping it alive."""
+
+    def __init__(self, tensor: Tensor):
+        self.ref = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        return self.ref() is None
 
 
 def class_bits(cls: type) -> int:

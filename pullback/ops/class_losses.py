@@ -1,8 +1,8 @@
 """Losses over classes: negative log likelihood, cross entropy, connectionist temporal classification.
 
 Class scores are (classes), (samples, classes) or (samples, classes, ...); targets are indices of that shape without the
-classes, or, for cross entropy, probabilities of the same shape. `ignore_index` marks targets that do not count; the mean
-is by weight. Reductions are 0 (none), 1 (mean) and 2 (sum), as operators take them.
+classes, or, for cross entropy, probabilities of the same shape. `ignore_index` marks targets that do not count; the
+mean is by weight. Reductions are 0 (none), 1 (mean) and 2 (sum), as operators take them.
 """
 
 from __future__ import annotations

@@ -448,6 +448,8 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
         self.array, self.memory, self.offset = window(storage, self.dtype, size, stride, storage_offset), storage, storage_offset
     bump(self)
+    if self.autograd is not None and self.autograd.accumulator is not None:
+        self.autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
     return self
 
 

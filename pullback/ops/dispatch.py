@@ -181,7 +181,7 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     if keys & META or op.name in FACTORIES_ON_META and _meta_device(args):
         return op.family.run_meta(op, args)
     out = op.family.execute(op, args)
-    if ambient.mode & modes.INFERENCE:
+    if ambient.mode & modes.INFERENCE and not (op.is_view and not keys & INFERENCE_TENSOR):  # a view is what its base is
         _mark_inference(out, args)
     return out
 

@@ -33,8 +33,14 @@ def _sized(size, *rest) -> Spec:
     return Spec(size, dtype or ambient.default_dtype)
 
 
+def _zeros_sized(size, *rest) -> Spec:
+    if any(isinstance(s, int) and s < 0 for s in size):
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return _sized(size, *rest)
+
+
 def _full_spec(size, fill_value, dtype, *rest) -> Spec:
-    return Spec(size, dtype or scalar_dtype(fill_value))
+    return Spec(_sized(size, dtype, *rest[:3]).shape, dtype or scalar_dtype(fill_value))
 
 
 empty_op = factory(
@@ -42,7 +48,7 @@ empty_op = factory(
     shape=lambda size, dtype, layout, device, pin, memory_format: Spec(_sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)),
     kernel=lambda xp, spec, *_: _blank(spec),
 )
-zeros_op = factory(f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_sized, kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy))
+zeros_op = factory(f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_zeros_sized, kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy))
 ones_op = factory(f"ones(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_sized, kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy))
 full_op = factory(
     f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",

@@ -67,7 +67,8 @@ def _check_points(self, bins, weight) -> None:
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
             if not bins or not isinstance(bins[0], Tensor)
-            else f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got {len(bins)}"
+            else f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but got "
+            f"{len(bins)}"
         )
     if self.dtype not in (dtypes.float32, dtypes.float64):
         raise not_implemented("histogramdd", self.dtype)

@@ -16,7 +16,7 @@ from ..core.objects import make_tensor, make_view
 from ..core.tensor import META, PLAIN, Tensor, wrap
 from . import index_kernels as kernels
 from .dispatch import dispatch
-from .family.view import is_plain, plain_view
+from .family.view import is_plain, may_have_history, plain_view
 from .index_operators import index as index_op
 from .index_operators import index_put
 from .operator import exports
@@ -232,7 +232,7 @@ def getitem(self, index):
             return out
         if op is not None:
             t = make_view(self, made, offset, op, args, mode)
-            if mode and self.autograd is not None:
+            if mode and self.autograd is not None and may_have_history(self):
                 op.record(t, *args)
             return t
     elif overridden(self, index):

@@ -268,6 +268,9 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     from ..core.geometry import Geometry, contiguous_strides
     from ..core.storage import UntypedStorage, span_bytes
 
+    negative = next((s for s in shape if s < 0), None)
+    if negative is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")
     stride = stride or contiguous_strides(shape)
     if isinstance(t.array, Geometry):
         t.array = Geometry(shape, stride, t.dtype.numpy)

@@ -13,35 +13,21 @@ from ..core.dtype import by_numpy
 from ..core.geometry import broadcast_shapes as common_shape
 from ..core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ..core.modes import ambient
-from ..core.objects import make_tensor
+from ..core.objects import make_tensor, plain_arrays
 from ..core.promotion import can_cast, promote_types
 from ..core.size import Size
-from ..core.tensor import PLAIN, Tensor, stride_of, wrap
+from ..core.tensor import Tensor, stride_of, wrap
 from .calls import export_operator, front
-from .dispatch import dispatch
+from .dispatch import dispatch, general
 from .family.base import Family, composite
 from .family.batching import batch_first
 from .operator import Operator, Spec
+from .shapes import raw
 from .views import slice_
-
-_LISTS = frozenset((tuple, list))
 
 
 class Joining(Family):
-    """Operators on a list of tensors, with a short way for a list of plain tensors of one dtype."""
-
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return [
-            "    if out is None:",
-            f"        t = quick({', '.join(values)})",
-            "        if t is not None:",
-            "            return t",
-            "    else:",
-            "        check_out(op, tensors, out)",
-        ]
-
-    def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | {"quick": op.options["quick"], "check_out": _check_out}
+    """Operators that join a list of tensors."""
 
     def wrap_outputs(self, op: Operator, made, device):
         """Row-major, or channels-last where every input is."""
@@ -62,15 +48,10 @@ def _common(dtypes) -> object:
     return first
 
 
-def _check_out(op: Operator, tensors, out) -> None:
-    """`out=` must be able to hold the tensors' common dtype; the others' words come from `write_out`."""
+def _check_out(tensors, out) -> None:
+    """`out=` must be able to hold the tensors' common dtype."""
     given = [t for t in tensors if isinstance(t, Tensor)]
-    if (
-        op.name == "cat"
-        and given
-        and isinstance(out, Tensor)
-        and not can_cast(_common([t.dtype for t in given]), out.dtype)
-    ):
+    if given and isinstance(out, Tensor) and not can_cast(_common([t.dtype for t in given]), out.dtype):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
 
 
@@ -123,36 +104,26 @@ def _cat_meta(tensors, dim) -> Spec:
     return Spec(shape, _common([t.dtype for t in tensors]), channels_last_strides(shape) if last else None)
 
 
-def _quick_cat(tensors, dim):
-    """`cat` of plain tensors of one dtype, or None where it takes more than that."""
-    mode = ambient.mode
-    if mode > 1 or tensors.__class__ not in _LISTS or not tensors or dim.__class__ is not int:
-        return None
-    arrays, dtype = [], None
-    for x in tensors:
-        if x.__class__ not in PLAIN or x.keys or x.dtype is not dtype and dtype is not None:
-            return None
-        dtype = x.dtype
-        arrays.append(x.array)
-    try:
-        made = _concatenate(arrays, dim)
-    except ValueError:
-        return None
-    if not made.flags.c_contiguous:
-        return None
-    out = make_tensor(made, dtype)
-    return _record_live(cat, out, tensors, dim) if mode else out
+@raw("torch.cat", "torch.concat", "torch.concatenate")
+def cat_public(tensors, dim=0, *, out=None, axis=None):
+    """Tensors joined along a dimension they have."""
+    dim = dim if axis is None else axis
+    if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
+        arrays, dtype, live = plain
+        try:
+            made = _concatenate(arrays, dim)
+        except (ValueError, TypeError):
+            made = None  # the general path finds the words, and joins with empty vectors
+        if made is not None and made.flags.c_contiguous:
+            t = make_tensor(made, dtype)
+            return cat.record(t, tuple(tensors), dim) if mode and live else t
+    if out is not None:
+        _check_out(tensors, out)
+    return general(cat_public, cat, (tensors, dim), out)
 
 
 # NumPy's own function without the layer that asks other array libraries first, which costs as much as the call
 _concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
-
-
-def _record_live(op: Operator, out: Tensor, tensors, dim: int) -> Tensor:
-    for x in tensors:
-        if x.autograd is not None:
-            return op.record(out, tuple(tensors), dim)
-    return out
 
 
 def _cat_pieces(g, tensors_shape, dim):
@@ -182,9 +153,8 @@ cat = export_operator(
     Operator(
         "cat(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
-        quick=_quick_cat,
+        function=False,
         method=False,
-        aliases=("concat", "concatenate"),
         kernel=_cat_kernel,
         meta=_cat_meta,
         vjp={"tensors": _cat_pieces},
@@ -218,33 +188,25 @@ def _stack_meta(tensors, dim) -> Spec:
     return Spec((*shape[:d], len(tensors), *shape[d:]), _common([t.dtype for t in tensors]))
 
 
-def _quick_stack(tensors, dim):
-    """`stack` of plain tensors of one dtype and shape along the first dimension, or None."""
-    mode = ambient.mode
-    if mode > 1 or dim != 0 or tensors.__class__ not in _LISTS or not tensors:
-        return None
-    arrays, dtype, shape = [], None, None
-    for x in tensors:
-        if x.__class__ not in PLAIN or x.keys:
-            return None
-        a = x.array
-        if dtype is None:
-            dtype, shape = x.dtype, a.shape
-        elif x.dtype is not dtype or a.shape != shape:
-            return None
-        arrays.append(a[None])
-    made = _concatenate(arrays)
-    if not made.flags.c_contiguous:
-        return None
-    out = make_tensor(made, dtype)
-    return _record_live(stack, out, tensors, 0) if mode else out
+@raw("torch.stack")
+def stack_public(tensors, dim=0, *, out=None, axis=None):
+    """Tensors of one shape joined along a new dimension."""
+    dim = dim if axis is None else axis
+    if out is None and (mode := ambient.mode) < 2 and dim == 0 and (plain := plain_arrays(tensors)) is not None:
+        arrays, dtype, live = plain
+        shape = arrays[0].shape
+        rows = [a[None] for a in arrays if a.shape == shape]
+        if len(rows) == len(arrays) and (made := _concatenate(rows)).flags.c_contiguous:
+            t = make_tensor(made, dtype)
+            return stack.record(t, tuple(tensors), 0) if mode and live else t
+    return general(stack_public, stack, (tensors, dim), out)
 
 
 stack = export_operator(
     Operator(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
-        quick=_quick_stack,
+        function=False,
         method=False,
         kernel=_stack_kernel,
         meta=_stack_meta,

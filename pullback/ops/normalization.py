@@ -72,6 +72,12 @@ def statistics_dtype(x, *parameters):
     return given[0].dtype if x.dtype in NARROW and given else x.dtype
 
 
+def kept_dtype(x: Tensor, *parameters):
+    """The dtype of statistics, by the same rule, for tensors."""
+    given = [p for p in parameters if p is not None]
+    return given[0].dtype if x.dtype in dtypes.reduced_precision and given else x.dtype
+
+
 def check_mixed(x: Tensor, *parameters) -> None:
     for p in parameters:
         if p is None or p.dtype is x.dtype:
@@ -132,8 +138,7 @@ def _layer_norm(xp, x, normalized_shape, weight, bias, eps):
 def _layer_meta(input, normalized_shape, weight, bias, eps):
     n = len(normalized_shape)
     shape = (*input.array.shape[: input.array.ndim - n], *(1,) * n)
-    given = [p for p in (weight, bias) if p is not None]
-    kept = given[0].dtype if input.dtype in dtypes.reduced_precision and given else input.dtype
+    kept = kept_dtype(input, weight, bias)
     return Spec(input.array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
 
 

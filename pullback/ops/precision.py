@@ -20,7 +20,7 @@ def rounded(a, dtype):
 
 
 def widened(kernel):
-    """A kernel of one floating dtype: narrow inputs are widened, floating results rounded to the first input's dtype."""
+    """A kernel of one floating dtype: narrow inputs are widened, floating results rounded to the first one's dtype."""
 
     @functools.wraps(kernel)
     def run(xp, *args):

@@ -331,7 +331,7 @@ def saved_attribute(node: Node, attribute: str):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
     name = attribute.removeprefix("_raw").removeprefix("_saved_")
     plan = type(node).plan
-    aliases = {"result": "out", **{f"{b}_sym_sizes": f"{b}_shape" for b in type(node).op.schema.index}}
+    aliases = {"result": "out", **{f"{b}_sym_sizes{tail}": f"{b}_shape" for b in type(node).op.schema.index for tail in ("", "_opt")}}
     name = aliases.get(name, name)
     if name not in plan.saved:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")

@@ -230,7 +230,8 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     )  # fmt: skip
     place = reduction(
         f"arg{short}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"), vjp=NONDIFFERENTIABLE,
+        kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
+        vjp=NONDIFFERENTIABLE,
     )  # fmt: skip
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",

@@ -1,8 +1,8 @@
 """Public functions whose plain case is one native kernel: sum, mean, max, min, softmax, log_softmax, layer_norm.
 
-Like the wrappers that `calls` generates, each is straight-line code: where every tensor is a small plain float tensor and
-nothing listens, the kernel writes into a fresh array and the result is recorded if a gradient is wanted; anything else
-takes the general path. Without the compiled kernels, NumPy does the reductions and the general path the rest.
+Like the wrappers that `calls` generates, each is straight-line code: where every tensor is a small plain float tensor
+and nothing listens, the kernel writes into a fresh array and the result is recorded if a gradient is wanted; anything
+else takes the general path. Without the compiled kernels, NumPy does the reductions and the general path the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def _absent(*args) -> bool:
 
 
 _NAMES = {
-    "PLAIN": PLAIN, "Tensor": Tensor, "new": new_object, "cpu": devices.cpu, "ambient": ambient, "LARGE": LARGE, "empty": np.empty,
+    "PLAIN": PLAIN, "Tensor": Tensor, "new": new_object, "cpu": devices.cpu, "ambient": ambient, "LARGE": LARGE,
+    "empty": np.empty,
     "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
     "reduce_dim": getattr(native._native, "reduce", _absent),
@@ -111,23 +112,29 @@ def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, 
         a = input.array
         k = len(normalized_shape)
         shape = a.shape
+        rows = shape[-k:]
+        w = b = None
+        if weight is not None:
+            w = weight.array if weight.__class__ in PLAIN and not weight.keys and weight.dtype is d else UNSET
+        if bias is not None:
+            b = bias.array if bias.__class__ in PLAIN and not bias.keys and bias.dtype is d else UNSET
         if (
-            mode < 2 and (d is float32 or d is float64) and a.size < LARGE and k and shape[-k:] == tuple(normalized_shape)
-            and (weight is None or weight.__class__ in PLAIN and not weight.keys and weight.dtype is d and weight.array.shape == shape[-k:])
-            and (bias is None or bias.__class__ in PLAIN and not bias.keys and bias.dtype is d and bias.array.shape == shape[-k:])
+            mode < 2 and (d is float32 or d is float64) and a.size < LARGE and k and rows == tuple(normalized_shape)
+            and (w is None or w is not UNSET and w.shape == rows) and (b is None or b is not UNSET and b.shape == rows)
             and not args and not kwargs
         ):
             lead = shape[:-k] + ONES[k] if k < 5 else shape[:-k] + (1,) * k
             r = empty(shape, a.dtype)
             mean = empty(lead, a.dtype)
             rstd = empty(lead, a.dtype)
-            if rows_layer_norm(a, r, None if weight is None else weight.array, None if bias is None else bias.array, mean, rstd, eps, 1):
+            if rows_layer_norm(a, r, w, b, mean, rstd, eps, 1):
                 {_WRAP}
                 if mode and (
                     input.autograd is not None or weight is not None and weight.autograd is not None
                     or bias is not None and bias.autograd is not None
                 ):
-                    return op.record((t, wrap(mean, d), wrap(rstd, d)), input, tuple(normalized_shape), weight, bias, eps)[0]
+                    made = (t, wrap(mean, d), wrap(rstd, d))
+                    return op.record(made, input, tuple(normalized_shape), weight, bias, eps)[0]
                 return t
     return general(function, (input, normalized_shape, weight, bias, eps, *args), kwargs)
 """
@@ -179,6 +186,6 @@ def quick_softmax(homes: tuple[str, ...], name: str, logarithm: bool, op: Operat
 def quick_layer_norm(homes: tuple[str, ...], op: Operator, body) -> None:
     """Export layer_norm."""
     ones = tuple((1,) * k for k in range(5))
-    names = {"op": op, "general": _general(body), "SHAPES": frozenset((tuple, list)), "ONES": ones}
+    names = {"op": op, "general": _general(body), "SHAPES": frozenset((tuple, list)), "ONES": ones, "UNSET": UNSET}
     for home in homes:
         export(home, "layer_norm", _compiled(_LAYER_NORM, "layer_norm", body.__doc__, **names))

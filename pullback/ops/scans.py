@@ -1,7 +1,8 @@
 """Scans: running sums, products and extremes along a dimension; differences and integrals of samples.
 
-A scan's result has the shape of its input. Integer sums and products are int64. The gradient of `cumprod` is exact where
-factors are zero: it is an affine recurrence, an operator of its own whose gradient is the same recurrence backwards.
+A scan's result has the shape of its input. Integer sums and products are int64. The gradient of `cumprod` is exact
+where factors are zero: it is an affine recurrence, an operator of its own whose gradient is the same recurrence
+backwards.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions of segments: runs along an axis whose lengths (or offsets) are given, one row of them for each outer row."""
+"""Reductions of segments: runs along an axis whose lengths (or offsets) are given, one row of them an outer row."""
 
 from __future__ import annotations
 

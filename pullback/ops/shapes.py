@@ -15,7 +15,7 @@ from .calls import _INTS as INTS
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
-from .family.view import SIZES, VIEW_NAMES, is_plain, plain_view, view_lines
+from .family.view import SIZES, VIEW_NAMES, is_plain, may_have_history, plain_view, view_lines
 from .operator import Operator, export, find
 from .overrides import any_overridden, call_overridden
 from .schema import Unfit, type_name
@@ -113,7 +113,7 @@ def view(self, *sizes, size=None, dtype=None):
                 made = a  # the general path finds the words
             if made is not a and (-1 in size or made.shape == size):
                 t = make_view(self, made, self.offset, view_, (self, size), mode)
-                if mode and self.autograd is not None:
+                if mode and self.autograd is not None and may_have_history(self):
                     view_.record(t, self, size)
                 return t
     if overridden(self):

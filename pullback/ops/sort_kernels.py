@@ -155,7 +155,7 @@ def search(xp, sequence, values, right: bool):
 
 # ---- distinct elements
 def distinct(xp, a, inverse: bool, counts: bool):
-    """The distinct elements of a flat array in order (each NaN for itself), where each went, and how often each is there."""
+    """The distinct elements in order (each NaN for itself), where each went, and how often each is there."""
     made = xp.unique(a.reshape(-1), return_inverse=inverse, return_counts=counts, equal_nan=False)
     made = list(made) if isinstance(made, tuple) else [made]
     values = made.pop(0)
@@ -164,7 +164,7 @@ def distinct(xp, a, inverse: bool, counts: bool):
 
 
 def distinct_rows(xp, rows, ordered: bool):
-    """(places of the first of each run of equal rows, run number of each row, length of each run), after sorting or not."""
+    """(places of the first of each run of equal rows, run number of each row, length of each run), sorted or not."""
     n = rows.shape[0]
     at = xp.lexsort(rows.T[::-1]) if ordered and rows.shape[1] else xp.arange(n)
     in_order = rows[at]

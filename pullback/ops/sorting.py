@@ -1,7 +1,7 @@
 """Sorting and what follows from order: top elements, k-th values, medians, modes, quantiles.
 
-Orders are stable; NaN counts as the largest. Operators that return values and indices let gradients flow to the elements
-that were picked.
+Orders are stable; NaN counts as the largest. Operators that return values and indices let gradients flow to the
+elements that were picked.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def _medians(name: str, ignore_nan: bool):
     )  # fmt: skip
     everything = reduction(
         f"{name}(Tensor self) -> Tensor",
-        kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals, vmap=whole(lambda t: one(t, 1)[0]), **HIDDEN,
+        kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals,
+        vmap=whole(lambda t: one(t, 1)[0]), **HIDDEN,
     )  # fmt: skip
     return overloaded(name, everything, one)
 

@@ -11,12 +11,14 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 from ..autograd.methods import RemovableHandle
-from ..core.modes import set_grad_enabled
+from ..core import modes
+from ..core.modes import ambient, set_grad_enabled
 from ..core.tensor import Tensor
 
 StateDict = dict[str, Any]
@@ -75,6 +77,15 @@ def use_grad_for_differentiable(step: Callable) -> Callable:
 _use_grad_for_differentiable = use_grad_for_differentiable  # the name that optimizers outside import
 
 
+def _labelled(optimizer: Optimizer, action: str):
+    """A block with the optimizer's name in profiles; nothing while none runs."""
+    if not ambient.mode & modes.PROFILE:
+        return nullcontext()
+    from ..autograd.profiler import record_function
+
+    return record_function(f"Optimizer.{action}#{type(optimizer).__name__}.{action}")
+
+
 def _with_hooks(step: Callable) -> Callable:
     """`step` between its pre- and post-hooks, unless it is called by the step of a subclass."""
 
@@ -82,17 +93,18 @@ def _with_hooks(step: Callable) -> Callable:
     def hooked(self, *args, **kwargs):
         if getattr(type(self), "step", None) is not hooked:
             return step(self, *args, **kwargs)
-        for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
-            made = hook(self, (self, *args), kwargs)
-            if made is None:
-                continue
-            if not isinstance(made, tuple) or len(made) != 2:
-                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {made}.")
-            (_, *args), kwargs = made
-        out = step(self, *args, **kwargs)
-        for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
-            hook(self, (self, *args), kwargs)
-        return out
+        with _labelled(self, "step"):
+            for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
+                made = hook(self, (self, *args), kwargs)
+                if made is None:
+                    continue
+                if not isinstance(made, tuple) or len(made) != 2:
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {made}.")
+                (_, *args), kwargs = made
+            out = step(self, *args, **kwargs)
+            for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
+                hook(self, (self, *args), kwargs)
+            return out
 
     hooked.hooked = True
     return hooked
@@ -226,6 +238,10 @@ class Optimizer:
     # ---- training
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients: None, or zeros in their place."""
+        with _labelled(self, "zero_grad"):
+            self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none: bool) -> None:
         for p in chain.from_iterable(g["params"] for g in self.param_groups):
             if p.grad is None:
                 continue

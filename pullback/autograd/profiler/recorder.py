@@ -20,7 +20,7 @@ from ...core.node import AccumulateGrad, Node, next_sequence
 from ...core.tensor import NESTED, SPARSE, Tensor
 from ...ops import dispatch as dispatching
 from ...ops.operator import Operator
-from .. import engine
+from .. import engine, function
 from .flops import count_flops
 
 FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes, numbered as PyTorch does
@@ -115,17 +115,24 @@ class Recorder:
             if top is span:
                 return
 
-    # ---- operators
+    # ---- calls
     def call(self, op: Operator, args: tuple):
         """Run an operator inside a span."""
         span = self.begin(f"{op.namespace}::{op.name}", overload="" if op.overload == "default" else op.overload)
+        if self.flops:
+            span.flops = count_flops(op, args)
+        return self._run_call(span, args, dispatching.dispatch, op, args, modes.PROFILE)
+
+    def apply(self, cls: type, args: tuple, kwargs: dict, run):
+        """Run a custom function (by `run(cls, args, kwargs)`) inside a span of its name."""
+        return self._run_call(self.begin(cls.__name__), args, run, cls, args, kwargs)
+
+    def _run_call(self, span: Span, args: tuple, run, *inputs):
         span.mark = next_sequence()
         if self.shapes:
             span.shapes, span.dtypes = [shape_of(a) for a in args], [dtype_of(a) for a in args]
-        if self.flops:
-            span.flops = count_flops(op, args)
         try:
-            out = dispatching.dispatch(op, args, modes.PROFILE)
+            out = run(*inputs)
             self.note_results(span, args, out)
             return out
         finally:
@@ -228,6 +235,12 @@ def _profiled(op: Operator, args: tuple):
     return ambient.recorders[-1].call(op, args)
 
 
+def _applied(cls: type, args: tuple, kwargs: dict):
+    """In the place of a custom function's `call`."""
+    recorder = current()
+    return _call(cls, args, kwargs) if recorder is None else recorder.apply(cls, args, kwargs, _call)
+
+
 def _watched(node: Node, gs: list):
     """In the place of the engine's `run_watched`, which goes on to be called: anomaly mode looks there too."""
     recorder = current()
@@ -235,4 +248,5 @@ def _watched(node: Node, gs: list):
 
 
 dispatching.profiled = _profiled
+_call, function.call = function.call, _applied
 _run_watched, engine.run_watched = engine.run_watched, _watched

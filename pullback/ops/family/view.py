@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ...core.geometry import Geometry
 from ...core.modes import ambient
+from ...core.node import UNTRACKED_VIEW
 from ...core.objects import make_view
 from ...core.size import Size
 from ...core.storage import storage_of, window
@@ -86,7 +87,9 @@ def view_lines(when: str, expression: str, offset: str, values: list[str], viewe
         "            except (ValueError, TypeError, IndexError):",
         f"                return general(function, op, ({', '.join(values)},))",
         f"            t = make_view(input, made, {offset}, viewed, ({', '.join(viewed)},), mode)",
-        "            if mode and input.autograd is not None:",
+        "            if mode and (g := input.autograd) is not None and (",
+        "                g is not UNTRACKED_VIEW or input.view_info.version != input.version[0]",
+        "            ):",
         f"                viewed.record(t, {', '.join(viewed)})",
         "            return t",
     ]
@@ -107,11 +110,16 @@ def is_plain(t) -> bool:
     return t.__class__ in PLAIN and not t.keys and ambient.mode < 2
 
 
+def may_have_history(t: Tensor) -> bool:
+    """Whether recording may find anything: not where a view of an untracked tensor is as it was when it was made."""
+    return t.autograd is not UNTRACKED_VIEW or t.view_info.version != t.version[0]
+
+
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
     """A view of a plain tensor, already made as an array: what `view_lines` does, for hand-written functions."""
     mode = ambient.mode
     made = make_view(t, array, offset, op, args, mode)
-    if mode and t.autograd is not None:
+    if mode and t.autograd is not None and may_have_history(t):
         op.record(made, *args)
     return made
 

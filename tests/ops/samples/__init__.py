@@ -18,7 +18,7 @@ from pullback.ops.operator import Operator, registry
 
 from . import algebra, factories, foreach, networks, pointwise, reductions, views, windows
 from .around import key_of
-from .factories import EXEMPT
+from .factories import EXEMPT, LAYOUT, LAYOUTS
 from .make import Make
 
 TABLES = (views.table, algebra.table, networks.table, windows.table, factories.table)
@@ -62,6 +62,11 @@ def _calls(op: Operator, seed: int, is_complex: bool) -> list:
     return []
 
 
+def exempt(key: str) -> str | None:
+    """Why an operator has no samples, if there is a reason."""
+    return EXEMPT.get(key) or (LAYOUT if key.startswith(LAYOUTS) else None)
+
+
 def _canonical(op: Operator, sample: tuple) -> tuple:
     args, kwargs = sample
     return op.convert(op.bind(args, kwargs))
@@ -93,4 +98,4 @@ def _takes(op: Operator, args: tuple) -> bool:
     return True
 
 
-__all__ = ["EXEMPT", "functional_operators", "key_of", "samples_of"]
+__all__ = ["EXEMPT", "exempt", "functional_operators", "key_of", "samples_of"]

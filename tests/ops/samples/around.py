@@ -74,7 +74,7 @@ BEFORE = {
     "cholesky_inverse": _triangular(1), "cholesky_solve": _triangular(2, 1),
     "native_layer_norm_backward": _layer_statistics, "native_batch_norm_backward": _batch_statistics,
     "native_group_norm_backward": _group_statistics,
-    **dict.fromkeys(("_ctc_loss", "ctc_loss.IntList", "ctc_loss.Tensor"), _probabilities),
+    **dict.fromkeys(("_ctc_loss", "_ctc_loss.Tensor", "ctc_loss.IntList", "ctc_loss.Tensor"), _probabilities),
     "embedding": _unpadded,
 }  # fmt: skip
 

@@ -23,6 +23,9 @@ UNSET = "its numbers are whatever the memory holds"
 SHAPE = "the shape of its result depends on the numbers: no metadata without them"
 WRITES = "writes its arguments: checked where it is declared"
 
+LAYOUT = "takes or gives sparse or nested tensors: checked with those layouts, in tests/sparse and tests/nested"
+LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layout, by how they start
+
 EXEMPT: dict[str, str] = {
     **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like"), UNSET),
     **dict.fromkeys((
@@ -42,4 +45,7 @@ EXEMPT: dict[str, str] = {
         "_native_batch_norm_legit", "batch_norm_update_stats", "dropout_", "feature_dropout_", "alpha_dropout_",
         "feature_alpha_dropout_", "embedding_renorm",
     ), WRITES),
+    **dict.fromkeys((
+        "sparse_mask", "values", "_values", "_to_dense", "_coalesce", "sspaddmm", "hspmm", "sparse_sampled_addmm",
+    ), LAYOUT),
 }  # fmt: skip

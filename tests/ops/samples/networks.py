@@ -53,6 +53,8 @@ def _ctc(m: Make) -> dict:
     nll, alpha = torch.ops.aten._ctc_loss(*made, *lengths)
     return {
         "_ctc_loss": [call(probs(), targets(), *lengths), call(probs(), targets(), *lengths, 0, True)],
+        "_ctc_loss.Tensor": [call(probs(), targets(), *map(torch.tensor, lengths))],
+        "_ctc_loss_backward.Tensor": [call(m.real(2), *made, *map(torch.tensor, lengths), nll, alpha, 0)],
         "_ctc_loss_backward": [call(m.real(2), *made, *lengths, nll, alpha, 0)],
         "ctc_loss.IntList": [call(probs(), targets(), *lengths, 0, r) for r in REDUCTIONS],
         "ctc_loss.Tensor": [call(probs(), targets(), *map(torch.tensor, lengths))],

@@ -105,6 +105,8 @@ SAMPLES = {
     "_histogramdd_from_bin_cts": lambda m: [call(m.real(6, 2), (3, 2), range=(-2.0, 2.0, -2.0, 2.0))],
     "histogram.bins_tensor": lambda m: [call(m.real(8), torch.linspace(-2, 2, 5, dtype=torch.float64)), call(m.real(8), torch.linspace(-2, 2, 5, dtype=torch.float64), density=True)],
     "histogram.bin_ct": lambda m: [call(m.real(8), 4, range=(-2.0, 2.0))],
+    "segment_reduce": lambda m: [call(m.distinct(5, 2), r, lengths=torch.tensor([2, 3]), unsafe=True) for r in ("sum", "mean", "max", "min", "prod")],
+    "_segment_reduce_backward": lambda m: [call(m.real(2, 2), m.real(2, 2), m.distinct(5, 2), "sum", lengths=torch.tensor([2, 3]))],
     "cov": lambda m: [call(m(3, 5)), call(m(3, 5), correction=0), call(m(5)), call(m(3, 4), fweights=torch.tensor([1, 2, 1, 3]), aweights=torch.tensor([0.5, 1.0, 2.0, 1.5], dtype=torch.float64))],
     "corrcoef": lambda m: [call(m(3, 5)), call(m(5))],
     "_softmax_backward_data": lambda m: [call(m.real(2, 3), torch.softmax(m.real(2, 3), 1), 1, torch.float64)],

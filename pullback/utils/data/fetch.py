@@ -1,0 +1,44 @@
+"""How a batch is fetched: by indices from a dataset, or by taking the next examples of an iterable one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+
+class MapFetcher:
+    """Fetches what the sampler names: a list of indices, or without batching a single one."""
+
+    def __init__(self, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
+        self.dataset, self.auto_collation, self.collate_fn = dataset, auto_collation, collate_fn
+
+    def fetch(self, index) -> Any:
+        if not self.auto_collation:
+            return self.collate_fn(self.dataset[index])
+        many = getattr(self.dataset, "__getitems__", None)
+        return self.collate_fn(many(index) if callable(many) else [self.dataset[i] for i in index])
+
+
+class IterableFetcher:
+    """Fetches as many examples as the sampler names; StopIteration when there are none left."""
+
+    def __init__(self, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
+        self.iterator = iter(dataset)
+        self.auto_collation, self.collate_fn, self.drop_last = auto_collation, collate_fn, drop_last
+        self.ended = False
+
+    def fetch(self, index) -> Any:
+        if self.ended:
+            raise StopIteration
+        if not self.auto_collation:
+            return self.collate_fn(next(self.iterator))
+        batch = list(itertools.islice(self.iterator, len(index)))
+        self.ended = len(batch) < len(index)
+        if not batch or self.ended and self.drop_last:
+            raise StopIteration
+        return self.collate_fn(batch)
+
+
+def make_fetcher(iterable: bool, *args) -> MapFetcher | IterableFetcher:
+    return (IterableFetcher if iterable else MapFetcher)(*args)
