@@ -41,6 +41,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_current_graph_task_execution_order": "pullback.autograd.engine:execution_order",
         "_functions": "torch._C._functions:",
         "_autograd": "torch._C._autograd:",
+        "_profiler": "torch._C._profiler:",
     },
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
@@ -50,6 +51,18 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch._C._autograd": {
         "SavedTensor": "pullback.autograd.saved:SavedTensor",
         "_unsafe_set_version_counter": "pullback.autograd.versions:unsafe_set_version_counter",
+        "_profiler_enabled": "pullback.autograd.profiler:profiler_enabled",
+        "kineto_available": "pullback.autograd.profiler:kineto_available",
+    },
+    "torch._C._profiler": {
+        "ProfilerActivity": "pullback.profiler:ProfilerActivity",
+        "RecordScope": "pullback.profiler:RecordScope",
+    },
+    "torch.profiler.profiler": {
+        "ProfilerAction": "pullback.profiler:ProfilerAction",
+        "profile": "pullback.profiler:profile",
+        "schedule": "pullback.profiler:schedule",
+        "tensorboard_trace_handler": "pullback.profiler:tensorboard_trace_handler",
     },
     "torch._tensor": {"Tensor": "pullback:Tensor"},
     "torch.storage": {"UntypedStorage": "pullback:UntypedStorage", "TypedStorage": "pullback:TypedStorage"},

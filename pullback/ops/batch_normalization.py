@@ -79,10 +79,7 @@ def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, moment
         rstd = 1 / xp.sqrt(variance + variance.dtype.type(eps))
         saved = xp.empty(0, kept), xp.empty(0, kept)
     scale = rstd if weight is None else rstd * _per_channel(wide(xp, weight), x.ndim)
-    out = wide_x - mean
-    out *= scale
-    if bias is not None:
-        out += _per_channel(wide(xp, bias), x.ndim)
+    out = kernels.scale_shift(xp, wide_x, mean, scale, _per_channel(wide(xp, bias), x.ndim))
     return rounded(out, x.dtype), *saved
 
 

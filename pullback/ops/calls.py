@@ -15,6 +15,7 @@ from ..core import device as devices
 from ..core.arrays import LARGE
 from ..core.modes import ambient
 from ..core.node import UNTRACKED_VIEW, View
+from ..core.objects import make_tensor
 from ..core.storage import storage_of
 from ..core.tensor import PLAIN, Parameter, Tensor, new_object
 from .dispatch import general
@@ -33,6 +34,7 @@ def _stub(*args, **kwargs):
 COMMON = {
     "ambient": ambient, "general": general, "Tensor": Tensor, "Parameter": Parameter, "PLAIN": PLAIN, "new": new_object, "cpu": devices.cpu,
     "LARGE": LARGE, "UNSET": UNSET, "View": View, "UNTRACKED_VIEW": UNTRACKED_VIEW, "storage_of": storage_of, "np": np,
+    "make_tensor": make_tensor,
 }  # fmt: skip
 
 

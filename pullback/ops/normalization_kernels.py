@@ -5,7 +5,10 @@ Statistics are of two passes. Arrays come in float32 or float64 (narrow floats a
 
 from __future__ import annotations
 
+import math
+
 from ..core import native
+from .pieces import by_pieces
 from .reduction_kernels import add_reduce
 
 
@@ -34,40 +37,66 @@ def log_softmax(xp, a, axis: int):
 
 def softmax_backward(xp, g, out, axis: int):
     """The gradient of softmax from its result."""
-    weighted = g * out
-    return weighted - out * add_reduce(xp, weighted, (axis,), True)
+
+    def work(g, out):
+        weighted = g * out
+        return weighted - out * add_reduce(xp, weighted, (axis,), True)
+
+    return by_pieces(work, (g, out), (axis,))
 
 
 def log_softmax_backward(xp, g, out, axis: int):
     """The gradient of log_softmax from its result."""
-    return g - xp.exp(out) * add_reduce(xp, g, (axis,), True)
+    return by_pieces(lambda g, out: g - xp.exp(out) * add_reduce(xp, g, (axis,), True), (g, out), (axis,))
+
+
+def _count(x, axes: tuple) -> int:
+    return math.prod(x.shape[d] for d in axes)
 
 
 def moments(xp, x, axes: tuple):
     """Mean and biased variance over some axes, which are kept."""
-    count = 1
-    for d in axes:
-        count *= x.shape[d]
-    mean = add_reduce(xp, x, axes, True) / (count or xp.nan)
-    deviation = x - mean
-    return mean, add_reduce(xp, xp.multiply(deviation, deviation, out=deviation), axes, True) / (count or xp.nan)
+    count = _count(x, axes) or xp.nan
+
+    def work(x):
+        mean = add_reduce(xp, x, axes, True) / count
+        deviation = x - mean
+        return mean, add_reduce(xp, xp.multiply(deviation, deviation, out=deviation), axes, True) / count
+
+    return by_pieces(work, (x,), axes)
 
 
 def standardize(xp, x, axes: tuple, eps: float):
     """(x - mean) / sqrt(variance + eps) over some axes, with the mean and the inverse deviation (axes kept)."""
-    mean, variance = moments(xp, x, axes)
-    rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
-    out = x - mean
-    out *= rstd
-    return out, mean, rstd
+
+    def work(x):
+        mean, variance = moments(xp, x, axes)
+        rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
+        out = x - mean
+        out *= rstd
+        return out, mean, rstd
+
+    return by_pieces(work, (x,), axes)
+
+
+def scale_shift(xp, x, mean, scale, shift):
+    """(x - mean) * scale + shift, where these broadcast against x."""
+
+    def work(x, mean, scale, shift):
+        out = x - mean
+        out *= scale
+        if shift is not None:
+            out += shift
+        return out
+
+    axes = tuple(d for d in range(x.ndim) if mean.shape[d] == 1)
+    return by_pieces(work, (x, mean, scale, shift), axes)
 
 
 def layer_norm(xp, x, n: int, weight, bias, eps: float):
     """Standardisation over the last n dimensions, scaled and shifted: (result, mean, inverse deviation)."""
     axes = tuple(range(x.ndim - n, x.ndim))
-    length = 1
-    for d in axes:
-        length *= x.shape[d]
+    length = _count(x, axes)
     made = native.layer_norm(x, length, weight, bias, eps) if length else None
     if made is not None:
         shape = (*x.shape[: x.ndim - n], *(1,) * n)
@@ -82,12 +111,14 @@ def layer_norm(xp, x, n: int, weight, bias, eps: float):
 
 def standardize_backward(xp, g, x, mean, rstd, axes: tuple):
     """The gradient of `standardize` with respect to x; g is that of the result. Also gives the standardized x."""
-    count = 1
-    for d in axes:
-        count *= x.shape[d]
-    scaled = (x - mean) * rstd
-    along = add_reduce(xp, g * scaled, axes, True) / (count or 1)
-    out = g - add_reduce(xp, g, axes, True) / (count or 1)
-    out -= scaled * along
-    out *= rstd
-    return out, scaled
+    count = _count(x, axes) or 1
+
+    def work(g, x, mean, rstd):
+        scaled = (x - mean) * rstd
+        along = add_reduce(xp, g * scaled, axes, True) / count
+        out = g - add_reduce(xp, g, axes, True) / count
+        out -= scaled * along
+        out *= rstd
+        return out, scaled
+
+    return by_pieces(work, (g, x, mean, rstd), axes)

@@ -310,6 +310,7 @@ def _masked_fill_vmap(args: tuple, dims: tuple, size: int):
 
 masked_fill_number = pointwise(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    contiguous=True,
     operands=("self",),
     check=_check_mask,
     kernel=_masked_fill,
@@ -323,6 +324,7 @@ masked_fill_number = pointwise(
 
 masked_fill = pointwise(
     "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    contiguous=True,
     operands=("self",),
     check=_check_mask,
     kernel=_masked_fill,

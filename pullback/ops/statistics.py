@@ -20,6 +20,7 @@ from .family.base import composite, operator
 from .family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
 from .operator import Spec, export
 from .overloads import overloaded
+from .pieces import by_pieces
 from .precision import wide
 from .reduction_kernels import add_reduce, max_reduce
 from .reductions import HIDDEN, whole
@@ -106,15 +107,15 @@ def _divisor(count: int, correction) -> float:
 def _variance(xp, a, axis: tuple, keepdims: bool, correction):
     """(variance, mean), the mean with its axes kept."""
     count = math.prod(a.shape[d] for d in axis)
-    mean = mean_kernel(xp, a, axis, True)
-    deviation = a - mean
-    if a.dtype.kind == "c":
-        deviation = xp.abs(deviation)
-    total = add_reduce(
-        xp, xp.multiply(deviation, deviation, out=deviation if deviation.shape else None), axis, keepdims
-    )
-    divisor = xp.asarray(_divisor(count, correction), total.dtype)
-    return xp.divide(total, divisor), mean
+
+    def work(a):
+        mean = mean_kernel(xp, a, axis, True)
+        deviation = xp.abs(a - mean) if a.dtype.kind == "c" else a - mean
+        return add_reduce(xp, deviation * deviation, axis, True), mean
+
+    total, mean = by_pieces(work, (a,), axis)
+    total = xp.asarray(total) if keepdims else xp.asarray(total).reshape(reduced_shape(a.shape, axis, False))
+    return xp.divide(total, xp.asarray(_divisor(count, correction), total.dtype)), mean
 
 
 def var_kernel(xp, a, axis, keepdims, correction):
@@ -257,10 +258,14 @@ _spreads("std_mean", std_mean, homes=("torch",))
 def _logsumexp(xp, a, axis: tuple, keepdims: bool):
     if not a.size:
         return xp.log(add_reduce(xp, a, axis, keepdims))
-    top = max_reduce(xp, a.real if a.dtype.kind == "c" else a, axis, True)
-    top = xp.where(xp.isinf(top), top.dtype.type(0), top)
-    total = xp.log(add_reduce(xp, xp.exp(a - top), axis, keepdims))
-    return total + (top if keepdims else top.reshape(total.shape))
+
+    def work(a):
+        top = max_reduce(xp, a.real if a.dtype.kind == "c" else a, axis, True)
+        top = xp.where(xp.isinf(top), top.dtype.type(0), top)
+        return xp.log(add_reduce(xp, xp.exp(a - top), axis, True)) + top
+
+    made = by_pieces(work, (a,), axis)
+    return made if keepdims else made.reshape(reduced_shape(a.shape, axis, False))
 
 
 logsumexp = reduction(

@@ -192,6 +192,16 @@ def test_one_profile_at_a_time_and_once():
         assert nothing is None and not profiler_enabled()
 
 
+def test_a_profile_may_end_inside_a_backward():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    p = profile().__enter__()
+    y.register_hook(lambda g: p.__exit__(None, None, None))
+    y.sum().backward()
+    count = len(p.function_events)
+    assert (x + 1).tolist() == [2.0, 2.0] and not profiler_enabled() and len(p.function_events) == count
+
+
 def test_collection_can_be_paused():
     with profile() as p:
         torch.ones(1)

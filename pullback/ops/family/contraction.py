@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core.arrays import library
+from ...core.objects import fresh_lines
 from ...core.tensor import wrap
 from ..calls import default_names, export_operator
 from ..operator import Operator
@@ -98,10 +99,7 @@ def _magnitude(a) -> int:
     return max(abs(int(a.max())), abs(int(a.min())))
 
 
-_WRAP = [
-    "t = new(Tensor)", "t.array = r", "t.dtype = d", "t.device = cpu", "t.keys = 0", "t.autograd = None",
-    "t.version = [0]", "t.memory = None", "t.offset = 0", "t.view_info = None",
-]  # fmt: skip
+_WRAP = fresh_lines()
 
 
 def _matmul_lines(values: list[str]) -> list[str]:

@@ -95,7 +95,8 @@ class Pointwise(Family):
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
         if array.ndim > 1 and xp is np and not all(t.array.flags.c_contiguous for t in tensors):
-            array = pointwise_fast.laid_out(array, [t.array for t in tensors])
+            order = [t.array for t in tensors] if not op.options.get("contiguous") else []
+            array = pointwise_fast.laid_out(array, order)
         return wrap(array, result, device)
 
     def _operand(self, xp, value, compute: dtype, working: dtype):
@@ -115,6 +116,8 @@ class Pointwise(Family):
         _, _, result = self.plan(op, args)
         tensors = op.tensors(args)
         shape = broadcast_shapes(*[t.array.shape for t in tensors])
+        if op.options.get("contiguous"):  # a row-major copy that is written, whatever the order of the operands
+            return Spec(shape, result)
         stride = elementwise_strides(shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())])
         return Spec(shape, result, stride)
 

@@ -19,6 +19,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ...core.geometry import elementwise_strides
+from ...core.objects import fresh_lines
 from ...core.tensor import Tensor
 from ..operator import Operator
 
@@ -31,10 +32,7 @@ NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
 COMPUTED = frozenset(d for d in dtypes.ALL if d.numpy is not None and not (d.is_floating_point and d.itemsize == 1))
 _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
-_WRAP = [
-    "t = new(Tensor)", "t.array = r", "t.dtype = RESULT or d", "t.device = cpu", "t.keys = 0", "t.autograd = None",
-    "t.version = [0]", "t.memory = None", "t.offset = 0", "t.view_info = None",
-]  # fmt: skip
+_WRAP = fresh_lines("RESULT or d")
 
 
 def laid_out(made, arrays):

@@ -16,6 +16,7 @@ from ...core import dtype as dtypes
 from ...core.arrays import LARGE, library, run_chunks, thread_count
 from ...core.dtype import dtype
 from ...core.geometry import wrap_dims
+from ...core.objects import fresh_lines
 from ...core.tensor import Tensor, wrap
 from ..calls import default_names, export_operator
 from ..inplace import cast_array
@@ -61,7 +62,7 @@ class Reduction(Family):
         made = made if isinstance(made, np.ndarray) or xp is not np else np.asarray(made)
         if made.dtype != result.numpy:
             made = made.astype(result.numpy, order="C")
-        elif made.base is not None or made is array or not made.flags.c_contiguous:
+        elif made.base is not None or made is array or array.ndim > 1 and not array.flags.c_contiguous:  # row-major
             made = made.copy()
         return wrap(made, result, device)
 
@@ -110,8 +111,7 @@ class Reduction(Family):
             "        d = input.dtype",
             "        if mode < 2 and d in DIRECT and input.array.size < LARGE:",
             "            r = reduce(input.array, axis=None, out=...)",
-            "            t = new(Tensor)", "            t.array = r", "            t.dtype = d", "            t.device = cpu", "            t.keys = 0",
-            "            t.autograd = None", "            t.version = [0]", "            t.memory = None", "            t.offset = 0", "            t.view_info = None",
+            *(f"            {line}" for line in fresh_lines()),
             "            if mode and input.autograd is not None:",
             f"                return op.record(t, {', '.join(values)})",
             "            return t",

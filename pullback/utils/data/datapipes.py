@@ -30,7 +30,9 @@ class _Chaining:
         cls.functions[function_name] = function
 
     @classmethod
-    def register_datapipe_as_function(cls, function_name: str, cls_to_register: type, enable_df_api_tracing=False) -> None:
+    def register_datapipe_as_function(
+        cls, function_name: str, cls_to_register: type, enable_df_api_tracing: bool = False
+    ) -> None:
         """Make a pipe class a method of pipes."""
         if function_name in cls.functions:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")  # noqa: TRY002
@@ -88,7 +90,8 @@ class functional_datapipe:  # noqa: N801 - the decorator's public name
         self.name, self.enable_df_api_tracing = name, enable_df_api_tracing
 
     def __call__(self, cls: type) -> type:
-        home = next((kind for kind in (IterDataPipe, MapDataPipe) if isinstance(cls, type) and issubclass(cls, kind)), None)
+        kinds = [k for k in (IterDataPipe, MapDataPipe) if isinstance(cls, type) and issubclass(cls, k)]
+        home = kinds[0] if kinds else None
         if home is None:
             raise TypeError("`functional_datapipe` can only decorate IterDataPipe or MapDataPipe")
         home.register_datapipe_as_function(self.name, cls, self.enable_df_api_tracing)
@@ -121,7 +124,9 @@ class non_deterministic:  # noqa: N801
         self.cls = arg if isinstance(arg, type) else None
         self.condition = None if isinstance(arg, type) else arg
         if self.cls is not None and not issubclass(self.cls, IterDataPipe):
-            raise TypeError(f"Only `IterDataPipe` can be decorated with `non_deterministic`, but {arg.__name__} is found")
+            raise TypeError(
+                f"Only `IterDataPipe` can be decorated with `non_deterministic`, but {arg.__name__} is found"
+            )
 
     def __call__(self, *args, **kwargs):
         if self.cls is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import os
 import signal
 import time
 import weakref
@@ -35,7 +36,7 @@ class ByWorkers(DataLoaderIterator):
         )  # fmt: skip
         self.pipes: list = []
         self.processes: list = []
-        self.stop = weakref.finalize(self, shut_down, self.processes, self.pipes)
+        self.stop = weakref.finalize(self, shut_down, os.getpid(), self.processes, self.pipes)
         self._start(loader.multiprocessing_context or multiprocessing.get_context(), plan)
         self._begin()
 
@@ -177,8 +178,10 @@ def _cause(process) -> str:
     return f"DataLoader worker (pid {process.pid}) is killed by signal: {name}. "
 
 
-def shut_down(processes: list, pipes: list) -> None:
-    """End workers: kindly, then not."""
+def shut_down(owner: int, processes: list, pipes: list) -> None:
+    """End workers: kindly, then not. A process that fork has given a copy of the loader leaves them alone."""
+    if os.getpid() != owner:
+        return
     for pipe in pipes:
         try:
             pipe.send(None)
