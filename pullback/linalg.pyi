@@ -14,7 +14,7 @@ _Ints: _TypeAlias = _Sequence[_int]
 _DeviceLike: _TypeAlias = _device | _str | _int
 
 from pullback.core.methods import linalg_cholesky_ex_result, linalg_eig_result, linalg_eigh_result, linalg_inv_ex_result, linalg_ldl_factor_ex_result, linalg_ldl_factor_result, linalg_lstsq_result, linalg_lu_factor_ex_result, linalg_lu_factor_result, linalg_lu_result, linalg_qr_result, linalg_slogdet_result, linalg_solve_ex_result, linalg_svd_result
-from pullback.ops.linalg.errors import LinAlgError as LinAlgError
+from pullback.ops.linalg.errors import _LinAlgError as LinAlgError
 
 def cholesky(input: _Tensor, *, upper: _bool = False, out: _Tensor | None = None) -> _Tensor: ...
 def cholesky_ex(input: _Tensor, *, upper: _bool = False, check_errors: _bool = False, out: _Tensor | _Sequence[_Tensor] | None = None) -> linalg_cholesky_ex_result: ...

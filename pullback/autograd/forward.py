@@ -155,15 +155,21 @@ def jvp(op: Operator, args: tuple, tangents: list, out):
         return _by_rules(op, rule, args, tangents, out)
     if callable(rule):
         return rule(args, tangents, out)
-    if (rule is ELEMENTWISE or rule is None and _is_elementwise(op)) and _all_real(op, args, out):
+    if (rule is ELEMENTWISE or rule is None and _is_elementwise(op, tangents)) and _all_real(op, args, out):
         return _elementwise(op, args, tangents, out)
     return transposed(op, args, tangents, out)
 
 
-def _is_elementwise(op: Operator) -> bool:
+def _is_elementwise(op: Operator, tangents: list) -> bool:
     from ..ops.family.pointwise import POINTWISE
 
-    return op.family is POINTWISE and not any(r.joint or r.function is NOT_IMPLEMENTED for r in plan_of(op).rules)
+    return op.family is POINTWISE and not any(r.joint or r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents))
+
+
+def _rules_in_use(op: Operator, tangents: list) -> list:
+    """The vjp rules of the arguments that have tangents."""
+    index = op.schema.index
+    return [r for r in plan_of(op).rules if any(tangents[index[t]] is not None for t in r.targets)]
 
 
 def _all_real(op: Operator, args: tuple, out) -> bool:
@@ -240,7 +246,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     """The derivative of `<vjp(g), tangents>` with respect to `g`: the jvp, by transposing the vjp."""
     from .calls import grad
 
-    if any(r.function is NOT_IMPLEMENTED for r in plan_of(op).rules):
+    if any(r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents)):
         raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet.")
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     with modes.masked(0, modes.GRAD):

@@ -20,9 +20,9 @@ from ..core.modes import ambient
 from ..core.node import Node, NodeMeta, edge_of, next_sequence, raise_freed, unpack
 from ..core.tensor import Tensor
 from . import saved as saving
-from .function_nodes import delayed_error
 from .function_outputs import connect, save_tensors
 from .function_tangents import push_tangents
+from .nodes import delayed_error
 
 _next_id = itertools.count().__next__
 

@@ -11,8 +11,8 @@ from ..ops import public
 from . import forward_ad
 from . import gradcheck_words as words
 from .calls import grad
-from .function_nodes import UndefinedGrad
 from .jacobians import GradcheckError, as_tuple, differentiable, is_inexact, is_strided, tangents_of, wanted
+from .nodes import UndefinedGrad
 
 zeros_like, randn_like = public("torch", "zeros_like"), public("torch", "randn_like")
 stack, allclose = public("torch", "stack"), public("torch", "allclose")

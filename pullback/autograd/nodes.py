@@ -37,60 +37,57 @@ Node._input_metadata = property(input_metadata)
 Node.__call__ = call_node
 
 
-class _PassThrough(Node):
-    """Gradients go on as they came."""
+def insert(node: Node, tensors: tuple):
+    """Aliases of tensors whose gradients pass through `node`; a single one for a single tensor. None stays None."""
+    live = [t is not None and t.dtype.category >= 2 for t in tensors]
+    node.edges = tuple(edge_of(t) if takes else None for t, takes in zip(tensors, live, strict=True))
+    node.outputs = tuple(
+        (t.array.shape, t.dtype, t.device) if takes else None for t, takes in zip(tensors, live, strict=True)
+    )
+    node.saved, node.sequence = [], next_sequence()
+    recorded = any(node.edges)
+    made = tuple(
+        t.shallow(Autograd(True, (node, i)) if recorded else None) if takes else t
+        for i, (t, takes) in enumerate(zip(tensors, live, strict=True))
+    )
+    return made[0] if len(made) == 1 else made
 
-    __slots__ = ()
 
-    def run(self, grads: list) -> tuple:
-        return tuple(grads)
+class UndefinedGrad(Node):
+    """`UndefinedGrad()(x)`: x, whose gradient is undefined from here on."""
 
-    def release(self) -> None:
-        """Nothing is saved here."""
-
-
-class UndefinedGradBackward(_PassThrough):
-    """Every gradient that passes becomes undefined."""
-
-    __slots__ = ()
+    def __call__(self, *tensors: Tensor):
+        return insert(self, tensors)
 
     def run(self, grads: list) -> tuple:
         return (None,) * len(grads)
 
 
-class Error(_PassThrough):
-    """A gradient that passes raises."""
+class Error(Node):
+    """Raises its message when a gradient reaches it."""
 
-    __slots__ = ("message",)
+    message = ""
 
     def run(self, grads: list) -> tuple:
         raise RuntimeError(self.message)
 
 
-def insert(node: Node, tensors: tuple) -> tuple:
-    """Aliases of tensors whose gradients pass through `node`."""
-    node.edges = tuple(edge_of(t) for t in tensors)
-    node.outputs = tuple((t.array.shape, t.dtype, t.device) for t in tensors)
-    node.saved, node.sequence = [], next_sequence()
-    return tuple(t.shallow(Autograd(True, (node, i)) if any(node.edges) else None) for i, t in enumerate(tensors))
-
-
-class UndefinedGrad:
-    """`UndefinedGrad()(x)`: x, whose gradient is undefined."""
-
-    def __call__(self, *tensors):
-        made = insert(UndefinedGradBackward(), tensors)
-        return made[0] if len(made) == 1 else made
-
-
-class DelayedError:
+class DelayedError(Error):
     """`DelayedError(message, n)(x)`: x, whose backward raises."""
 
-    def __init__(self, message: str, count: int = 1):
-        self.message, self.count = message, count
+    def __init__(self, message: bytes | str, count: int = 1):
+        self.message = message.decode() if isinstance(message, bytes) else message
 
-    def __call__(self, *tensors):
-        node = Error()
-        node.message = self.message
-        made = insert(node, tensors)
-        return made[0] if len(made) == 1 else made
+    def __call__(self, *tensors: Tensor | None):
+        return insert(self, tensors)
+
+
+def delayed_error(message: str, tensors: tuple):
+    """Results without history that raise `message` when they are differentiated."""
+    node = Error()
+    node.message = message
+    return insert(node, tuple(_leaf(t) for t in tensors))
+
+
+def _leaf(t: Tensor | None) -> Tensor | None:
+    return t.detach().requires_grad_() if t is not None and t.dtype.category >= 2 else t

@@ -23,6 +23,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_unsafe_preserve_version_counter": "pullback.autograd.versions:unsafe_preserve_version_counter",
         "_calculate_shape": "pullback.autograd.calls:calculate_shape",
         "torch": "pullback:",
+        "_functions": "torch.autograd._functions:",
         "_profiler_enabled": "pullback.autograd.profiler:profiler_enabled",
     },
     "torch._C": {
@@ -43,6 +44,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_autograd": "torch._C._autograd:",
         "_profiler": "torch._C._profiler:",
     },
+    "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
         "UndefinedGrad": "pullback.autograd.nodes:UndefinedGrad",

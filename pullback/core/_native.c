@@ -308,11 +308,105 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return PyBool_FromLong(done);
 }
 
+/* softmax_backward(g, result of softmax, gradient, logarithm, n, threads): rows of length n */
+static PyObject *py_softmax_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array given[3];
+    int done = 1;
+    memset(given, 0, sizeof given);
+    if (nargs != 6)
+        return PyErr_Format(PyExc_TypeError, "softmax_backward takes 6 arguments");
+    Py_ssize_t n = PyLong_AsSsize_t(args[4]);
+    long threads = PyLong_AsLong(args[5]);
+    if (PyErr_Occurred())
+        return NULL;
+    for (int i = 0; i < 3 && done; i++)
+        done = take(args[i], &given[i], i == 2) && kind_of(&given[i]) && kind_of(&given[i]) == kind_of(&given[0]) &&
+               count(&given[i]) == count(&given[0]);
+    done = done && n > 0 && count(&given[0]) % n == 0;
+    if (done && kind_of(&given[0]) == 'f') {
+        Job_f job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / n, .n = n,
+                     .kind = args[3] == Py_True};
+        RUN(softmax_backward_all_f, job, count(&given[0]), (int)threads)
+    } else if (done) {
+        Job_d job = {.g = given[0].view.buf, .x = given[1].view.buf, .out = given[2].view.buf, .outer = count(&given[0]) / n, .n = n,
+                     .kind = args[3] == Py_True};
+        RUN(softmax_backward_all_d, job, count(&given[0]), (int)threads)
+    }
+    for (int i = 0; i < 3; i++)
+        drop(&given[i]);
+    return PyBool_FromLong(done);
+}
+
+/* layer_norm_backward(g, source, weight or None, mean, rstd, gradient or None, weight's and bias's gradients or None, threads) */
+static PyObject *py_layer_norm_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array given[8];
+    int done = 1;
+    memset(given, 0, sizeof given);
+    if (nargs != 9)
+        return PyErr_Format(PyExc_TypeError, "layer_norm_backward takes 9 arguments");
+    long threads = PyLong_AsLong(args[8]);
+    if (PyErr_Occurred())
+        return NULL;
+    for (int i = 0; i < 8 && done; i++)
+        if (args[i] != Py_None)
+            done = take(args[i], &given[i], i > 4) && kind_of(&given[i]) && kind_of(&given[i]) == kind_of(&given[0]);
+    done = done && given[0].held && given[1].held && given[3].held && given[4].held;
+    if (done) {
+        Py_ssize_t total = count(&given[0]), rows = count(&given[3]), n = rows ? total / rows : 0;
+        void *v[8];
+        for (int i = 0; i < 8; i++)
+            v[i] = given[i].held ? given[i].view.buf : NULL;
+        done = rows * n == total && count(&given[1]) == total && count(&given[4]) == rows && (!v[2] || count(&given[2]) == n) &&
+               (!v[5] || count(&given[5]) == total) && !v[6] == !v[7] && (!v[6] || (count(&given[6]) == n && count(&given[7]) == n));
+        if (done && kind_of(&given[0]) == 'f') {
+            Job_f job = {.g = v[0], .x = v[1], .w = v[2], .mean = v[3], .rstd = v[4], .out = v[5], .dw = v[6], .db = v[7], .outer = rows, .n = n};
+            RUN(layer_norm_backward_all_f, job, total, (int)threads)
+        } else if (done) {
+            Job_d job = {.g = v[0], .x = v[1], .w = v[2], .mean = v[3], .rstd = v[4], .out = v[5], .dw = v[6], .db = v[7], .outer = rows, .n = n};
+            RUN(layer_norm_backward_all_d, job, total, (int)threads)
+        }
+    }
+    for (int i = 0; i < 8; i++)
+        drop(&given[i]);
+    return PyBool_FromLong(done);
+}
+
+/* cumsum(source, result, n, inner, threads): along the middle of (outer, n, inner) */
+static PyObject *py_cumsum(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array a = {.held = 0}, out = {.held = 0};
+    int done = 0;
+    if (nargs != 5)
+        return PyErr_Format(PyExc_TypeError, "cumsum takes 5 arguments");
+    Py_ssize_t n = PyLong_AsSsize_t(args[2]), inner = PyLong_AsSsize_t(args[3]);
+    long threads = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (n > 0 && inner > 0 && take(args[0], &a, 0) && take(args[1], &out, 1) && kind_of(&a) && kind_of(&a) == kind_of(&out)) {
+        Py_ssize_t outer = count(&a) / (n * inner);
+        done = outer * n * inner == count(&a) && count(&out) == count(&a);
+        if (done && kind_of(&a) == 'f') {
+            Job_f job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner};
+            RUN(cumsum_all_f, job, count(&a), (int)threads)
+        } else if (done) {
+            Job_d job = {.x = a.view.buf, .out = out.view.buf, .outer = outer, .n = n, .inner = inner};
+            RUN(cumsum_all_d, job, count(&a), (int)threads)
+        }
+    }
+    drop(&a);
+    drop(&out);
+    return PyBool_FromLong(done);
+}
+
 static PyMethodDef methods[] = {
     {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner, threads) -> bool"},
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
      "layer_norm(source, result, weight, bias, mean, rstd, eps, threads) -> bool"},
     {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner, threads) -> bool"},
+    {"softmax_backward", (PyCFunction)(void (*)(void))py_softmax_backward, METH_FASTCALL,
+     "softmax_backward(g, result, gradient, logarithm, n, threads) -> bool"},
+    {"layer_norm_backward", (PyCFunction)(void (*)(void))py_layer_norm_backward, METH_FASTCALL,
+     "layer_norm_backward(g, source, weight, mean, rstd, gradient, weight_gradient, bias_gradient, threads) -> bool"},
+    {"cumsum", (PyCFunction)(void (*)(void))py_cumsum, METH_FASTCALL, "cumsum(source, result, n, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -326,8 +420,8 @@ PyMODINIT_FUNC PyInit__native(void) {
 #elif defined(JOBS) /* ---- templates, second reading: what a thread does with a range of rows */
 
 typedef struct {
-    const T *x, *w, *b;
-    T *out, *mean, *rstd;
+    const T *x, *w, *b, *g;
+    T *out, *mean, *rstd, *dw, *db;
     Py_ssize_t outer, n, inner, step;
     int kind;
     double eps;
@@ -353,6 +447,40 @@ static void N(partial)(void *data, Py_ssize_t first, Py_ssize_t last) {
     N(Job) *j = data;
     N(reduce)(j->x + first * j->inner, j->out + first / j->step * j->inner, j->kind, 1, last - first, j->inner);
 }
+
+static void N(softmax_backward_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    Py_ssize_t at = first * j->n;
+    N(softmax_backward)(j->g + at, j->x + at, j->out + at, last - first, j->n, j->kind);
+}
+
+static void N(layer_norm_backward_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    Py_ssize_t at = first * j->n;
+    N(layer_norm_backward)(j->g + at, j->x + at, j->w, j->mean + first, j->rstd + first, j->out + at, last - first, j->n);
+}
+
+static void N(parameter_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(parameter_sums)(j->g, j->x, j->mean, j->rstd, j->dw, j->db, j->outer, j->n, first, last);
+}
+
+static void N(cumsum_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    Py_ssize_t at = first * j->n * j->inner;
+    N(cumsum)(j->x + at, j->out + at, last - first, j->n, j->inner);
+}
+
+static void N(softmax_backward_all)(N(Job) *j, int threads) { share(N(softmax_backward_part), j, j->outer, rows_of(j->n), threads); }
+
+static void N(layer_norm_backward_all)(N(Job) *j, int threads) {
+    if (j->out)
+        share(N(layer_norm_backward_part), j, j->outer, rows_of(j->n), threads);
+    if (j->dw)
+        share(N(parameter_part), j, j->n, COLUMNS, threads);
+}
+
+static void N(cumsum_all)(N(Job) *j, int threads) { share(N(cumsum_part), j, j->outer, rows_of(j->n * j->inner), threads); }
 
 static void N(softmax_all)(N(Job) *j, int threads) { share(N(softmax_part), j, j->outer, rows_of(j->n * j->inner), threads); }
 
@@ -424,6 +552,23 @@ INLINE double N(sum_row)(const T *x, Py_ssize_t n) {
             total += lane[l];
         for (; i < stop; i++)
             total += x[i];
+    }
+    return total;
+}
+
+/* the sum of x (y - shift) */
+INLINE double N(dot_row)(const T *x, const T *y, Py_ssize_t n, T shift) {
+    double total = 0;
+    for (Py_ssize_t start = 0; start < n; start += BLOCK) {
+        Py_ssize_t stop = start + BLOCK < n ? start + BLOCK : n, i = start;
+        T lane[LANES] = {0};
+        for (; i + LANES <= stop; i += LANES)
+            for (int l = 0; l < LANES; l++)
+                lane[l] += x[i + l] * (y[i + l] - shift);
+        for (int l = 0; l < LANES; l++)
+            total += lane[l];
+        for (; i < stop; i++)
+            total += (double)x[i] * (y[i] - shift);
     }
     return total;
 }
@@ -598,6 +743,96 @@ INLINE void N(sum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, P
     }
     for (Py_ssize_t l = 0; l < width; l++)
         out[l] = (T)(total[l] / divisor);
+}
+
+/* the gradient of softmax (or of its logarithm) from g and its result y */
+CLONES static void N(softmax_backward)(const T *restrict g, const T *restrict y, T *restrict out, Py_ssize_t rows, Py_ssize_t n, int logarithm) {
+    for (Py_ssize_t row = 0; row < rows; row++, g += n, y += n, out += n) {
+        T sum = (T)(logarithm ? N(sum_row)(g, n) : N(dot_row)(g, y, n, (T)0));
+        if (logarithm)
+            for (Py_ssize_t i = 0; i < n; i++)
+                out[i] = g[i] - N(exp_down)(y[i]) * sum;
+        else
+            for (Py_ssize_t i = 0; i < n; i++)
+                out[i] = y[i] * (g[i] - sum);
+    }
+}
+
+/* the gradient of layer norm with respect to x */
+CLONES static void N(layer_norm_backward)(const T *restrict g, const T *restrict x, const T *restrict w, const T *mean, const T *rstd,
+                                          T *restrict out, Py_ssize_t rows, Py_ssize_t n) {
+    for (Py_ssize_t row = 0; row < rows; row++, g += n, x += n, out += n) {
+        T m = mean[row], r = rstd[row];
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = w ? g[i] * w[i] : g[i];
+        T a = (T)(N(sum_row)(out, n) / (double)n);
+        T b = (T)(N(dot_row)(out, x, n, m) * r / (double)n);
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = r * (out[i] - a - (x[i] - m) * r * b);
+    }
+}
+
+/* sums over rows of g (x - mean) rstd and of g, for columns from first to last */
+CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, const T *rstd, T *dw, T *db, Py_ssize_t rows, Py_ssize_t n,
+                                     Py_ssize_t first, Py_ssize_t last) {
+    for (Py_ssize_t c = first; c < last; c += COLUMNS) {
+        Py_ssize_t width = last - c < COLUMNS ? last - c : COLUMNS;
+        double w[COLUMNS] = {0}, b[COLUMNS] = {0};
+        for (Py_ssize_t start = 0; start < rows; start += ROWS) {
+            Py_ssize_t stop = start + ROWS < rows ? start + ROWS : rows;
+            T pw[COLUMNS] = {0}, pb[COLUMNS] = {0};
+            for (Py_ssize_t i = start; i < stop; i++) {
+                T m = mean[i], r = rstd[i];
+                for (Py_ssize_t l = 0; l < width; l++) {
+                    T v = g[i * n + c + l];
+                    pb[l] += v;
+                    pw[l] += v * ((x[i * n + c + l] - m) * r);
+                }
+            }
+            for (Py_ssize_t l = 0; l < width; l++) {
+                w[l] += pw[l];
+                b[l] += pb[l];
+            }
+        }
+        for (Py_ssize_t l = 0; l < width; l++) {
+            dw[c + l] = (T)w[l];
+            db[c + l] = (T)b[l];
+        }
+    }
+}
+
+/* sums of all prefixes of four rows at once, since each row is one long chain of additions */
+INLINE void N(cumsum_rows)(const T *x, T *out, Py_ssize_t rows, Py_ssize_t n) {
+    Py_ssize_t row = 0;
+    for (; row + 4 <= rows; row += 4, x += 4 * n, out += 4 * n) {
+        double total[4] = {0};
+        for (Py_ssize_t i = 0; i < n; i++)
+            for (int l = 0; l < 4; l++)
+                out[l * n + i] = (T)(total[l] += x[l * n + i]);
+    }
+    for (; row < rows; row++, x += n, out += n) {
+        double total = 0;
+        for (Py_ssize_t i = 0; i < n; i++)
+            out[i] = (T)(total += x[i]);
+    }
+}
+
+INLINE void N(cumsum_columns)(const T *x, T *out, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t width) {
+    double total[COLUMNS] = {0};
+    for (Py_ssize_t i = 0; i < n; i++)
+        for (Py_ssize_t l = 0; l < width; l++)
+            out[i * inner + l] = (T)(total[l] += x[i * inner + l]);
+}
+
+/* sums of all prefixes along the middle of (outer, n, inner) */
+CLONES static void N(cumsum)(const T *x, T *out, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {
+    if (inner == 1) {
+        N(cumsum_rows)(x, out, outer, n);
+        return;
+    }
+    for (Py_ssize_t o = 0; o < outer; o++, x += n * inner, out += n * inner)
+        for (Py_ssize_t c = 0; c < inner; c += COLUMNS)
+            N(cumsum_columns)(x + c, out + c, n, inner, inner - c < COLUMNS ? inner - c : COLUMNS);
 }
 
 CLONES static void N(reduce)(const T *x, T *out, int kind, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner) {

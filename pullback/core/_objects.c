@@ -17,7 +17,7 @@ static const char *tensor_names[TENSOR_SLOTS] = {"array",   "dtype",  "device", 
 static const char *view_names[VIEW_SLOTS] = {"base", "parent", "op", "args", "version", "creation"};
 
 static PyTypeObject *tensor_type, *parameter_type, *view_type;
-static PyObject *cpu, *untracked, *storage_of, *no_grad, *zero;
+static PyObject *cpu, *untracked, *storage_of, *no_grad, *multi_output, *zero;
 static Py_ssize_t tensor_at[TENSOR_SLOTS], view_at[VIEW_SLOTS];
 
 static int find_slots(PyTypeObject *type, const char **names, Py_ssize_t *at, int count) {
@@ -56,14 +56,16 @@ static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     untracked = Py_NewRef(args[4]);
     storage_of = Py_NewRef(args[5]);
     no_grad = PyUnicode_InternFromString("no_grad");
+    multi_output = PyUnicode_InternFromString("multi_output");
     zero = PyLong_FromLong(0);
-    if (!no_grad || !zero || find_slots(tensor_type, tensor_names, tensor_at, TENSOR_SLOTS) ||
+    if (!no_grad || !multi_output || !zero || find_slots(tensor_type, tensor_names, tensor_at, TENSOR_SLOTS) ||
         find_slots(view_type, view_names, view_at, VIEW_SLOTS))
         return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *make_info(PyObject *source, PyObject *op, PyObject *arguments, PyObject *version, int recording) {
+static PyObject *make_info(PyObject *source, PyObject *op, PyObject *arguments, PyObject *version, int recording,
+                           int many) {
     PyObject *info = view_type->tp_alloc(view_type, 0);
     if (!info) return NULL;
     PyObject *above = get(source, tensor_at[VIEW_INFO]);
@@ -73,14 +75,15 @@ static PyObject *make_info(PyObject *source, PyObject *op, PyObject *arguments, 
     put(info, view_at[OP], op);
     put(info, view_at[ARGS], arguments);
     put(info, view_at[VIEW_VERSION], version);
-    put(info, view_at[CREATION], !recording ? no_grad : top ? Py_None : get(above, view_at[CREATION]));
+    PyObject *creation = many ? multi_output : top ? Py_None : get(above, view_at[CREATION]);
+    put(info, view_at[CREATION], recording ? creation : no_grad);
     return info;
 }
 
-/* view(source, array, offset, op, args, mode): a plain tensor on the memory of the plain tensor `source`. */
+/* view(source, array, offset, op, args, mode, many=False): a plain tensor on the memory of the plain tensor `source`. */
 static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 6 || !tensor_type || !PyObject_TypeCheck(args[0], tensor_type)) {
-        PyErr_SetString(PyExc_TypeError, "view(source, array, offset, op, args, mode)");
+    if ((n != 6 && n != 7) || !tensor_type || !PyObject_TypeCheck(args[0], tensor_type)) {
+        PyErr_SetString(PyExc_TypeError, "view(source, array, offset, op, args, mode, many=False)");
         return NULL;
     }
     PyObject *source = args[0], *memory = get(source, tensor_at[MEMORY]), *counter = get(source, tensor_at[VERSION]);
@@ -90,7 +93,8 @@ static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     }
     memory = memory == Py_None ? PyObject_CallOneArg(storage_of, source) : Py_NewRef(memory);
     if (!memory) return NULL;
-    PyObject *info = make_info(source, args[3], args[4], PyList_GET_ITEM(counter, 0), PyObject_IsTrue(args[5]));
+    int recording = args[5] != zero, many = n == 7 && args[6] == Py_True;
+    PyObject *info = make_info(source, args[3], args[4], PyList_GET_ITEM(counter, 0), recording, many);
     PyObject *made = info ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
     if (!made) {
         Py_DECREF(memory);
@@ -161,7 +165,7 @@ static PyMethodDef methods[] = {
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
      "setup(Tensor, Parameter, View, cpu, untracked, storage_of)"},
     {"arrays", py_arrays, METH_O, "arrays(tensors) -> (arrays, dtype, live) or None"},
-    {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode) -> Tensor"},
+    {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode, many=False) -> Tensor"},
     {"fresh", (PyCFunction)(void (*)(void))py_fresh, METH_FASTCALL, "fresh(array, dtype) -> Tensor"},
     {NULL, NULL, 0, NULL},
 };

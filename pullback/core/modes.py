@@ -39,6 +39,7 @@ class _Process:
     threads: int | None = None
     warn_always = False
     matmul_precision = "highest"
+    attention_backends: frozenset | None = None  # which implementations of attention may run; None: any
 
 
 process = _Process()

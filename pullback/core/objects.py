@@ -1,7 +1,8 @@
 """Tensor objects made in one step, for the paths that are taken on every call.
 
 `make_view(source, array, offset, op, args, mode)` gives a plain tensor on the memory of a plain tensor: `array` already
-shows the view, `op(*args)` is the call that makes it again, `mode` is the ambient mode (its GRAD bit alone matters).
+shows the view, `op(*args)` is the call that makes it again, `mode` is the ambient mode: 0 or GRAD. With `many`, it is
+one of several results, and `args` are (its number, the arguments).
 `make_tensor(array, dtype)` gives a plain CPU tensor around an array that nobody else holds. Neither records anything.
 `plain_arrays(tensors)` gives (arrays, dtype, whether any may have history) of a tuple or list of plain tensors of one
 dtype, or None where they are not that. All are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0);
@@ -18,7 +19,7 @@ from .storage import storage_of
 from .tensor import PLAIN, Parameter, Tensor, new_object
 
 
-def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int) -> Tensor:
+def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, many: bool = False) -> Tensor:
     t = new_object(Tensor)
     t.array = array
     t.dtype = source.dtype
@@ -33,12 +34,12 @@ def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int) ->
     info = source.view_info
     if info is None:
         v.base = source
-        v.parent = None
-        v.creation = None if mode else "no_grad"
+        v.parent = creation = None
     else:
         v.base = info.base
         v.parent = info
-        v.creation = info.creation if mode else "no_grad"
+        creation = info.creation
+    v.creation = "no_grad" if not mode else "multi_output" if many else creation
     v.op = op
     v.args = args
     v.version = version[0]
@@ -73,7 +74,7 @@ def plain_arrays(tensors) -> tuple[list, object, bool] | None:
 
 
 def fresh_lines(dtype: str = "d") -> list[str]:
-    """Lines of generated code that make the plain tensor `t` around the array `r`: a call, or what it does written out."""
+    """Lines of generated code that make the plain tensor `t` around the array `r`: a call, or what it does."""
     if make_tensor.__module__ != __name__:
         return [f"t = make_tensor(r, {dtype})"]
     return [

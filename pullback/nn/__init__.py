@@ -9,7 +9,7 @@ Everything public of the files beside this one is here under its own name.
 
 from __future__ import annotations
 
-from . import functional, init, utils
+from . import attention, functional, init, parallel, utils
 from .activation import (
     CELU,
     ELU,
@@ -121,6 +121,7 @@ from .padding import (
     ZeroPad3d,
 )  # fmt: skip
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .parallel import DataParallel
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,

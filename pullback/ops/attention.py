@@ -10,7 +10,7 @@ import math
 
 from ..core import dtype as dtypes
 from ..core.geometry import broadcast_shapes
-from ..core.modes import GRAD, ambient
+from ..core.modes import GRAD, ambient, process
 from ..core.tensor import Tensor
 from . import attention_kernels as kernels
 from .contraction import c_name
@@ -18,6 +18,8 @@ from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.contraction import working
 from .operator import NONDIFFERENTIABLE, Spec
+
+MATH, FLASH = 0, 1  # the implementations that there are here, by their public numbers
 
 
 def _torch(name: str):
@@ -235,6 +237,15 @@ def scaled_dot_product_attention(
     if enable_gqa and query.ndim == 4:
         key, value = _repeat_heads(query, key, value, True)
         enable_gqa = False
-    if _fits_blocked(query, key, value, attn_mask, dropout_p):
+    allowed = process.attention_backends
+    if allowed is not None and not allowed & {MATH, FLASH}:
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the "
+            "math kernel and the fused kernels."
+        )
+    fits = (allowed is None or FLASH in allowed) and _fits_blocked(query, key, value, attn_mask, dropout_p)
+    if not fits and allowed is not None and MATH not in allowed:
+        raise RuntimeError("No available kernel. Aborting execution.")
+    if fits:
         return dispatch(flash, (query, key, value, 0.0, is_causal, attn_mask, scale))[0]
     return attention_math(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]

@@ -111,7 +111,8 @@ def _masked_select(xp, self, mask):
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = broadcast_shapes(mask.shape, self.shape)
-    return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
+    wide = self if self.shape == shape else xp.broadcast_to(self, shape)
+    return wide.reshape(-1).take(xp.flatnonzero(xp.broadcast_to(mask, shape)))
 
 
 def _unselect(g, self_shape, mask):

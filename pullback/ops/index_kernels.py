@@ -93,8 +93,26 @@ def raise_out_of_range(indices, shape) -> None:
             raise IndexError(f"index {bad.flat[0]} is out of bounds for dimension {position} with size {size}")
 
 
+def _leading_mask(array, indices):
+    """The mask that is the only index, over the first dimensions; None where there is anything else."""
+    mask = indices[0] if indices else None
+    if mask is None or not is_mask(mask) or not mask.ndim or any(i is not None for i in indices[1:]):
+        return None
+    check_count(mask.ndim, array.ndim)
+    check_mask(mask.shape, array.shape, 0)
+    return mask
+
+
+def _rows_under(array, mask):
+    """The array as rows, one per element of the mask."""
+    return array.reshape(mask.size, *array.shape[mask.ndim :])
+
+
 def pick(xp, array, indices):
     """`array[indices]`."""
+    mask = _leading_mask(array, indices)
+    if mask is not None:  # several times faster than NumPy's own masks
+        return _rows_under(array, mask).take(xp.flatnonzero(mask), axis=0)
     indices = integer_indices(xp, array.shape, indices)
     given = [d for d, i in enumerate(indices) if i is not None]
     index_shape([indices[d].shape for d in given])
@@ -109,6 +127,10 @@ def pick(xp, array, indices):
 
 def put(xp, array, indices, values, accumulate: bool) -> None:
     """`array[indices] = values`, or `+=` with every value counted, however often an element is named."""
+    mask = _leading_mask(array, indices)
+    if mask is not None and array.flags.c_contiguous:
+        places = xp.flatnonzero(mask)
+        array, indices = _rows_under(array, mask), (places, *[None] * (len(indices) - 1))
     indices = integer_indices(xp, array.shape, indices)
     known = [i is not None for i in indices]
     picked = index_shape([i.shape for i in indices if i is not None])

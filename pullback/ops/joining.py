@@ -74,7 +74,9 @@ def _check_cat(shapes, dim: int) -> tuple:
         if not len(shape):
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     counted = [(i, s) for i, s in enumerate(shapes) if not _skipped(s)]
-    first = counted[0][1] if counted else shapes[0]
+    if not counted:  # empty vectors alone: any dimension will do
+        return 0, (0,)
+    first = counted[0][1]
     d = wrap_dim(dim, len(first))
     for i, shape in counted:
         if len(shape) != len(first):
@@ -86,8 +88,7 @@ def _check_cat(shapes, dim: int) -> tuple:
                     "for tensor "
                     f"number {i} in the list."
                 )
-    total = sum(s[d] for _, s in counted) if counted else 0
-    return d, (*first[:d], total, *first[d + 1 :])
+    return d, (*first[:d], sum(s[d] for _, s in counted), *first[d + 1 :])
 
 
 def _cat_kernel(xp, tensors, dim):
@@ -127,7 +128,7 @@ _concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
 
 
 def _cat_pieces(g, tensors_shape, dim):
-    d = wrap_dim(dim, g.ndim)
+    d = wrap_dim(dim, g.ndim) if g.shape != (0,) else 0
     pieces, at = [], 0
     for shape in tensors_shape:
         if _skipped(shape) and g.ndim != 1:

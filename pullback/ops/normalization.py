@@ -181,19 +181,10 @@ def _layer_vmap(args, dims):
 
 
 def _layer_backward(xp, g, x, normalized_shape, mean, rstd, weight, bias, mask):
-    n = len(normalized_shape)
-    wide_g = wide(xp, g)
-    weighted = wide_g if weight is None else wide_g * wide(xp, weight)
-    of_x, scaled = kernels.standardize_backward(
-        xp, weighted, wide(xp, x), wide(xp, mean), wide(xp, rstd), _last(x.ndim, n)
-    )
-    outer = tuple(range(x.ndim - n))
+    given = (wide(xp, g), wide(xp, x), len(normalized_shape), wide(xp, mean), wide(xp, rstd), wide(xp, weight), mask)
+    of_x, of_weight, of_bias = kernels.layer_norm_backward(xp, *given)
     kept = x.dtype if weight is None else weight.dtype
-    return (
-        rounded(of_x, x.dtype) if mask[0] else None,
-        rounded(xp.asarray(kernels.add_reduce(xp, wide_g * scaled, outer, False)), kept) if mask[1] else None,
-        rounded(xp.asarray(kernels.add_reduce(xp, wide_g, outer, False)), kept) if mask[2] else None,
-    )
+    return rounded(of_x, x.dtype), rounded(of_weight, kept), rounded(of_bias, kept)
 
 
 def _layer_second(gs, grad_out, input, normalized_shape, mean, rstd, weight, mask):

@@ -37,6 +37,8 @@ def log_softmax(xp, a, axis: int):
 
 def softmax_backward(xp, g, out, axis: int):
     """The gradient of softmax from its result."""
+    if (made := native.softmax_backward(g, out, axis)) is not None:
+        return made
 
     def work(g, out):
         weighted = g * out
@@ -47,6 +49,8 @@ def softmax_backward(xp, g, out, axis: int):
 
 def log_softmax_backward(xp, g, out, axis: int):
     """The gradient of log_softmax from its result."""
+    if (made := native.softmax_backward(g, out, axis, logarithm=True)) is not None:
+        return made
     return by_pieces(lambda g, out: g - xp.exp(out) * add_reduce(xp, g, (axis,), True), (g, out), (axis,))
 
 
@@ -122,3 +126,15 @@ def standardize_backward(xp, g, x, mean, rstd, axes: tuple):
         return out, scaled
 
     return by_pieces(work, (g, x, mean, rstd), axes)
+
+
+def layer_norm_backward(xp, g, x, n: int, mean, rstd, weight, mask: tuple):
+    """Gradients of x, weight and bias of `layer_norm` over the last n dimensions, None where `mask` wants none."""
+    axes, outer = tuple(range(x.ndim - n, x.ndim)), tuple(range(x.ndim - n))
+    made = native.layer_norm_backward(g, x, _count(x, axes), mean, rstd, weight, mask)
+    if made is not None:
+        shape = x.shape[x.ndim - n :]
+        return made[0], *(None if m is None else m.reshape(shape) for m in made[1:])
+    of_x, scaled = standardize_backward(xp, g if weight is None else g * weight, x, mean, rstd, axes)
+    of_weight = xp.asarray(add_reduce(xp, g * scaled, outer, False)) if mask[1] else None
+    return of_x if mask[0] else None, of_weight, xp.asarray(add_reduce(xp, g, outer, False)) if mask[2] else None

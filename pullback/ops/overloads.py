@@ -35,6 +35,7 @@ def _choosing(name: str, operators: tuple[Operator, ...], method: bool):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{name}: " + "; ".join(f"`{op.text}`" for op in operators)
+    function.operators = operators  # type: ignore[attr-defined]
     return function
 
 

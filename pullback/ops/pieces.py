@@ -1,11 +1,12 @@
 """Large work in pieces that fit the cache, shared by threads.
 
-A chain of array operations over a large array reads and writes memory once for each; over pieces its temporaries stay in
-cache. `by_pieces` cuts along an axis that the work keeps, so that pieces do not need each other.
+A chain of array operations over a large array reads and writes memory once for each; over pieces its temporaries stay
+in cache. `by_pieces` cuts along an axis that the work keeps, so that pieces do not need each other.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ..core.arrays import LARGE, run_chunks, thread_count
 
 PIECE = 1 << 16  # elements
+RUN = 512  # elements of a piece that should stand together in memory
 
 
 def by_pieces(function: Callable, arrays: tuple, axes: tuple):
@@ -27,7 +29,7 @@ def by_pieces(function: Callable, arrays: tuple, axes: tuple):
         return function(*arrays)
     axis = max(kept, key=lambda d: x.shape[d])
     n = x.shape[axis]
-    step = max(1, n * PIECE // x.size)
+    step = max(1, n * PIECE // x.size, -(-RUN // math.prod(x.shape[axis + 1 :])))
     cuts = [(slice(None),) * axis + (slice(s, min(s + step, n)),) for s in range(0, n, step)]
     outs: list = []
 

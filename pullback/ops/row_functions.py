@@ -162,7 +162,9 @@ def quick_reduction(
     source = _REDUCTION.replace("                BY_DIM\n", _BY_DIM[1:] if "ScalarType? dtype" in by_dim.text else "")
     for home in ("torch", "Tensor"):
         names = {"whole": whole, "by_dim": by_dim, "operators": operators, "KIND": kind, "DEFAULTS": defaults}
-        export(home, name, _compiled(source, name, doc, METHOD=home == "Tensor", **names))
+        function = _compiled(source, name, doc, METHOD=home == "Tensor", **names)
+        function.operators = operators
+        export(home, name, function)
 
 
 def _general(body):

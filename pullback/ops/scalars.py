@@ -46,7 +46,7 @@ def check_fits(value, d: dtype) -> None:
         low = int(info.min) if d.is_signed else -int(info.max)
         if isinstance(value, float) and not math.isfinite(value) or not low <= value <= int(info.max):
             raise _overflow(d)
-    elif d.category == FLOAT and math.isfinite(value) and abs(value) > dtypes.finfo(d).max:
+    elif d.category == FLOAT and 448 < abs(value) < math.inf and abs(value) > dtypes.finfo(d).max:  # all hold 448
         raise _overflow(d)
 
 

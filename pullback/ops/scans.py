@@ -8,6 +8,7 @@ backwards.
 from __future__ import annotations
 
 from ..core import dtype as dtypes
+from ..core import native
 from ..core.geometry import wrap_dim, wrap_dims
 from ..core.tensor import Tensor, wrap_dim_of_scalar
 from . import scan_kernels as kernels
@@ -39,7 +40,7 @@ cumsum = along(
     kernel=kernels.running_sum,
     result=INT_TO_LONG,
     cast=True,
-    split=True,
+    split=not native.available,
     inplace=True,
     vjp=lambda g, self_dtype, dim: _reverse_cumsum(g.to(self_dtype), dim),
     jvp=LINEAR,

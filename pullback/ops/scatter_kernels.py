@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from math import prod
 
+from ..core.arrays import LARGE, run_chunks, thread_count
 from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
 from .index_kernels import apply_at
 
+CHUNK = 1 << 16  # elements per piece of large work: temporaries stay in cache
 UFUNCS = {"sum": "add", "mean": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
@@ -87,9 +89,29 @@ def gather(xp, array, dim, index, sparse_grad=False):
         return xp.empty(index.shape, array.dtype)
     source, at = at_least_1d(array), at_least_1d(index)
     check_range(at, source.shape[d], d)
+    if d == source.ndim - 1 and at.ndim > 1 and at.size >= LARGE and at.shape[:-1] == source.shape[:-1]:
+        return _gather_rows(xp, source, at)
     cut = tuple(slice(None) if k == d else slice(0, s) for k, s in enumerate(at.shape))
     picked = source.take(at) if at.ndim == 1 else xp.take_along_axis(source[cut], at, axis=d)
     return picked if index.ndim else picked.reshape(())
+
+
+def _gather_rows(xp, source, index):
+    """gather along the last dimension of large arrays: a few rows at a time, on several threads."""
+    n, flat = source.shape[-1], source.reshape(-1)
+    at = index.reshape(-1, index.shape[-1])
+    out = xp.empty(at.shape, source.dtype)
+    step = max(1, CHUNK // at.shape[1])
+
+    def work(first: int, last: int) -> None:
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            places = at[start:stop] + (xp.arange(start, stop) * n)[:, None]
+            flat.take(places, out=out[start:stop], mode="clip")  # all were checked; "clip" writes straight into `out`
+
+    share = -(-len(at) // thread_count())
+    run_chunks([lambda s=s: work(s, min(s + share, len(at))) for s in range(0, len(at), share)])
+    return out.reshape(index.shape)
 
 
 def _places(xp, shape, index, dim: int):
@@ -277,9 +299,9 @@ def reduce_slices(xp, out, dim, index, source, reduce, include_self=True) -> Non
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     check_same_type("index_reduce_", out, source)
     d = check_slices("index_reduce_", out.shape, index, source.shape, dim)
-    check_reducible(
-        {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_reduce_func_exclude_input_init"), out, reduce
-    )
+    check_reducible("index_func_" if include_self else "index_reduce_func_exclude_input_init", out, reduce)
+    if out.dtype.kind == "b":
+        raise NotImplementedError("\"index_func_\" not implemented for 'Bool'")
     at = index.reshape(-1)
     check_inside(at, at_least_1d(out).shape[d])
     rows = combine(xp, _rows(xp, out, d), at, _rows(xp, source, d), reduce, include_self)

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..core.geometry import wrap_dim
 from ..core.modes import ambient
-from ..core.node import UNTRACKED_VIEW, View
+from ..core.objects import make_view
 from ..core.storage import check_bounds, storage_of
-from ..core.tensor import META, Tensor, new_object
+from ..core.tensor import META
 from . import view_geometry as geometry
 from .family.batching import (
     batch_as_strided,
@@ -24,7 +24,7 @@ from .family.batching import (
     batch_squeeze,
     batch_transposed,
 )  # fmt: skip
-from .family.view import SIZES, is_plain, plain_view, view
+from .family.view import SIZES, is_plain, may_have_history, plain_view, view
 from .operator import exports
 
 _ALL = slice(None)
@@ -225,17 +225,10 @@ unfold = view(
 # ---- several views at once
 def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     """Several views of a plain tensor, already made as arrays: one node for all of them."""
-    memory, version, info, mode = storage_of(input), input.version, input.view_info, ambient.mode
-    base, parent = (input, None) if info is None else (info.base, info)
-    made = []
-    for i, (array, offset) in enumerate(zip(arrays, offsets, strict=True)):
-        t = new_object(Tensor)
-        t.array, t.dtype, t.device, t.keys, t.autograd = array, input.dtype, input.device, 0, UNTRACKED_VIEW
-        t.version, t.memory, t.offset = version, memory, offset
-        t.view_info = View(base, parent, op, (i, args), version[0], "multi_output" if mode else "no_grad")
-        made.append(t)
-    made = tuple(made)
-    if mode and input.autograd is not None:
+    mode = ambient.mode
+    pairs = enumerate(zip(arrays, offsets, strict=True))
+    made = tuple([make_view(input, array, offset, op, (i, args), mode, True) for i, (array, offset) in pairs])
+    if mode and input.autograd is not None and may_have_history(input):
         op.record(made, *args)
     return made
 

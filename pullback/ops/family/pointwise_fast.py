@@ -193,9 +193,10 @@ def _finish(call: Call, tensors: list[str], depth: int) -> list[str]:
     pad = "    " * depth
     dense = " and ".join(f"{t}.array.flags.c_contiguous" for t in tensors)
     live = " or ".join(f"{t}.autograd is not None" for t in tensors)
+    order = [] if call.op.options.get("contiguous") else [f"{t}.array" for t in tensors]
     lines = [
         f"if r.ndim > 1 and not ({dense}):",
-        f"    r = laid_out(r, ({', '.join(f'{t}.array' for t in tensors)},))",
+        f"    r = laid_out(r, [{', '.join(order)}])",
         *_WRAP,
     ]
     if call.op.differentiable:
