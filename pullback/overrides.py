@@ -8,7 +8,11 @@ from collections.abc import Iterable
 from .core.tensor import Tensor
 from .ops.operator import exports
 from .ops.overrides import (
-    DisableTorchFunction, DisableTorchFunctionSubclass, TorchFunctionMode, any_overridden, call_overridden,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    TorchFunctionMode,
+    any_overridden,
+    call_overridden,
 )  # fmt: skip
 
 BaseTorchFunctionMode = TorchFunctionMode
@@ -62,7 +66,11 @@ def get_ignored_functions() -> set:
 
 def get_testing_overrides() -> dict:
     """For each overridable function, a function of the same name that answers -1."""
-    return {f: functools.wraps(f)(lambda *args, **kwargs: -1) for functions in get_overridable_functions().values() for f in functions}
+    return {
+        f: functools.wraps(f)(lambda *args, **kwargs: -1)
+        for functions in get_overridable_functions().values()
+        for f in functions
+    }
 
 
 def is_tensor_method_or_property(func) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-from .core import device as devices
 from .core.arrays import set_thread_count, thread_count
 from .core.device import device as device_type
 from .core.dtype import dtype as dtype_type
@@ -104,7 +103,9 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 def set_deterministic_debug_mode(debug_mode) -> None:
     level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
     if level not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, or 'default', 'warn', 'error', got {debug_mode!r}")
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, or 'default', 'warn', 'error', got {debug_mode!r}"
+        )
     use_deterministic_algorithms(level > 0, warn_only=level == 1)
 
 
@@ -172,7 +173,16 @@ def _question(name: str):
     return _public(ask)
 
 
-for _name in ("is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "is_inference", "numel", "get_device"):
+for _name in (
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "is_conj",
+    "is_neg",
+    "is_inference",
+    "numel",
+    "get_device",
+):
     _question(_name)
 
 

@@ -86,7 +86,13 @@ def _refresh() -> None:
 class autocast:
     """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator."""
 
-    def __init__(self, device_type: str = "cpu", dtype: dtype_type | None = None, enabled: bool = True, cache_enabled: bool | None = None):
+    def __init__(
+        self,
+        device_type: str = "cpu",
+        dtype: dtype_type | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         if not is_autocast_available(device_type):
@@ -97,7 +103,10 @@ class autocast:
         if device_type == "cpu" and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16, dtypes.float32):
             import warnings
 
-            warnings.warn(f"In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtype of bfloat16, float16 currently, got {self.fast_dtype}.", stacklevel=2)
+            warnings.warn(
+                f"In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtype of bfloat16, float16 currently, got {self.fast_dtype}.",
+                stacklevel=2,
+            )
             self.enabled = False
         self.before: list = []
 
@@ -138,7 +147,9 @@ def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs: dtype_type | 
         if cast_inputs is None or not state.enabled:
             return fwd(ctx, *args, **kwargs)
         with autocast(device_type, enabled=False):
-            return fwd(ctx, *[_cast(a, cast_inputs) for a in args], **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
+            return fwd(
+                ctx, *[_cast(a, cast_inputs) for a in args], **{k: _cast(v, cast_inputs) for k, v in kwargs.items()}
+            )
 
     return wrapped
 

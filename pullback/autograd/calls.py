@@ -8,7 +8,6 @@ from ..core.tensor import Tensor
 from ..ops.factories import ones, ones_like
 from .engine import run_graph
 
-
 _warned: set = set()
 
 
@@ -61,11 +60,23 @@ def _gradient_of(i: int, out, g, batched: bool):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
     have = tuple(g.shape)[1:] if batched else tuple(g.shape)
     if have != tuple(shape):
-        lead = "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: " if batched else "Mismatch in shape: "
-        tail = " If you only want some tensors in `grad_output` to be considered batched, consider using vmap." if batched else ""
-        raise RuntimeError(f"{lead}grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape if not edge else list(shape)}.{tail}")
+        lead = (
+            "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+            if batched
+            else "Mismatch in shape: "
+        )
+        tail = (
+            " If you only want some tensors in `grad_output` to be considered batched, consider using vmap."
+            if batched
+            else ""
+        )
+        raise RuntimeError(
+            f"{lead}grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {out.shape if not edge else list(shape)}.{tail}"
+        )
     if dtype.is_complex != g.dtype.is_complex:
-        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {dtype}.")
+        raise RuntimeError(
+            f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {dtype}."
+        )
     return g
 
 
@@ -102,18 +113,29 @@ def input_edges(inputs: list) -> list:
     return edges
 
 
-def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables=None, inputs=None) -> None:
+def backward(
+    tensors,
+    grad_tensors=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables=None,
+    inputs=None,
+) -> None:
     """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
     from ..core.modes import TRANSFORM, ambient
 
     if ambient.mode & TRANSFORM:
-        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms.")
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         import warnings
 
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     if inputs is not None and not isinstance(inputs, (Tensor, GradientEdge)) and not len(inputs):
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -141,14 +163,20 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     outputs, targets = _as_list(outputs), _as_list(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if not only_inputs:
         import warnings
 
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     grads = implicit_gradients(outputs, None if grad_outputs is None else _as_list(grad_outputs), is_grads_batched)
     keep = create_graph if retain_graph is None else retain_graph
     edges, wanted = root_edges(outputs), input_edges(targets)
@@ -160,7 +188,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
     if materialize_grads:
         if any(g is None and not isinstance(t, Tensor) for g, t in zip(result, targets, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        return tuple(t.new_zeros(t.shape, requires_grad=create_graph and is_grad_enabled()) if g is None else g for g, t in zip(result, targets, strict=True))
+        return tuple(
+            t.new_zeros(t.shape, requires_grad=create_graph and is_grad_enabled()) if g is None else g
+            for g, t in zip(result, targets, strict=True)
+        )
     if not allow_unused and any(g is None for g in result):
         raise RuntimeError(
             "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
@@ -170,7 +201,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
 
 def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tuple:
     """One backward per row of the gradients, all at once by vmap."""
-    from ..func.vmap import vmap
+    from ..batching.vmap import vmap
 
     unused: list = []
 

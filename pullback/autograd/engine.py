@@ -32,7 +32,20 @@ class Task:
     per output), one gradient per output ...].
     """
 
-    __slots__ = ("id", "records", "heap", "ready", "sinks", "needed", "wanted", "captured", "keep_graph", "callbacks", "node", "roots")
+    __slots__ = (
+        "id",
+        "records",
+        "heap",
+        "ready",
+        "sinks",
+        "needed",
+        "wanted",
+        "captured",
+        "keep_graph",
+        "callbacks",
+        "node",
+        "roots",
+    )
 
     def __init__(self, roots: list, grads: list, needed: dict | None, wanted, keep_graph: bool):
         self.id = _next_task()
@@ -54,7 +67,14 @@ class Task:
                 _enqueue(self, root)
 
 
-def run_graph(roots: list, grads: list, keep_graph: bool, create_graph: bool, inputs: list | None = None, accumulate_inputs: bool = False) -> dict:
+def run_graph(
+    roots: list,
+    grads: list,
+    keep_graph: bool,
+    create_graph: bool,
+    inputs: list | None = None,
+    accumulate_inputs: bool = False,
+) -> dict:
     """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
     gradients that arrive at them are returned, keyed by edge (or, with `accumulate_inputs`, go to the leaves' `.grad`)."""
     if len(ambient.tasks) >= MAX_DEPTH:
@@ -126,7 +146,9 @@ def _walk(task: Task) -> None:
         if not keep_graph:
             node.release()
         if len(results) != len(edges):
-            raise RuntimeError(f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
+            raise RuntimeError(
+                f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})"
+            )
         if node.hooked and node.post_hooks:
             # hooks that came while the node ran see no gradients of its outputs
             results = run_post_hooks(node, results, gs if post_hooks else [None] * len(gs))
@@ -194,7 +216,11 @@ def _checked(made, g, hook):
     if made is None:
         return g
     if not isinstance(made, Tensor):
-        raise TypeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(made).__name__})" if g is not None else "expected hook to return a Tensor or None")
+        raise TypeError(
+            f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(made).__name__})"
+            if g is not None
+            else "expected hook to return a Tensor or None"
+        )
     if g is not None and (made.shape != g.shape or made.dtype is not g.dtype or made.device is not g.device):
         what = "type" if made.dtype is not g.dtype else "size" if made.shape != g.shape else "device"
         raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the {what} of value")
@@ -217,7 +243,9 @@ def run_post_hooks(node: Node, results, gs: list):
         if made is not None:
             made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
             if len(made) != len(results):
-                raise RuntimeError(f"hook has returned an incorrect number of values (got {len(made)}, but expected {len(results)})")
+                raise RuntimeError(
+                    f"hook has returned an incorrect number of values (got {len(made)}, but expected {len(results)})"
+                )
             results = made
     return results
 
@@ -272,7 +300,9 @@ def _dependencies(roots: list, needed: dict | None) -> dict:
                     record[0] += 1
                 elif needed is None or child in needed:
                     outputs = child.outputs
-                    records[child] = [1, outputs, 0, None] if len(outputs) == 1 else [1, outputs, 0, *[None] * len(outputs)]
+                    records[child] = (
+                        [1, outputs, 0, None] if len(outputs) == 1 else [1, outputs, 0, *[None] * len(outputs)]
+                    )
                     stack.append(child)
     return records
 
@@ -282,7 +312,9 @@ def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
     """A gradient as the node it goes to expects it: summed to its shape, real where it is real, in its dtype."""
     shape, dtype, device = expected
     if not isinstance(g, Tensor):
-        raise TypeError(f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None")
+        raise TypeError(
+            f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None"
+        )
     if tuple(g.array.shape) != tuple(shape):
         g = reduce_to(node, g, tuple(shape), index)
     if g.dtype is not dtype and dtype is not None:
@@ -291,7 +323,9 @@ def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
         if g.dtype is not dtype:
             g = g.to(dtype)
     if g.device is not device:
-        raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} but got {g.device}")
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} but got {g.device}"
+        )
     return g
 
 
@@ -303,7 +337,9 @@ def reduce_to(node: Node | None, g: Tensor, shape: tuple, index: int = 0) -> Ten
     fits = lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, g.array.shape[lead:], strict=True))
     if not fits:
         name = node.name() if node is not None else "jvp"
-        raise RuntimeError(f"Function {name} returned an invalid gradient at index {index} - got {list(g.array.shape)} but expected shape compatible with {list(shape)}")
+        raise RuntimeError(
+            f"Function {name} returned an invalid gradient at index {index} - got {list(g.array.shape)} but expected shape compatible with {list(shape)}"
+        )
     return g.sum_to_size(shape)
 
 
@@ -390,7 +426,9 @@ def will_execute(node: Node) -> bool:
     task = ambient.tasks[-1]
     if task.needed is not None:
         if isinstance(node, AccumulateGrad) and any(n is node for n, _ in task.wanted) and not task.needed.get(node):
-            raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is currently not supported.")
+            raise RuntimeError(
+                "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is currently not supported."
+            )
         return bool(task.needed.get(node)) or any(n is node for n, _ in task.wanted)
     return node in _reachable(task.roots)
 

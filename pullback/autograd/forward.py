@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import itertools
 
+from ..batching.levels import batch_everywhere, lower, rewrap, strip
 from ..core import device as devices
 from ..core import modes
+from ..core.geometry import may_overlap
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
-from ..core.geometry import may_overlap
 from ..core.tensor import NESTED, SPARSE, Tensor, stride_of
 from ..ops import dispatch as dispatching
+from ..ops.conversion import alias_op
 from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
 from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
-
 
 _next_level = itertools.count().__next__
 
@@ -118,7 +119,10 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
             return out
         made = jvp(op, primals, tangents, out)
     many = isinstance(out, (tuple, list))
-    results = [_copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r for r in (out if many else (out,))]
+    results = [
+        _copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r
+        for r in (out if many else (out,))
+    ]
     for r, t in zip(results, made if isinstance(made, (tuple, list)) else (made,), strict=True):
         if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
             with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
@@ -163,7 +167,9 @@ def jvp(op: Operator, args: tuple, tangents: list, out):
 def _is_elementwise(op: Operator, tangents: list) -> bool:
     from ..ops.family.pointwise import POINTWISE
 
-    return op.family is POINTWISE and not any(r.joint or r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents))
+    return op.family is POINTWISE and not any(
+        r.joint or r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents)
+    )
 
 
 def _rules_in_use(op: Operator, tangents: list) -> list:
@@ -173,12 +179,16 @@ def _rules_in_use(op: Operator, tangents: list) -> list:
 
 
 def _all_real(op: Operator, args: tuple, out) -> bool:
-    return not any(t.dtype.is_complex for t in op.tensors(args)) and isinstance(out, Tensor) and not out.dtype.is_complex
+    return (
+        not any(t.dtype.is_complex for t in op.tensors(args)) and isinstance(out, Tensor) and not out.dtype.is_complex
+    )
 
 
 def _linear(op: Operator, args: tuple, tangents: list):
     """The operator itself on tangents; absent ones are zero."""
-    replaced = tuple(_zero_like(a) if t is None and _is_tensorial(a) else _fill(t, a) for a, t in zip(args, tangents, strict=True))
+    replaced = tuple(
+        _zero_like(a) if t is None and _is_tensorial(a) else _fill(t, a) for a, t in zip(args, tangents, strict=True)
+    )
     return dispatching.dispatch(op, tuple(r if _is_tensorial(a) else a for a, r in zip(args, replaced, strict=True)))
 
 
@@ -221,10 +231,18 @@ def _by_rules(op: Operator, rules: dict, args: tuple, tangents: list, out):
         t = tangents[op.schema.index[name]]
         if t is not None:
             part = rule(*_values(op, parameters_of(rule), args, out, t=t))
-            total = part if total is None else [a + b for a, b in zip(total, part, strict=True)] if isinstance(part, (tuple, list)) else total + part
+            total = (
+                part
+                if total is None
+                else [a + b for a, b in zip(total, part, strict=True)]
+                if isinstance(part, (tuple, list))
+                else total + part
+            )
     missing = [n for n, t in zip(op.schema.index, tangents, strict=True) if t is not None and n not in rules]
     if missing:
-        raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it for argument {missing[0]!r}")
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name} that does not support it for argument {missing[0]!r}"
+        )
     return total
 
 
@@ -247,14 +265,23 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     from .calls import grad
 
     if any(r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents)):
-        raise NotImplementedError(f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet.")
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
+        )
     results = list(out) if isinstance(out, (tuple, list)) else [out]
     with modes.masked(0, modes.GRAD):
-        seeds = [r.new_zeros(r.shape).requires_grad_() if isinstance(r, Tensor) and r.dtype.category >= 2 else None for r in results]
+        seeds = [
+            r.new_zeros(r.shape).requires_grad_() if isinstance(r, Tensor) and r.dtype.category >= 2 else None
+            for r in results
+        ]
         pairs = _vjp_pairs(op, args, tangents, out, seeds)
         live = [s for s in seeds if s is not None]
         pairs = [(v, t) for v, t in pairs if v is not None and v.requires_grad]
-        made = grad([v for v, _ in pairs], live, [t for _, t in pairs], create_graph=True, allow_unused=True) if pairs else [None] * len(live)
+        made = (
+            grad([v for v, _ in pairs], live, [t for _, t in pairs], create_graph=True, allow_unused=True)
+            if pairs
+            else [None] * len(live)
+        )
     found = iter(made)
     each = [None if s is None else _settle(next(found), s) for s in seeds]
     return each if isinstance(out, (tuple, list)) else each[0]
@@ -280,13 +307,37 @@ def _vjp_pairs(op: Operator, args: tuple, tangents: list, out, seeds: list) -> l
             tangent = tangents[index[name]]
             if tangent is None or value is None:
                 continue
-            for v, t in zip(value if isinstance(tangent, list) else [value], tangent if isinstance(tangent, list) else [tangent], strict=True):
+            for v, t in zip(
+                value if isinstance(tangent, list) else [value],
+                tangent if isinstance(tangent, list) else [tangent],
+                strict=True,
+            ):
                 if v is None or t is None:
                     continue
                 v = reduce_to(None, v, tuple(t.shape)) if v.shape != t.shape else v
                 v = v.real if v.dtype.is_complex and not t.dtype.is_complex else v
                 pairs.append((v.to(t.dtype) if v.dtype is not t.dtype else v, t))
     return pairs
+
+
+def dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """An alias of `primal` that carries `tangent`; inside vmap both belong to the values underneath."""
+    if primal.shape != tangent.shape:
+        raise RuntimeError(
+            f"Expected tangent to have the same shape as primal, got {tuple(tangent.shape)} and {tuple(primal.shape)}"
+        )
+    made = dispatching.dispatch(alias_op, (batch_everywhere(primal),))
+    value, wraps = strip(made)
+    with_tangent(value, lower(tangent, wraps, ambient.transforms), level)
+    return rewrap(value, wraps)
+
+
+def parts(t: Tensor, level: int) -> tuple[Tensor, Tensor]:
+    """(primal, tangent) of a tensor; zeros where it has no tangent at the level."""
+    value, wraps = strip(t)
+    tangent = tangent_of(value, level)
+    primal = primal_of(value, level)
+    return rewrap(primal, wraps), rewrap(primal.detach() * 0 if tangent is None else tangent, wraps)
 
 
 dispatching.forward_layer = forward_layer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..batching.levels import rewrap, strip
 from ..core import modes
 from ..core.modes import ambient, decorate
 from ..core.tensor import TRANSFORMED, Tensor
-from .forward import DualLevel, primal_of, tangent_of, with_tangent
+from .forward import DualLevel, dual, primal_of, tangent_of, with_tangent
 
 _open: list[DualLevel] = []
 _current_level = -1  # the number of open levels, less one: programs look at it
@@ -100,18 +101,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def batched_dual(tensor: Tensor, tangent: Tensor, number: int) -> Tensor:
     """`make_dual` inside vmap: the tangent goes to the value underneath."""
-    from ..func.derivatives import _dual
-
-    return _dual(tensor, tangent, number)
+    return dual(tensor, tangent, number)
 
 
 def batched_parts(tensor: Tensor, number: int) -> tuple[Tensor, Tensor | None]:
     """`unpack_dual` inside vmap."""
-    from ..func.derivatives import _rewrap, _strip
-
-    value, wraps = _strip(tensor)
+    value, wraps = strip(tensor)
     tangent = tangent_of(value, number)
-    return _rewrap(primal_of(value, number), wraps), None if tangent is None else _rewrap(tangent, wraps)
+    return rewrap(primal_of(value, number), wraps), None if tangent is None else rewrap(tangent, wraps)
 
 
 def _is_fwd_grad_enabled() -> bool:

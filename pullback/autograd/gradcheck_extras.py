@@ -104,7 +104,7 @@ def undefined_forward(fn: Callable, inputs: tuple, directions: list[tuple]) -> N
 
 # ---- batches of gradients
 def _vmapped(function: Callable, argument: Tensor, complaint: str) -> tuple:
-    from ..func.vmap import vmap
+    from ..batching.vmap import vmap
 
     def seen_through(x: Tensor) -> tuple:
         ambient.transforms[-1].transparent = True  # custom functions need no batching rule of their own here

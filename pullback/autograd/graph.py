@@ -22,7 +22,7 @@ class Node(metaclass=ABCMeta):  # noqa: B024 - nothing is made of it: other clas
 
     @classmethod
     def __subclasshook__(cls, subclass: type) -> bool:
-        return issubclass(subclass, nodes.Node) if cls is Node else NotImplemented
+        return True if cls is Node and issubclass(subclass, nodes.Node) else NotImplemented
 
     def name(self) -> str:
         """The name of the kind of node."""

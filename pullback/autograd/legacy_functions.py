@@ -15,9 +15,10 @@ class Resize(Function):
     def forward(ctx, tensor: Tensor, sizes: tuple) -> Tensor:
         if math.prod(sizes) != tensor.numel():
             raise RuntimeError(
-                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the given "
-                f"tensor has a size of {'x'.join(map(str, tensor.size()))} ({tensor.numel()} elements). autograd's resize "
-                "can only change the shape of a given tensor, while preserving the number of elements. "
+                f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the "
+                f"given tensor has a size of {'x'.join(map(str, tensor.size()))} ({tensor.numel()} elements). "
+                "autograd's resize can only change the shape of a given tensor, while preserving the number of "
+                "elements. "
             )
         ctx.input_sizes = tensor.size()
         return tensor.contiguous().view(*sizes) if tensor.is_contiguous() else tensor.reshape(*sizes).clone()

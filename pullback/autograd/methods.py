@@ -76,11 +76,17 @@ def set_grad(self, value) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     wanted = get_grad_dtype(self) if self.is_leaf else self.dtype
     if wanted is not None and value.dtype is not wanted:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.dtype.alias}' to a tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's dtype (tensor.grad_dtype controls what dtypes are allowed).")
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{value.dtype.alias}' to a tensor with grad_dtype '{wanted.scalar_name}'. The gradient must match the tensor's dtype (tensor.grad_dtype controls what dtypes are allowed)."
+        )
     if value.device is not self.device:
-        raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type '{self.device.type}'. Please ensure that the gradient and the tensor are on the same device")
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type '{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+        )
     if value.shape != self.shape:
-        raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size")
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
     own_autograd(self).grad = value
 
 
@@ -170,8 +176,15 @@ def get_grad_dtype(self):
 def set_grad_dtype(self, value) -> None:
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
-    if self.autograd is not None and self.autograd.grad is not None and value is not None and self.autograd.grad.dtype is not value:
-        raise RuntimeError(f"Cannot set grad_dtype to {value} because there is already a gradient with dtype {self.autograd.grad.dtype}. Please clear the gradient first.")
+    if (
+        self.autograd is not None
+        and self.autograd.grad is not None
+        and value is not None
+        and self.autograd.grad.dtype is not value
+    ):
+        raise RuntimeError(
+            f"Cannot set grad_dtype to {value} because there is already a gradient with dtype {self.autograd.grad.dtype}. Please clear the gradient first."
+        )
     own_autograd(self).grad_dtype = value
 
 
@@ -187,7 +200,9 @@ def set_data(self, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS):
-        raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
     if self.requires_grad and value.dtype.category < 2:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     from ..core.storage import storage_of
@@ -206,7 +221,9 @@ def volatile(self) -> bool:
 def detach_(self) -> Tensor:
     """Drop this tensor's history in place."""
     if self.view_info is not None:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
+        )
     self.autograd = None
     return self
 

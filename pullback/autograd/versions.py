@@ -27,7 +27,11 @@ class unsafe_preserve_version_counter:
 
 def unsafe_set_version_counter(tensors, versions) -> None:
     """Set version counters outright."""
-    for t, v in zip((tensors,) if isinstance(tensors, Tensor) else tensors, (versions,) if isinstance(versions, int) else versions, strict=True):
+    for t, v in zip(
+        (tensors,) if isinstance(tensors, Tensor) else tensors,
+        (versions,) if isinstance(versions, int) else versions,
+        strict=True,
+    ):
         if v < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {v}")
         t.version[0] = v

@@ -12,6 +12,8 @@ import importlib.machinery
 import sys
 import types
 
+from .nn_rows import ROWS as NN_ROWS
+
 # "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
 PRIVATE: dict[str, dict[str, str]] = {
     "torch": {
@@ -34,7 +36,6 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
         "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
         "has_lapack": "pullback:has_lapack",
-        "_WeakTensorRef": "pullback.core.tensor:WeakTensorRef",
         "Generator": "pullback.core.random:Generator",
         "_current_graph_task_id": "pullback.autograd.engine:current_graph_task_id",
         "_current_autograd_node": "pullback.autograd.engine:current_node",
@@ -80,7 +81,12 @@ PRIVATE: dict[str, dict[str, str]] = {
         "tree_map_only": "pullback.core.tree:tree_map_only",
         "tree_leaves": "pullback.core.tree:tree_leaves",
     },
-    "torch._ops": {"OpOverload": "pullback.ops.operator:Operator", "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket", "ops": "pullback:ops"},
+    "torch._ops": {
+        "OpOverload": "pullback.ops.operator:Operator",
+        "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket",
+        "ops": "pullback:ops",
+    },
+    **NN_ROWS,
 }
 
 
@@ -122,7 +128,10 @@ class _Private(types.ModuleType):
     __path__: list = []
 
     def __getattr__(self, name: str):
-        home = PRIVATE.get(self.__name__, {}).get(name)
+        rows = PRIVATE.get(self.__name__, {})
+        home = rows.get(name)
+        if home is None and "*" in rows and not name.startswith("__"):
+            home = f"{rows['*']}:{name}"
         if home is None:
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}' here")
         value = _resolve(home)

@@ -397,6 +397,71 @@ static PyObject *py_cumsum(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return PyBool_FromLong(done);
 }
 
+/* Several arrays of one dtype: those before `written` are read, None is allowed where `optional` has a bit. */
+static int take_all(Array *given, PyObject *const *args, int n, int written, unsigned optional) {
+    for (int i = 0; i < n; i++) {
+        if (args[i] == Py_None && optional >> i & 1)
+            continue;
+        if (!take(args[i], &given[i], i >= written) || !kind_of(&given[i]) || kind_of(&given[i]) != kind_of(&given[0]))
+            return 0;
+    }
+    return 1;
+}
+
+static void *buffer(const Array *a) { return a->held ? a->view.buf : NULL; }
+
+/* Whether arrays that are there have a number of elements. */
+static int sized(const Array *given, int first, int last, Py_ssize_t n) {
+    for (int i = first; i < last; i++)
+        if (given[i].held && count(&given[i]) != n)
+            return 0;
+    return 1;
+}
+
+#define CHANNEL_JOBS(function, ...)                                                                      \
+    if (done && kind_of(&given[0]) == 'f') {                                                             \
+        Job_f job = {.outer = outer, .n = channels, .inner = inner, __VA_ARGS__};                        \
+        RUN(function##_f, job, outer *channels *inner, (int)threads)                                     \
+    } else if (done) {                                                                                   \
+        Job_d job = {.outer = outer, .n = channels, .inner = inner, __VA_ARGS__};                        \
+        RUN(function##_d, job, outer *channels *inner, (int)threads)                                     \
+    }
+
+/* channels(what, arrays..., outer, channels, inner, threads): for x as (outer, channels, inner),
+ *   "moments", x, mean, variance                                 writes mean and variance
+ *   "scale", x, mean, scale, shift or None, out                  writes out
+ *   "backward", g, x, mean, rstd, weight or None, sum, along, out or None   writes the last three */
+static PyObject *py_channels(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array given[8];
+    memset(given, 0, sizeof given);
+    const char *what = nargs >= 8 ? PyUnicode_AsUTF8(args[0]) : NULL;
+    if (!what)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "channels takes at least 8 arguments");
+    int n = (int)nargs - 5, done = 0;
+    Py_ssize_t outer = PyLong_AsSsize_t(args[nargs - 4]), channels = PyLong_AsSsize_t(args[nargs - 3]),
+               inner = PyLong_AsSsize_t(args[nargs - 2]), size = outer * channels * inner;
+    long threads = PyLong_AsLong(args[nargs - 1]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (!strcmp(what, "moments") && n == 3) {
+        done = take_all(given, args + 1, 3, 1, 0) && sized(given, 0, 1, size) && sized(given, 1, 3, channels);
+        CHANNEL_JOBS(moments_all, .x = buffer(&given[0]), .mean = buffer(&given[1]), .rstd = buffer(&given[2]))
+    } else if (!strcmp(what, "scale") && n == 5) {
+        done = take_all(given, args + 1, 5, 4, 1 << 3) && sized(given, 0, 1, size) && sized(given, 1, 4, channels) && sized(given, 4, 5, size);
+        CHANNEL_JOBS(scale_all, .x = buffer(&given[0]), .mean = buffer(&given[1]), .w = buffer(&given[2]), .b = buffer(&given[3]),
+                     .out = buffer(&given[4]))
+    } else if (!strcmp(what, "backward") && n == 8) {
+        done = take_all(given, args + 1, 8, 5, 1 << 4 | 1 << 7) && sized(given, 0, 2, size) && sized(given, 2, 7, channels) &&
+               sized(given, 7, 8, size);
+        CHANNEL_JOBS(channels_backward_all, .g = buffer(&given[0]), .x = buffer(&given[1]), .mean = buffer(&given[2]),
+                     .rstd = buffer(&given[3]), .w = buffer(&given[4]), .db = buffer(&given[5]), .dw = buffer(&given[6]),
+                     .out = buffer(&given[7]))
+    }
+    for (int i = 0; i < 8; i++)
+        drop(&given[i]);
+    return PyBool_FromLong(done);
+}
+
 static PyMethodDef methods[] = {
     {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner, threads) -> bool"},
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
@@ -407,6 +472,8 @@ static PyMethodDef methods[] = {
     {"layer_norm_backward", (PyCFunction)(void (*)(void))py_layer_norm_backward, METH_FASTCALL,
      "layer_norm_backward(g, source, weight, mean, rstd, gradient, weight_gradient, bias_gradient, threads) -> bool"},
     {"cumsum", (PyCFunction)(void (*)(void))py_cumsum, METH_FASTCALL, "cumsum(source, result, n, inner, threads) -> bool"},
+    {"channels", (PyCFunction)(void (*)(void))py_channels, METH_FASTCALL,
+     "channels(what, arrays..., outer, channels, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -478,6 +545,43 @@ static void N(layer_norm_backward_all)(N(Job) *j, int threads) {
         share(N(layer_norm_backward_part), j, j->outer, rows_of(j->n), threads);
     if (j->dw)
         share(N(parameter_part), j, j->n, COLUMNS, threads);
+}
+
+/* channels: w is the weight or scale, b the shift, dw and db the sums; outer, n, inner are (outer, channels, inner) */
+static void N(moments_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_moments)(j->x, j->mean, j->rstd, j->outer, j->n, j->inner, first, last);
+}
+
+static void N(scale_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_scale)(j->x, j->out, j->mean, j->w, j->b, j->n, j->inner, first, last);
+}
+
+static void N(sums_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_sums)(j->g, j->x, j->mean, j->rstd, j->db, j->dw, j->outer, j->n, j->inner, first, last);
+}
+
+static void N(gradient_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(channel_gradient)(j->g, j->x, j->out, j->mean, j->rstd, j->w, j->db, j->dw, (double)j->outer * j->inner, j->n, j->inner, first, last);
+}
+
+static Py_ssize_t N(channel_step)(const N(Job) *j) { return j->inner > 1 ? rows_of(j->outer * j->inner) : COLUMNS; }
+
+static void N(moments_all)(N(Job) *j, int threads) { share(N(moments_part), j, j->n, N(channel_step)(j), threads); }
+
+static void N(scale_all)(N(Job) *j, int threads) {
+    int rows = j->inner > 1;
+    share(N(scale_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);
+}
+
+static void N(channels_backward_all)(N(Job) *j, int threads) {
+    int rows = j->inner > 1;
+    share(N(sums_part), j, j->n, N(channel_step)(j), threads);
+    if (j->out)
+        share(N(gradient_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);
 }
 
 static void N(cumsum_all)(N(Job) *j, int threads) { share(N(cumsum_part), j, j->outer, rows_of(j->n * j->inner), threads); }
@@ -797,6 +901,116 @@ CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, cons
         for (Py_ssize_t l = 0; l < width; l++) {
             dw[c + l] = (T)w[l];
             db[c + l] = (T)b[l];
+        }
+    }
+}
+
+/* ---- channels: x is (outer, channels, inner), and each channel has statistics of its own */
+CLONES static void N(channel_moments)(const T *x, T *mean, T *variance, Py_ssize_t outer, Py_ssize_t channels, Py_ssize_t inner,
+                                      Py_ssize_t first, Py_ssize_t last) {
+    double n = (double)outer * inner;
+    for (Py_ssize_t c = first; inner > 1 && c < last; c++) {
+        double sum = 0, squares = 0;
+        for (Py_ssize_t o = 0; o < outer; o++)
+            sum += N(sum_row)(x + (o * channels + c) * inner, inner);
+        T m = mean[c] = (T)(sum / n);
+        for (Py_ssize_t o = 0; o < outer; o++)
+            squares += N(sum_squares)(x + (o * channels + c) * inner, inner, m);
+        variance[c] = (T)(squares / n);
+    }
+    for (Py_ssize_t c = first; inner == 1 && c < last; c += COLUMNS) {
+        Py_ssize_t width = last - c < COLUMNS ? last - c : COLUMNS;
+        double squares[COLUMNS] = {0};
+        N(sum_columns)(x + c, mean + c, outer, channels, width, n);
+        for (Py_ssize_t start = 0; start < outer; start += ROWS) {
+            Py_ssize_t stop = start + ROWS < outer ? start + ROWS : outer;
+            T part[COLUMNS] = {0};
+            for (Py_ssize_t i = start; i < stop; i++)
+                for (Py_ssize_t l = 0; l < width; l++) {
+                    T d = x[i * channels + c + l] - mean[c + l];
+                    part[l] += d * d;
+                }
+            for (Py_ssize_t l = 0; l < width; l++)
+                squares[l] += part[l];
+        }
+        for (Py_ssize_t l = 0; l < width; l++)
+            variance[c + l] = (T)(squares[l] / n);
+    }
+}
+
+/* (x - mean) scale + shift, in rows of one channel each, or of all channels where inner is 1 */
+CLONES static void N(channel_scale)(const T *restrict x, T *restrict out, const T *restrict mean, const T *restrict scale,
+                                    const T *restrict shift, Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first, Py_ssize_t last) {
+    for (Py_ssize_t row = first; row < last; row++) {
+        if (inner > 1) {
+            Py_ssize_t c = row % channels;
+            T m = mean[c], k = scale[c], b = shift ? shift[c] : 0;
+            for (Py_ssize_t i = 0; i < inner; i++)
+                out[row * inner + i] = (x[row * inner + i] - m) * k + b;
+        } else if (shift) {
+            for (Py_ssize_t c = 0; c < channels; c++)
+                out[row * channels + c] = (x[row * channels + c] - mean[c]) * scale[c] + shift[c];
+        } else {
+            for (Py_ssize_t c = 0; c < channels; c++)
+                out[row * channels + c] = (x[row * channels + c] - mean[c]) * scale[c];
+        }
+    }
+}
+
+/* sums of g, and of g times the standardized x, for each channel */
+CLONES static void N(channel_sums)(const T *g, const T *x, const T *mean, const T *rstd, T *sum, T *along, Py_ssize_t outer,
+                                   Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first, Py_ssize_t last) {
+    for (Py_ssize_t c = first; inner > 1 && c < last; c++) {
+        double s = 0, a = 0;
+        for (Py_ssize_t o = 0; o < outer; o++) {
+            Py_ssize_t at = (o * channels + c) * inner;
+            s += N(sum_row)(g + at, inner);
+            a += N(dot_row)(g + at, x + at, inner, mean[c]);
+        }
+        sum[c] = (T)s;
+        along[c] = (T)(a * rstd[c]);
+    }
+    for (Py_ssize_t c = first; inner == 1 && c < last; c += COLUMNS) {
+        Py_ssize_t width = last - c < COLUMNS ? last - c : COLUMNS;
+        double s[COLUMNS] = {0}, a[COLUMNS] = {0};
+        for (Py_ssize_t start = 0; start < outer; start += ROWS) {
+            Py_ssize_t stop = start + ROWS < outer ? start + ROWS : outer;
+            T ps[COLUMNS] = {0}, pa[COLUMNS] = {0};
+            for (Py_ssize_t i = start; i < stop; i++)
+                for (Py_ssize_t l = 0; l < width; l++) {
+                    T v = g[i * channels + c + l];
+                    ps[l] += v;
+                    pa[l] += v * (x[i * channels + c + l] - mean[c + l]);
+                }
+            for (Py_ssize_t l = 0; l < width; l++) {
+                s[l] += ps[l];
+                a[l] += pa[l];
+            }
+        }
+        for (Py_ssize_t l = 0; l < width; l++) {
+            sum[c + l] = (T)s[l];
+            along[c + l] = (T)(a[l] * rstd[c + l]);
+        }
+    }
+}
+
+/* the gradient of x: w rstd (g - sum / n - standardized x * along / n) */
+CLONES static void N(channel_gradient)(const T *restrict g, const T *restrict x, T *restrict out, const T *restrict mean,
+                                       const T *restrict rstd, const T *restrict w, const T *restrict sum, const T *restrict along,
+                                       double n, Py_ssize_t channels, Py_ssize_t inner, Py_ssize_t first, Py_ssize_t last) {
+    T share = (T)(1 / n);
+    for (Py_ssize_t row = first; row < last; row++) {
+        if (inner > 1) {
+            Py_ssize_t c = row % channels;
+            T m = mean[c], k = w ? rstd[c] * w[c] : rstd[c], a = sum[c] * share, b = along[c] * share * rstd[c];
+            for (Py_ssize_t i = row * inner; i < (row + 1) * inner; i++)
+                out[i] = k * (g[i] - a - (x[i] - m) * b);
+        } else {
+            for (Py_ssize_t c = 0; c < channels; c++) {
+                Py_ssize_t i = row * channels + c;
+                T k = w ? rstd[c] * w[c] : rstd[c];
+                out[i] = k * (g[i] - sum[c] * share - (x[i] - mean[c]) * (along[c] * share * rstd[c]));
+            }
         }
     }
 }

@@ -74,6 +74,57 @@ def layer_norm_backward(g, x, n: int, mean, rstd, weight, mask: tuple):
     return of_x, of_w if mask[1] else None, of_b if mask[2] else None
 
 
+def _channels(x, axes: tuple) -> tuple[int, int, int] | None:
+    """(outer, channels, inner) of an array whose kept axes are neighbours; None where they are not."""
+    kept = [d for d in range(x.ndim) if d not in axes]
+    if not applies(x) or kept and kept != list(range(kept[0], kept[-1] + 1)):
+        return None
+    if not kept:
+        return 1, 1, x.size
+    first, last = kept[0], kept[-1] + 1
+    return math.prod(x.shape[:first]), math.prod(x.shape[first:last]), math.prod(x.shape[last:])
+
+
+def _each(x, axes: tuple, *values):
+    """One value for each channel, flat and of the array's dtype; what does not fit the kernels is None."""
+    n = math.prod(s for d, s in enumerate(x.shape) if d not in axes)
+    made = [None if v is None else np.ascontiguousarray(v, x.dtype).reshape(-1) for v in values]
+    return made if all(m is None or m.size == n for m in made) else None
+
+
+def moments(x, axes: tuple):
+    """Mean and biased variance over some axes, which are kept."""
+    layout = _channels(x, axes)
+    if layout is None:
+        return None
+    mean, variance = (np.empty([1 if d in axes else s for d, s in enumerate(x.shape)], x.dtype) for _ in range(2))
+    _native.channels("moments", x, mean, variance, *layout, _threads(x))
+    return mean, variance
+
+
+def scale_shift(x, axes: tuple, mean, scale, shift):
+    """(x - mean) * scale + shift, with one of each for what remains of the axes."""
+    layout = _channels(x, axes)
+    each = None if layout is None else _each(x, axes, mean, scale, shift)
+    if each is None:
+        return None
+    out = np.empty(x.shape, x.dtype)
+    _native.channels("scale", x, *each, out, *layout, _threads(x))
+    return out
+
+
+def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = True):
+    """(gradient of x or None, sum of g * standardized x, sum of g), where x was standardized over some axes and scaled."""
+    layout = _channels(x, axes)
+    each = None if layout is None or not applies(g) or g.dtype != x.dtype else _each(x, axes, mean, rstd, weight)
+    if each is None:
+        return None
+    total, along = (np.empty(layout[1], x.dtype) for _ in range(2))
+    out = np.empty(x.shape, x.dtype) if want_x else None
+    _native.channels("backward", g, x, *each, total, along, out, *layout, _threads(x))
+    return out, along, total
+
+
 def cumsum(a, axis: int):
     """Sums of all prefixes along an axis, added up in double."""
     if not applies(a):

@@ -12,7 +12,12 @@ from . import dtype as dtypes
 from .dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from .modes import ambient
 
-_SIGNED_ABOVE = {dtypes.int8: dtypes.int16, dtypes.int16: dtypes.int16, dtypes.int32: dtypes.int32, dtypes.int64: dtypes.int64}
+_SIGNED_ABOVE = {
+    dtypes.int8: dtypes.int16,
+    dtypes.int16: dtypes.int16,
+    dtypes.int32: dtypes.int32,
+    dtypes.int64: dtypes.int64,
+}
 _WIDE_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 
 
@@ -39,13 +44,17 @@ def _promote_ints(a: dtype, b: dtype) -> dtype:
         return a if a.itemsize >= b.itemsize else b
     unsigned, signed = (a, b) if b.is_signed else (b, a)
     if unsigned in _WIDE_UNSIGNED:
-        raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}")
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
+        )
     return _SIGNED_ABOVE[signed]
 
 
 def _promote_floats(a: dtype, b: dtype) -> dtype:
     if a.itemsize == 1 or b.itemsize == 1:
-        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}")
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
+        )
     if a.itemsize == b.itemsize == 2:
         return dtypes.float32
     return a if a.itemsize >= b.itemsize else b

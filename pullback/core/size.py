@@ -15,7 +15,9 @@ class Size(tuple):
         for i, s in enumerate(values):
             if not isinstance(s, int) and not hasattr(s, "__index__"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(s).__name__}')")
-        return tuple.__new__(cls, (s if type(s) is int or not isinstance(s, int) and not _plain(s) else s.__index__() for s in values))
+        return tuple.__new__(
+            cls, (s if type(s) is int or not isinstance(s, int) and not _plain(s) else s.__index__() for s in values)
+        )
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"

@@ -92,7 +92,11 @@ def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
 def _hollow(shape: tuple, stride: tuple, dtype):
     """An array without elements, or over memory that was resized away."""
     empty = np.empty(1, dtype.numpy)
-    return np.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride)) if 0 in shape else np.broadcast_to(empty[0], shape)
+    return (
+        np.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride))
+        if 0 in shape
+        else np.broadcast_to(empty[0], shape)
+    )
 
 
 def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) -> None:

@@ -51,7 +51,9 @@ def sym_min(a, b):
 def sym_ite(condition, then, otherwise):
     """`then if condition else otherwise` that keeps symbols."""
     if type(then) is not type(otherwise):
-        raise TypeError(f"sym_ite: both values must be of one type, got {type(then).__name__} and {type(otherwise).__name__}")
+        raise TypeError(
+            f"sym_ite: both values must be of one type, got {type(then).__name__} and {type(otherwise).__name__}"
+        )
     return _method("sym_ite", condition, then, otherwise) if _symbolic(condition) else then if condition else otherwise
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import weakref
-
 import numpy as np
 
 from . import device as devices
@@ -227,7 +225,13 @@ class Tensor(TensorMethods):
         t.keys = self.keys
         t.autograd = autograd
         t.version = self.version
-        t.memory = self.memory if not storage else storage_of(self) if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED) else None
+        t.memory = (
+            self.memory
+            if not storage
+            else storage_of(self)
+            if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED)
+            else None
+        )
         t.offset = self.offset
         t.view_info = None
         if self.__dict__ and self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS):
@@ -248,16 +252,6 @@ class Tensor(TensorMethods):
 
     def __repr__(self) -> str:
         return tensor_repr(self)
-
-
-class WeakTensorRef:
-    """Knows a tensor without keeping it alive."""
-
-    def __init__(self, tensor: Tensor):
-        self.ref = weakref.ref(tensor)
-
-    def expired(self) -> bool:
-        return self.ref() is None
 
 
 def class_bits(cls: type) -> int:
@@ -381,6 +375,8 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + Tensor.__repr__(self)
+
+    __str__ = __repr__  # Tensor has one of its own
 
     __torch_function__ = disabled_torch_function
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ..autograd import function as functions
 from ..autograd.function import Function
+from ..batching.batched import BatchLevel, make_batched, outside, unwrap
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
-from .batched import BatchLevel, make_batched, outside, unwrap
 
 _MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import functools
 
+from ..autograd import functional
 from ..autograd.engine import run_graph
-from ..autograd.forward import DualLevel, primal_of, tangent_of, with_tangent
+from ..autograd.forward import DualLevel, dual, parts
+from ..batching.levels import batch_everywhere, graph_level, lower, raise_, rewrap, strip
+from ..batching.vmap import vmap
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Autograd, edge_of
-from ..core.tensor import TRANSFORMED, Tensor
+from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
 from ..ops.conversion import alias_op
 from ..ops.dispatch import dispatch
-from .batched import make_batched, outside, unwrap
-from .vmap import vmap
 
 
 # ---- arguments
@@ -29,60 +30,15 @@ def _track(x):
     if not isinstance(x, Tensor) or x.dtype.category < 2:
         return x
     with modes.masked(0, modes.GRAD):
-        y = dispatch(alias_op, (_batch_everywhere(x),))
-        value, wraps = _strip(y)
+        y = dispatch(alias_op, (batch_everywhere(x),))
+        value, wraps = strip(y)
         if not value.requires_grad:
             tangents = value.autograd.tangents if value.autograd is not None else None
             value = value.shallow(Autograd(True))
             value.autograd.tangents = tangents
         elif value.is_leaf:
             value = value.view_as(value)
-    return _rewrap(value, wraps)
-
-
-def _batch_everywhere(x: Tensor, levels: list | None = None) -> Tensor:
-    """`x` batched at every open vmap level, outermost first."""
-    levels = ambient.transforms if levels is None else levels
-    if not levels:
-        return x
-    level = levels[-1]
-    value, dim = unwrap(x, level)
-    inner = _batch_everywhere(value, levels[:-1])
-    if dim is None:
-        with outside(level):
-            inner, dim = inner.unsqueeze(0).expand(level.size, *inner.shape), 0
-    return make_batched(inner, dim, level)
-
-
-def _strip(x: Tensor):
-    """The innermost value, and how to wrap it again (innermost last)."""
-    wraps = []
-    while x.keys & TRANSFORMED:
-        w = x.wrapped
-        wraps.append((w.dim, w.level))
-        x = w.value
-    return x, wraps
-
-
-def _rewrap(value: Tensor, wraps: list) -> Tensor:
-    for dim, level in reversed(wraps):
-        value = make_batched(value, dim, level)
-    return value
-
-
-class graph_level:
-    """Only the transforms that were opened after a graph was recorded stay active: its values are those underneath."""
-
-    def __init__(self, recorded: list):
-        self.recorded = recorded
-
-    def __enter__(self):
-        self.before = ambient.transforms, ambient.mode
-        ambient.transforms = [t for t in ambient.transforms if t not in self.recorded]
-        ambient.switch(modes.TRANSFORM, ambient.transforms)
-
-    def __exit__(self, *exc):
-        ambient.transforms, ambient.mode = self.before
+    return rewrap(value, wraps)
 
 
 def _gradients(outputs: list, inputs: list, cotangents: list, levels: list) -> list:
@@ -91,73 +47,38 @@ def _gradients(outputs: list, inputs: list, cotangents: list, levels: list) -> l
     for out, g in zip(outputs, cotangents, strict=True):
         if not isinstance(out, Tensor) or g is None:
             continue
-        value, wraps = _strip(out)
+        value, wraps = strip(out)
         edge = edge_of(value)
         if edge is not None:
             roots.append(edge)
-            seeds.append(_lower(g, wraps, levels))
-    stripped = [_strip(x) for x in inputs]
+            seeds.append(lower(g, wraps, levels))
+    stripped = [strip(x) for x in inputs]
     wanted = [edge_of(v) for v, _ in stripped]
     if not roots:
         return [x.detach() * 0 for x in inputs]
     with graph_level(levels):
         got = run_graph(roots, seeds, True, True, wanted)
     return [
-        x.detach() * 0 if got.get(edge) is None else _raise(got[edge], wraps, levels)
+        x.detach() * 0 if got.get(edge) is None else raise_(got[edge], wraps, levels)
         for x, (_, wraps), edge in zip(inputs, stripped, wanted, strict=True)
     ]
 
 
-def _outer_wrap(t: Tensor, levels: list):
-    """The wrapping of a tensor by a transform that is not among `levels`, if its outermost one is such."""
-    w = t.wrapped if t.keys & TRANSFORMED else None
-    return w if w is not None and w.level not in levels else None
-
-
-def _lower(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
-    """A cotangent as the graph's own values are: batch dimensions of `levels` where the output has them (`wraps`).
-
-    What newer transforms wrap around it stays; their dimension goes first, so the others move up by `shift`.
-    """
-    w = _outer_wrap(g, levels)
-    if w is not None:
-        with outside(w.level):
-            inner = _lower(w.value.movedim(w.dim, 0), wraps, levels, shift + 1)
-        return make_batched(inner, 0, w.level)
-    if wraps:
-        g = _batch_everywhere(g, [level for _, level in reversed(wraps)])
-    for dim, level in wraps:
-        value, at = unwrap(g, level)
-        with outside(level):
-            g = value if at is None else value.movedim(at, dim + shift)
-    return g
-
-
-def _raise(g: Tensor, wraps: list, levels: list, shift: int = 0) -> Tensor:
-    """The inverse of `_lower`: wrap a gradient as the tracked input is wrapped, inside what newer transforms wrap."""
-    w = _outer_wrap(g, levels)
-    if w is None:
-        return _rewrap(g, [(dim + shift, level) for dim, level in wraps])
-    with graph_level(levels), outside(w.level):
-        inner = w.value.movedim(w.dim, 0)
-    return make_batched(_raise(inner, wraps, levels, shift + 1), 0, w.level)
-
-
 def _settle(results: list, tracked: list) -> list:
     """Detach results whose history leads to nothing but the tracked arguments of this transform."""
-    own = {id(_strip(t)[0]) for t in tracked}
+    own = {id(strip(t)[0]) for t in tracked}
     return [_detach_if_own(r, own) if isinstance(r, Tensor) else r for r in results]
 
 
 def _detach_if_own(r: Tensor, own: set) -> Tensor:
-    value, wraps = _strip(r)
+    value, wraps = strip(r)
     if not value.requires_grad or _reaches_outside(value, own):
         return r
     plain = value.shallow()
     if value.autograd.tangents:
         plain.autograd = Autograd()
         plain.autograd.tangents = {n: _detach_if_own(t, own) for n, t in value.autograd.tangents.items()}
-    return _rewrap(plain, wraps)
+    return rewrap(plain, wraps)
 
 
 def _reaches_outside(value: Tensor, own: set) -> bool:
@@ -213,11 +134,19 @@ def grad_and_value(func, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
             for n, v in zip(numbers, tree_unflatten(tracked, spec), strict=True):
                 replaced[n] = v
             result = func(*replaced, **kwargs)
-            out, aux = _split_aux(result, has_aux, "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True")
+            out, aux = _split_aux(
+                result,
+                has_aux,
+                "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True",
+            )
             if not isinstance(out, Tensor):
-                raise RuntimeError(f"Expected f(*args) to return a scalar tensor, got output of type {type(out)}. Did you mean to set has_aux?")
+                raise RuntimeError(
+                    f"Expected f(*args) to return a scalar tensor, got output of type {type(out)}. Did you mean to set has_aux?"
+                )
             if out.ndim or out.dtype.category < 2:
-                raise RuntimeError(f"Expected f(*args) to return a scalar tensor, got tensor with {out.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+                raise RuntimeError(
+                    f"Expected f(*args) to return a scalar tensor, got tensor with {out.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
             grads = _gradients([out], tracked, [out.detach() * 0 + 1], ambient.transforms)
         settled = _settle([*grads, out], tracked)
         gradient = tree_unflatten(settled[:-1], spec)
@@ -242,14 +171,20 @@ def vjp(func, *primals, has_aux: bool = False):
     levels = ambient.transforms
     with _recording():
         tracked = [_track(x) for x in flat]
-        out, aux = _split_aux(func(*tree_unflatten(tracked, spec)), has_aux, "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True")
+        out, aux = _split_aux(
+            func(*tree_unflatten(tracked, spec)),
+            has_aux,
+            "vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True",
+        )
     flat_out, out_spec = tree_flatten(out)
 
     def pull(*cotangents, retain_graph: bool = True, create_graph: bool | None = None):
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         flat_g, g_spec = tree_flatten(given)
         if g_spec != out_spec:
-            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {g_spec}, primal output: {out_spec}")
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {g_spec}, primal output: {out_spec}"
+            )
         with _recording():
             grads = _gradients(flat_out, [t for t in tracked if isinstance(t, Tensor)], flat_g, levels)
         made = tree_unflatten(_settle(grads, tracked), spec)
@@ -260,7 +195,14 @@ def vjp(func, *primals, has_aux: bool = False):
     return (result, pull, tree_map(lambda x: _settle([x], tracked)[0], aux)) if has_aux else (result, pull)
 
 
-def jacrev(func, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None, _preallocate_and_copy: bool = False):
+def jacrev(
+    func,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+):
     """The Jacobian by reverse mode: one row per output element."""
 
     @functools.wraps(func)
@@ -310,35 +252,27 @@ def _rows(flat_out: list, out_spec, pull, chunk_size) -> list:
 def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
     """(output, tangent of the output[, aux])."""
     if not isinstance(primals, tuple):
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
     flat, spec = tree_flatten(primals)
     flat_t, spec_t = tree_flatten(tangents)
     if spec != spec_t:
-        raise RuntimeError(f"jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {spec_t}")
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {spec_t}"
+        )
     with DualLevel() as level:
-        duals = [_dual(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
-        out, aux = _split_aux(func(*tree_unflatten(duals, spec)), has_aux, "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True")
+        duals = [dual(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
+        out, aux = _split_aux(
+            func(*tree_unflatten(duals, spec)),
+            has_aux,
+            "jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) if has_aux is True",
+        )
         flat_out, out_spec = tree_flatten(out)
-        parts = [_part(o, level) for o in flat_out]
-        aux = tree_map(lambda x: _part(x, level)[0] if isinstance(x, Tensor) else x, aux)
-    primal, tangent = tree_unflatten([p for p, _ in parts], out_spec), tree_unflatten([t for _, t in parts], out_spec)
+        pairs = [parts(o, level) for o in flat_out]
+        aux = tree_map(lambda x: parts(x, level)[0] if isinstance(x, Tensor) else x, aux)
+    primal, tangent = tree_unflatten([p for p, _ in pairs], out_spec), tree_unflatten([t for _, t in pairs], out_spec)
     return (primal, tangent, aux) if has_aux else (primal, tangent)
-
-
-def _dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
-    if primal.shape != tangent.shape:
-        raise RuntimeError(f"Expected tangent to have the same shape as primal, got {tuple(tangent.shape)} and {tuple(primal.shape)}")
-    made = dispatch(alias_op, (_batch_everywhere(primal),))
-    value, wraps = _strip(made)
-    with_tangent(value, _lower(tangent, wraps, ambient.transforms), level)
-    return _rewrap(value, wraps)
-
-
-def _part(out: Tensor, level: int):
-    value, wraps = _strip(out)
-    t = tangent_of(value, level)
-    p = primal_of(value, level)
-    return _rewrap(p, wraps), _rewrap(p.detach() * 0 if t is None else t, wraps)
 
 
 def jacfwd(func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"):
@@ -397,9 +331,20 @@ def linearize(func, *primals):
 
     def push(*tangents):
         if tree_flatten(tangents)[1] != tree_flatten(primals)[1]:
-            raise RuntimeError(f"linearize: expected tangents of the structure of the primals, {tree_flatten(primals)[1]}, got {tree_flatten(tangents)[1]}")
+            raise RuntimeError(
+                f"linearize: expected tangents of the structure of the primals, {tree_flatten(primals)[1]}, got {tree_flatten(tangents)[1]}"
+            )
         seeds = [o.detach() * 0 for o in flat_out]
         _, transpose = vjp(lambda *cotangents: pull(tree_unflatten(list(cotangents), out_spec)), *seeds)
         return tree_unflatten(_settle(list(transpose(tuple(tangents))), pull.tracked), out_spec)
 
     return out, push
+
+
+def forward_over_reverse(func, inputs: tuple) -> tuple:
+    """Second derivatives with respect to all inputs, for `autograd.functional.hessian`."""
+    every = tuple(range(len(inputs)))
+    return jacfwd(jacrev(func, every), every)(*inputs)
+
+
+functional.forward_over_reverse = forward_over_reverse

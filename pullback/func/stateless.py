@@ -8,10 +8,15 @@ from contextlib import contextmanager
 @contextmanager
 def replaced_state(module, values: dict, tie_weights: bool = True, strict: bool = False):
     """Inside the block, the module's parameters and buffers are the tensors given; afterwards its own again."""
-    named = {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+    named = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
     unknown = [k for k in values if k not in named]
     if strict and (unknown or set(named) - set(values)):
-        raise RuntimeError(f"functional_call: unexpected keys {unknown}, missing keys {sorted(set(named) - set(values))}")
+        raise RuntimeError(
+            f"functional_call: unexpected keys {unknown}, missing keys {sorted(set(named) - set(values))}"
+        )
     if tie_weights:
         by_tensor = {id(named[k]): v for k, v in values.items() if k in named}
         values = {**{k: by_tensor[id(t)] for k, t in named.items() if id(t) in by_tensor}, **values}
@@ -33,14 +38,22 @@ def replaced_state(module, values: dict, tie_weights: bool = True, strict: bool 
             table[leaf] = value
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights: bool = True, strict: bool = False):
+def functional_call(
+    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights: bool = True, strict: bool = False
+):
     """Call a module with other tensors in the place of its parameters and buffers."""
-    dicts = [parameter_and_buffer_dicts] if isinstance(parameter_and_buffer_dicts, dict) else list(parameter_and_buffer_dicts)
+    dicts = (
+        [parameter_and_buffer_dicts]
+        if isinstance(parameter_and_buffer_dicts, dict)
+        else list(parameter_and_buffer_dicts)
+    )
     values: dict = {}
     for d in dicts:
         repeated = set(values) & set(d)
         if repeated:
-            raise ValueError(f"{sorted(repeated)[0]} appears in multiple dictionaries; behavior of functional call is ambiguous")
+            raise ValueError(
+                f"{sorted(repeated)[0]} appears in multiple dictionaries; behavior of functional call is ambiguous"
+            )
         values.update(d)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with replaced_state(module, values, tie_weights, strict):

@@ -88,6 +88,7 @@ from .loss import (
     KLDivLoss,
     L1Loss,
     LinearCrossEntropyLoss,
+    LinearCrossEntropyOptions,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
@@ -120,8 +121,8 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )  # fmt: skip
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .parallel import DataParallel
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -184,8 +185,10 @@ def factory_kwargs(kwargs: dict | None) -> dict:
 
 
 __all__ = sorted(n for n, v in globals().items() if isinstance(v, type)) + [
+    "attention",
     "factory_kwargs",
     "functional",
     "init",
+    "parallel",
     "utils",
 ]

@@ -3,10 +3,25 @@
 Operators say that they belong here; this module gathers them, adds what is shared with `torch`, and nothing of its own.
 """
 
+# ruff: noqa: F401 - programs read some of these names here
+
 from __future__ import annotations
 
-from ..ops.operator import exports as _exports
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Optional
 
+from ..core.dtype import dtype as DType
+from ..core.tensor import Tensor
+from ..ops.operator import exports as _exports
+from ..overrides import (
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 _SHARED = (
     "adaptive_avg_pool1d", "avg_pool1d", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink",

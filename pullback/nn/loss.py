@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from ..core import dtype as dtypes
 from ..core.tensor import Tensor
 from . import functional as F
 from .distance import PairwiseDistance
@@ -245,6 +247,34 @@ class CrossEntropyLoss(_WeightedLoss):
             input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
             label_smoothing=self.label_smoothing,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LinearCrossEntropyOptions:
+    """How the rows of a linear cross entropy are cut into chunks; checked here, and taken as advice."""
+
+    allow_retain_graph: bool = False
+    batch_chunk_size: int | None = None
+    chunking_method: str | None = "auto"
+    acc_policy: str = "auto"
+    acc_dtype: dtypes.dtype | None = None
+
+    def __post_init__(self) -> None:
+        if self.acc_policy not in ("auto", "accurate", "balanced", "compact"):
+            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
+        if self.chunking_method not in (None, "auto"):
+            name, colon, factor = self.chunking_method.partition(":")
+            if name != "aspect_ratio" or colon and not (factor.isdigit() and int(factor) > 0):
+                raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
+        size = self.batch_chunk_size
+        if size is not None and not (isinstance(size, int) and size > 0):
+            raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
+        taken = (None, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+        if self.acc_dtype not in taken:
+            raise ValueError(
+                "acc_dtype must be one of {None, torch.float16, torch.bfloat16, torch.float32, torch.float64}, got "
+                f"{self.acc_dtype!r}. Pass acc_dtype=None to let the op pick automatically."
+            )
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):

@@ -285,3 +285,12 @@ class ModuleState:
 
 def _quoted(keys: list[str]) -> str:
     return ", ".join(f'"{k}"' for k in keys)
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take a prefix (such as "module.") off the keys of a state dict and of its metadata, in place."""
+    for key in [k for k in state_dict if k.startswith(prefix)]:
+        state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in [k for k in metadata if k and (k == prefix.rstrip(".") or k.startswith(prefix))]:
+        metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -15,3 +15,14 @@ def from_legacy(size_average: bool | None, reduce: bool | None, emit_warning: bo
             f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=3
         )
     return name
+
+
+def number(reduction: str) -> int:
+    """The number that operators know a reduction by."""
+    if reduction == "elementwise_mean":
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
+        reduction = "mean"
+    numbers = {"none": 0, "mean": 1, "sum": 2}
+    if reduction not in numbers:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return numbers[reduction]

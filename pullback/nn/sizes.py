@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 
 
-def _ntuple(n: int, name: str) -> Callable:
+def n_tuple(n: int, name: str = "parse") -> Callable:
+    """A function that makes `n` of one size, and a tuple of several."""
+
     def parse(x):
         return tuple(x) if isinstance(x, Iterable) else tuple(repeat(x, n))
 
@@ -15,7 +17,7 @@ def _ntuple(n: int, name: str) -> Callable:
 
 
 single, pair, triple, quadruple = (
-    _ntuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple"))
+    n_tuple(n, name) for n, name in ((1, "_single"), (2, "_pair"), (3, "_triple"), (4, "_quadruple"))
 )
 
 

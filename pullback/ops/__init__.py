@@ -20,7 +20,7 @@ MODULES = (
     "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "softmaxes", "normalization", "batch_normalization", "group_normalization", "batch_statistics", "class_losses", "ctc", "segments",
     "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
     "view_scatter", "rearranging", "view_copies",
-    "contraction", "tensor_products", "einsum", "attention", "multihead", "embedding", "recurrent",
+    "contraction", "tensor_products", "einsum", "grouped", "attention", "multihead", "embedding", "recurrent",
     "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach", "layouts",
 )  # fmt: skip
 

@@ -205,19 +205,20 @@ batch_norm_functional = operator(
 
 def _batch_backward(xp, g, x, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask):
     axes, wide_x, wide_g = _but_channels(x.ndim), wide(xp, x), wide(xp, g)
-    weighted = wide_g if weight is None else wide_g * _per_channel(wide(xp, weight), x.ndim)
+    scale = _per_channel(wide(xp, weight), x.ndim)
     if train:
         mean, rstd = (_per_channel(wide(xp, s), x.ndim) for s in (save_mean, save_invstd))
-        of_x, scaled = kernels.standardize_backward(xp, weighted, wide_x, mean, rstd, axes)
     else:
         mean, variance = (_per_channel(wide(xp, r), x.ndim) for r in (running_mean, running_var))
         rstd = 1 / xp.sqrt(variance + variance.dtype.type(eps))
-        of_x, scaled = weighted * rstd, (wide_x - mean) * rstd
+    of_x, of_weight, of_bias = kernels.standardize_backward(xp, wide_g, wide_x, mean, rstd, axes, scale)
+    if not train:  # the statistics are constants
+        of_x = wide_g * (rstd if weight is None else rstd * scale)
     kept = x.dtype if weight is None else weight.dtype
     return (
         rounded(of_x, x.dtype) if mask[0] else None,
-        rounded(kernels.add_reduce(xp, wide_g * scaled, axes, False), kept) if mask[1] else None,
-        rounded(kernels.add_reduce(xp, wide_g, axes, False), kept) if mask[2] else None,
+        rounded(of_weight, kept) if mask[1] else None,
+        rounded(of_bias, kept) if mask[2] else None,
     )
 
 

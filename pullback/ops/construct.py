@@ -43,7 +43,12 @@ def infer_dtype(data) -> dtype:
 def _shape_of(data) -> tuple[int, ...]:
     """The shape of nested sequences, by their first elements."""
     shape = []
-    while isinstance(data, (tuple, list)) or hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, Tensor, np.ndarray)):
+    while (
+        isinstance(data, (tuple, list))
+        or hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, (str, Tensor, np.ndarray))
+    ):
         shape.append(len(data))
         if not len(data):
             break
@@ -121,7 +126,13 @@ def _numpy_dtype(array) -> dtype:
 def _plain(data, depth: int):
     if depth and not isinstance(data, (np.ndarray, Tensor)):
         return [_plain(d, depth - 1) for d in data]
-    return data.tolist() if isinstance(data, Tensor) and depth else data.item() if isinstance(data, (Tensor, np.generic)) else data
+    return (
+        data.tolist()
+        if isinstance(data, Tensor) and depth
+        else data.item()
+        if isinstance(data, (Tensor, np.generic))
+        else data
+    )
 
 
 def _place(array, d: dtype, device) -> Tensor:
@@ -181,8 +192,14 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     shares = made is obj or isinstance(obj, np.ndarray) and np.shares_memory(made.array, obj)
     if copy is True and (shares or isinstance(obj, (bytearray, memoryview))):
         made = made.clone()
-    elif copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__"):
-        raise ValueError("can't alias arbitrary sequence into a tensor." if not isinstance(obj, (Tensor, np.ndarray)) else "can't alias tensor with a different dtype or device.")
+    elif (
+        copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__")
+    ):
+        raise ValueError(
+            "can't alias arbitrary sequence into a tensor."
+            if not isinstance(obj, (Tensor, np.ndarray))
+            else "can't alias tensor with a different dtype or device."
+        )
     if made is obj and requires_grad is False and made.requires_grad:
         made = made.detach()
     if requires_grad:
@@ -209,14 +226,18 @@ def from_numpy(ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     d = numpy_to_dtype(ndarray.dtype)
     if ndarray.dtype != d.numpy:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.")
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
     if any(s < 0 for s in ndarray.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
             "(You can probably work around this by making a copy of your array  with array.copy().) "
         )
     if any(s % d.itemsize for s in ndarray.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
     if not ndarray.flags.writeable:
         import warnings
 
@@ -240,11 +261,17 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
     if size == 0 or count == 0:
         raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
     if count < 0 and (size - offset) % dtype.itemsize:
-        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({dtype.itemsize})")
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({dtype.itemsize})"
+        )
     if count > 0 and offset + count * dtype.itemsize > size:
-        raise ValueError(f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)")
+        raise ValueError(
+            f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
+        )
     made = wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype)
     if requires_grad:
         set_requires_grad(made, True)
@@ -274,7 +301,9 @@ def to_dlpack(tensor):
 
 
 @front("torch.from_file")
-def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False) -> Tensor:
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+) -> Tensor:
     """A 1-d tensor mapped from a file; with `shared=True`, writes go to the file."""
     d = dtype or ambient.default_dtype
     return wrap(np.asarray(np.memmap(filename, d.numpy, "r+" if shared else "c", shape=(size,))), d)
@@ -315,7 +344,11 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
         raise TypeError("new(): invalid data type 'str'")
     if len(args) == 1 and isinstance(first, float):
         raise TypeError("new(): data must be a sequence (got float)")
-    if len(args) == 1 and not isinstance(first, (int, Size)) and (hasattr(first, "__len__") or hasattr(first, "__iter__")):
+    if (
+        len(args) == 1
+        and not isinstance(first, (int, Size))
+        and (hasattr(first, "__len__") or hasattr(first, "__iter__"))
+    ):
         return _place(*array_from(first if hasattr(first, "__len__") else list(first), d), device)
     return _place(np.zeros(sizes_from("new", args), d.numpy), d, device)
 
@@ -342,16 +375,38 @@ def _typed_constructor(d: dtype):
     def __new__(cls, *args, device=None):
         return legacy(d, args, device)
 
-    return _TypedTensorMeta(f"{d.scalar_name}Tensor", (), {"__new__": __new__, "dtype": d, "is_cuda": False, "__module__": "torch", "is_sparse": False, "layout": devices.strided})
+    return _TypedTensorMeta(
+        f"{d.scalar_name}Tensor",
+        (),
+        {
+            "__new__": __new__,
+            "dtype": d,
+            "is_cuda": False,
+            "__module__": "torch",
+            "is_sparse": False,
+            "layout": devices.strided,
+        },
+    )
 
 
-TYPED = {f"{d.scalar_name}Tensor": _typed_constructor(d) for d in dtypes.ALL if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))}
+TYPED = {
+    f"{d.scalar_name}Tensor": _typed_constructor(d)
+    for d in dtypes.ALL
+    if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
+}
 
 
 class TypedStorage:
     """The old typed storages: a storage seen through one dtype."""
 
-    def __init__(self, *args, wrap_storage: UntypedStorage | None = None, dtype: dtype | None = None, device=None, _internal=False):
+    def __init__(
+        self,
+        *args,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: dtype | None = None,
+        device=None,
+        _internal=False,
+    ):
         self.dtype = dtype or ambient.default_dtype
         if wrap_storage is None:
             n = args[0] if args and isinstance(args[0], int) else len(args[0]) if args else 0

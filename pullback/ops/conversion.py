@@ -14,7 +14,20 @@ from ..core.geometry import broadcast_shapes
 from ..core.modes import is_grad_enabled
 from ..core.promotion import result_type
 from ..core.storage import UntypedStorage, check_bounds, storage_of, window
-from ..core.tensor import CONJ, META, NEG, NESTED, SPARSE, TRANSFORMED, Tensor, set_requires_grad, stride_of, subclass_of, view_of, wrap
+from ..core.tensor import (
+    CONJ,
+    META,
+    NEG,
+    NESTED,
+    SPARSE,
+    TRANSFORMED,
+    Tensor,
+    set_requires_grad,
+    stride_of,
+    subclass_of,
+    view_of,
+    wrap,
+)
 from .calls import front
 from .construct import TypedStorage
 from .dispatch import dispatch
@@ -74,7 +87,11 @@ to_copy = _copying(
     f"_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, {_FORMAT}) -> Tensor",
     meta=_to_spec,
     node="ToCopyBackward0",
-    vjp=lambda g, self_info: g.to(device=self_info.device, dtype=self_info.dtype) if g.dtype.is_complex <= self_info.dtype.is_complex else g.to(device=self_info.device),
+    vjp=lambda g, self_info: (
+        g.to(device=self_info.device, dtype=self_info.dtype)
+        if g.dtype.is_complex <= self_info.dtype.is_complex
+        else g.to(device=self_info.device)
+    ),
     jvp=LINEAR,
 )
 clone_op = _copying(
@@ -136,9 +153,13 @@ def _to_target(function: str, args: tuple, dtype, device, other) -> tuple:
         elif isinstance(a, (device_type, str)) or isinstance(a, int) and not isinstance(a, bool):
             device = device_type(a)
         elif a is not None and not isinstance(a, bool):
-            raise TypeError(f"{function}() received an invalid combination of arguments - got ({type(a).__name__}), but expected a dtype, a device or a tensor")
+            raise TypeError(
+                f"{function}() received an invalid combination of arguments - got ({type(a).__name__}), but expected a dtype, a device or a tensor"
+            )
     if dtype is not None and not isinstance(dtype, dtype_type):
-        raise TypeError(f"{function}() received an invalid combination of arguments - got (dtype={type(dtype).__name__}, )")
+        raise TypeError(
+            f"{function}() received an invalid combination of arguments - got (dtype={type(dtype).__name__}, )"
+        )
     if other is not None:
         dtype, device = dtype or other.dtype, device or other.device
     return dtype, device_type(device) if device is not None else None
@@ -151,7 +172,11 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     copy = flags[1] if len(flags) > 1 else copy
     dtype, device = _to_target("to", args, dtype, device, other)
     same = (dtype is None or dtype is self.dtype) and (device is None or device is self.device)
-    if same and not copy and (memory_format in (None, devices.preserve_format) or self.is_contiguous(memory_format=memory_format)):
+    if (
+        same
+        and not copy
+        and (memory_format in (None, devices.preserve_format) or self.is_contiguous(memory_format=memory_format))
+    ):
         return self
     if device is not None and device.type not in ("cpu", "meta"):
         library(device)
@@ -223,12 +248,18 @@ for _name in ("xpu", "ipu", "mtia", "hpu"):
 
 # ---- in-place copies and fills
 def _copy_kernel(xp, self, src, non_blocking):
-    return xp.broadcast_to(src, self.shape).astype(self.dtype) if not (src.dtype.kind == "c" and self.dtype.kind != "c") else xp.broadcast_to(src.real, self.shape).astype(self.dtype)
+    return (
+        xp.broadcast_to(src, self.shape).astype(self.dtype)
+        if not (src.dtype.kind == "c" and self.dtype.kind != "c")
+        else xp.broadcast_to(src.real, self.shape).astype(self.dtype)
+    )
 
 
 def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
     if broadcast_shapes(target.array.shape, src.array.shape) != target.array.shape:
-        raise RuntimeError(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(broadcast_shapes(target.array.shape, src.array.shape))}")
+        raise RuntimeError(
+            f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(broadcast_shapes(target.array.shape, src.array.shape))}"
+        )
     if not target.keys & META:
         if src.keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
@@ -255,7 +286,9 @@ copy = operator(
 def _fill_write(target: Tensor, value) -> None:
     if isinstance(value, Tensor):
         if value.array.ndim:
-            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+            )
         value = value.item()
     from .factories import _as_number
 
@@ -305,7 +338,9 @@ def fill(input, value) -> Tensor:
 def fill_(input, value) -> Tensor:
     if isinstance(value, Tensor):
         if value.array.ndim:
-            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+            )
         return dispatch(fill_tensor.inplace, (input, value))
     return dispatch(fill_scalar.inplace, fill_scalar.convert((input, value)))
 
@@ -364,11 +399,17 @@ def numpy(self, *, force: bool = False):
     if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self.keys & CONJ:
-        raise RuntimeError("Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
+        )
     if self.keys & NEG:
-        raise RuntimeError("Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
+        )
     if self.keys & META:
-        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
     if self.dtype.numpy.kind not in "biufc":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
     if self.keys & SPARSE:
@@ -435,7 +476,9 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
         self.array, self.memory, self.offset = fresh.array, storage_of(fresh), 0
     elif isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}")
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}"
+            )
         self.array, self.memory, self.offset = source.array, storage_of(source), source.offset
     else:
         storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
@@ -446,7 +489,11 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
 
         stride = tuple(stride) if stride is not None else contiguous_strides(size)
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
-        self.array, self.memory, self.offset = window(storage, self.dtype, size, stride, storage_offset), storage, storage_offset
+        self.array, self.memory, self.offset = (
+            window(storage, self.dtype, size, stride, storage_offset),
+            storage,
+            storage_offset,
+        )
     bump(self)
     if self.autograd is not None and self.autograd.accumulator is not None:
         self.autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
@@ -495,7 +542,12 @@ def storage_type(self):
 
 @front("Tensor.is_set_to")
 def is_set_to(self, tensor) -> bool:
-    return storage_of(self) is storage_of(tensor) and self.offset == tensor.offset and self.shape == tensor.shape and self.stride() == tensor.stride()
+    return (
+        storage_of(self) is storage_of(tensor)
+        and self.offset == tensor.offset
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
 
 
 @front("Tensor.share_memory_")
@@ -545,8 +597,14 @@ def map_(self, tensor, callable) -> Tensor:
 @front("Tensor.map2_")
 def map2_(self, x, y, callable) -> Tensor:
     """As `map_`, with two other tensors."""
-    columns = (self.reshape(-1).tolist(), x.expand(self.shape).reshape(-1).tolist(), y.expand(self.shape).reshape(-1).tolist())
-    self.array[...] = np.asarray([callable(*row) for row in zip(*columns, strict=True)], self.dtype.numpy).reshape(self.array.shape)
+    columns = (
+        self.reshape(-1).tolist(),
+        x.expand(self.shape).reshape(-1).tolist(),
+        y.expand(self.shape).reshape(-1).tolist(),
+    )
+    self.array[...] = np.asarray([callable(*row) for row in zip(*columns, strict=True)], self.dtype.numpy).reshape(
+        self.array.shape
+    )
     bump(self)
     return self
 
@@ -570,7 +628,9 @@ def record_stream(self, stream) -> None:
 
 @front("Tensor.reinforce")
 def reinforce(self, reward):
-    raise RuntimeError("Trying to call reinforce(), which is not supported: use torch.distributions and log_prob(action) * reward instead")
+    raise RuntimeError(
+        "Trying to call reinforce(), which is not supported: use torch.distributions and log_prob(action) * reward instead"
+    )
 
 
 def _deepcopy(self, memo):
@@ -593,7 +653,12 @@ def _deepcopy(self, memo):
             target = memo.get(id(source))
             if target is None:
                 target = memo[id(source)] = UntypedStorage(storage=source).clone()._storage
-            made = view_of(self, window(target, self.dtype, self.array.shape, stride_of(self), self.offset), self.dtype, self.offset)
+            made = view_of(
+                self,
+                window(target, self.dtype, self.array.shape, stride_of(self), self.offset),
+                self.dtype,
+                self.offset,
+            )
             made.memory, made.version = target, [0]
         if type(self) is not Tensor:
             made = subclass_of(type(self), made)
@@ -608,7 +673,9 @@ def _deepcopy(self, memo):
 
 def _reduce_ex(self, protocol):
     if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support pickling; call detach() first")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support pickling; call detach() first"
+        )
     if self.keys & META:
         return (_rebuild_meta, (tuple(self.shape), self.dtype, stride_of(self), self.requires_grad))
     if self.keys & SPARSE:
@@ -619,7 +686,19 @@ def _reduce_ex(self, protocol):
         from ..nested import reduce_nested
 
         return reduce_nested(self)
-    return (_rebuild, (type(self), PickledStorage(storage_of(self)), self.dtype, tuple(self.shape), stride_of(self), self.offset, self.requires_grad, self.__dict__ or None))
+    return (
+        _rebuild,
+        (
+            type(self),
+            PickledStorage(storage_of(self)),
+            self.dtype,
+            tuple(self.shape),
+            stride_of(self),
+            self.offset,
+            self.requires_grad,
+            self.__dict__ or None,
+        ),
+    )
 
 
 class PickledStorage:

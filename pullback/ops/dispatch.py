@@ -14,7 +14,17 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import UNTRACKED_VIEW, View, requires_grad
 from ..core.tensor import (
-    CONJ, DISPATCH_SUBCLASS, INFERENCE_TENSOR, META, NEG, NESTED, PLAIN, SPARSE, SUBCLASS, TRANSFORMED, Tensor,
+    CONJ,
+    DISPATCH_SUBCLASS,
+    INFERENCE_TENSOR,
+    META,
+    NEG,
+    NESTED,
+    PLAIN,
+    SPARSE,
+    SUBCLASS,
+    TRANSFORMED,
+    Tensor,
 )  # fmt: skip
 from . import overrides
 from .operator import Operator
@@ -40,7 +50,11 @@ def _as_call(op: Operator, args: tuple, out) -> tuple[tuple, dict]:
     arguments = op.schema.arguments
     positional = [v for a, v in zip(arguments, args, strict=False) if not a.kwarg_only]
     keywords = {a.name: v for a, v in zip(arguments, args, strict=False) if a.kwarg_only and not _same(v, a.default)}
-    while len(positional) > 1 and arguments[len(positional) - 1].has_default and _same(positional[-1], arguments[len(positional) - 1].default):
+    while (
+        len(positional) > 1
+        and arguments[len(positional) - 1].has_default
+        and _same(positional[-1], arguments[len(positional) - 1].default)
+    ):
         positional.pop()
     if out is not None:
         keywords["out"] = out
@@ -181,7 +195,9 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     if keys & META or op.name in FACTORIES_ON_META and _meta_device(args):
         return op.family.run_meta(op, args)
     out = op.family.execute(op, args)
-    if ambient.mode & modes.INFERENCE and not (op.is_view and not keys & INFERENCE_TENSOR):  # a view is what its base is
+    if ambient.mode & modes.INFERENCE and not (
+        op.is_view and not keys & INFERENCE_TENSOR
+    ):  # a view is what its base is
         _mark_inference(out, args)
     return out
 

@@ -16,7 +16,11 @@ _OPERANDS = (Tensor, int, float, complex, bool, np.generic)
 
 
 def _known(other) -> bool:
-    return isinstance(other, _OPERANDS) or getattr(other, "is_symbolic", False) or hasattr(type(other), "__torch_function__")
+    return (
+        isinstance(other, _OPERANDS)
+        or getattr(other, "is_symbolic", False)
+        or hasattr(type(other), "__torch_function__")
+    )
 
 
 def _binary(dunder: str, name: str) -> None:
@@ -46,7 +50,9 @@ def quick_method(dunder: str, op, general):
         names = {**op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
         names.update({a.name: a.default for a in arguments[2:]})
         second = values[1] if quick else "other"
-        return "\n".join([f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]), names
+        return "\n".join(
+            [f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]
+        ), names
 
     return lazy_function(dunder, prepare)
 
@@ -131,7 +137,9 @@ def install() -> None:
     Tensor.__div__ = Tensor.__dict__.get("__truediv__")
     Tensor.__idiv__ = Tensor.__dict__.get("__itruediv__")
     Tensor.__matmul__ = _matmul
-    Tensor.__rmatmul__ = lambda self, other: exports["torch"]["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
+    Tensor.__rmatmul__ = lambda self, other: (
+        exports["torch"]["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
+    )
     Tensor.__invert__ = _invert
     Tensor.__contains__ = _contains
     Tensor.__iter__ = _iterate

@@ -45,11 +45,21 @@ def _full_spec(size, fill_value, dtype, *rest) -> Spec:
 
 empty_op = factory(
     f"empty.memory_format(SymInt[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
-    shape=lambda size, dtype, layout, device, pin, memory_format: Spec(_sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)),
+    shape=lambda size, dtype, layout, device, pin, memory_format: Spec(
+        _sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)
+    ),
     kernel=lambda xp, spec, *_: _blank(spec),
 )
-zeros_op = factory(f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_zeros_sized, kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy))
-ones_op = factory(f"ones(SymInt[] size, {_OPTIONS}) -> Tensor", shape=_sized, kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy))
+zeros_op = factory(
+    f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor",
+    shape=_zeros_sized,
+    kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy),
+)
+ones_op = factory(
+    f"ones(SymInt[] size, {_OPTIONS}) -> Tensor",
+    shape=_sized,
+    kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy),
+)
 full_op = factory(
     f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
     shape=_full_spec,
@@ -126,7 +136,11 @@ def _arange(xp, spec: Spec, start, end, step, *_):
     return (xp.arange(n, dtype=wide) * step + start).astype(dtype.numpy)
 
 
-arange_op = factory(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=_range_spec, kernel=_arange)
+arange_op = factory(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
+    shape=_range_spec,
+    kernel=_arange,
+)
 
 
 def _inclusive_spec(start, end, step, dtype, *_) -> Spec:
@@ -137,7 +151,9 @@ def _inclusive_spec(start, end, step, dtype, *_) -> Spec:
     return Spec((int((end - start) / step) + 1,), dtype or ambient.default_dtype)
 
 
-range_op = factory(f"range.step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=_inclusive_spec, kernel=_arange)
+range_op = factory(
+    f"range.step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=_inclusive_spec, kernel=_arange
+)
 
 
 def _steps_spec(start, end, steps, *rest) -> Spec:
@@ -145,7 +161,11 @@ def _steps_spec(start, end, steps, *rest) -> Spec:
         raise RuntimeError("number of steps must be non-negative")
     dtype = rest[-4]
     if dtype is None:
-        dtype = ambient.default_dtype.to_complex() if isinstance(start, complex) or isinstance(end, complex) else ambient.default_dtype
+        dtype = (
+            ambient.default_dtype.to_complex()
+            if isinstance(start, complex) or isinstance(end, complex)
+            else ambient.default_dtype
+        )
     return Spec((steps,), dtype)
 
 
@@ -181,8 +201,14 @@ def _logspace(xp, spec: Spec, start, end, steps, base, *_):
     return xp.power(xp.asarray(base, exponents.dtype), exponents).astype(d.numpy)
 
 
-linspace_op = factory(f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", shape=_steps_spec, kernel=_linspace)
-logspace_op = factory(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor", shape=_steps_spec, kernel=_logspace)
+linspace_op = factory(
+    f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", shape=_steps_spec, kernel=_linspace
+)
+logspace_op = factory(
+    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    shape=_steps_spec,
+    kernel=_logspace,
+)
 
 
 def _eye_spec(n, m, dtype, *_) -> Spec:
@@ -192,7 +218,11 @@ def _eye_spec(n, m, dtype, *_) -> Spec:
     return Spec((n, m), dtype or ambient.default_dtype)
 
 
-eye_op = factory(f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor", shape=_eye_spec, kernel=lambda xp, spec, *_: xp.eye(*spec.shape, dtype=spec.dtype.numpy))
+eye_op = factory(
+    f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor",
+    shape=_eye_spec,
+    kernel=lambda xp, spec, *_: xp.eye(*spec.shape, dtype=spec.dtype.numpy),
+)
 
 
 def _like_spec(self, *rest) -> Spec:
@@ -228,10 +258,14 @@ def _filled_with(xp, spec: Spec, self, value, *_):
 
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
-empty_like_op = factory(f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(spec))
+empty_like_op = factory(
+    f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(spec)
+)
 zeros_like_op = factory(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled(0))
 ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled(1))
-full_like_op = factory(f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled_with)
+full_like_op = factory(
+    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled_with
+)
 
 
 # ---- public forms
@@ -253,11 +287,15 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
         if isinstance(only, (tuple, list)) or isinstance(only, Tensor) and only.ndim:
             size = tuple(only)
         elif not hasattr(only, "__index__") and not getattr(only, "is_symbolic", False):
-            raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(only).__name__}")
+            raise TypeError(
+                f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(only).__name__}"
+            )
     out = []
     for i, s in enumerate(size):
         if isinstance(s, float) or not (hasattr(s, "__index__") or getattr(s, "is_symbolic", False)):
-            raise TypeError(f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}")
+            raise TypeError(
+                f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}"
+            )
         out.append(s if getattr(s, "is_symbolic", False) else s.__index__())
     return tuple(out)
 
@@ -280,7 +318,9 @@ def _options(name: str, op: Operator, dtype, layout, device, out=None) -> tuple:
     dtype = convert_option(name, "dtype", dtype, op) if dtype is not None else (out.dtype if out is not None else None)
     if layout is not None and layout is not devices.strided:
         layout = convert_option(name, "layout", layout, op)
-        raise RuntimeError(f"{name}: layout {layout!r} is not supported here; build the tensor dense and convert it with to_sparse()")
+        raise RuntimeError(
+            f"{name}: layout {layout!r} is not supported here; build the tensor dense and convert it with to_sparse()"
+        )
     return dtype, layout, convert_option(name, "device", device, op) if device is not None else None
 
 
@@ -289,7 +329,18 @@ _SPARSE = (devices.sparse_coo, devices.sparse_csr, devices.sparse_csc, devices.s
 
 def _make_sized(name: str, op: Operator):
     @front(f"torch.{name}")
-    def make(*size, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None, names=None, **extra):
+    def make(
+        *size,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        requires_grad=False,
+        pin_memory=None,
+        memory_format=None,
+        names=None,
+        **extra,
+    ):
         shape = sizes_from(name, size, extra.pop("size", None))
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
@@ -311,7 +362,18 @@ ones = _make_sized("ones", ones_op)
 
 
 @front("torch.full")
-def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, names=None):
+def full(
+    size,
+    fill_value,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=None,
+    names=None,
+):
     dtype, layout, device = _options("full", full_op, dtype, layout, device, out)
     args = full_op.convert((sizes_from("full", (size,)), fill_value, dtype, layout, device, pin_memory))
     return finish(dispatch(full_op, args), requires_grad, out)
@@ -320,14 +382,22 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, re
 @front("torch.empty_strided")
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
     dtype, layout, device = _options("empty_strided", empty_strided_op, dtype, layout, device)
-    return finish(dispatch(empty_strided_op, (tuple(size), tuple(stride), dtype, layout, device, pin_memory)), requires_grad)
+    return finish(
+        dispatch(empty_strided_op, (tuple(size), tuple(stride), dtype, layout, device, pin_memory)), requires_grad
+    )
 
 
 @front("torch.empty_permuted")
-def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
+def empty_permuted(
+    size, physical_layout, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
+):
     if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
-    return empty_strided(size, strides_for_order(size, physical_layout), dtype=dtype, device=device, requires_grad=requires_grad)
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    return empty_strided(
+        size, strides_for_order(size, physical_layout), dtype=dtype, device=device, requires_grad=requires_grad
+    )
 
 
 @front("torch.scalar_tensor")
@@ -341,7 +411,9 @@ def _number(x):
 
 
 @front("torch.arange")
-def arange(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
+def arange(
+    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
+):
     start, end = (0, start) if end is None else (start, end)
     dtype, layout, device = _options("arange", arange_op, dtype, layout, device, out)
     if dtype is None and any(isinstance(x, Tensor) and not x.dtype.category <= 1 for x in (start, end, step)):
@@ -353,17 +425,39 @@ def arange(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
 @front("torch.range")
 def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     dtype, layout, device = _options("range", range_op, dtype, layout, device, out)
-    return finish(dispatch(range_op, (_number(start), _number(end), _number(step), dtype, layout, device, None)), requires_grad, out)
+    return finish(
+        dispatch(range_op, (_number(start), _number(end), _number(step), dtype, layout, device, None)),
+        requires_grad,
+        out,
+    )
 
 
 @front("torch.linspace")
-def linspace(start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
+):
     dtype, layout, device = _options("linspace", linspace_op, dtype, layout, device, out)
-    return finish(dispatch(linspace_op, (_number(start), _number(end), int(steps), dtype, layout, device, None)), requires_grad, out)
+    return finish(
+        dispatch(linspace_op, (_number(start), _number(end), int(steps), dtype, layout, device, None)),
+        requires_grad,
+        out,
+    )
 
 
 @front("torch.logspace")
-def logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
+def logspace(
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=None,
+):
     dtype, layout, device = _options("logspace", logspace_op, dtype, layout, device, out)
     args = (_number(start), _number(end), int(steps), _number(base), dtype, layout, device, None)
     return finish(dispatch(logspace_op, args), requires_grad, out)
@@ -376,9 +470,21 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
 
 
 def _make_like(name: str, op: Operator, filled: bool = False):
-    def make_filled(input, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
+    def make_filled(
+        input,
+        fill_value,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        requires_grad=False,
+        pin_memory=None,
+        memory_format=None,
+    ):
         dtype, layout, device = _options(name, op, dtype, layout, device)
-        return finish(dispatch(op, (input, fill_value, dtype, layout, device, pin_memory, memory_format)), requires_grad)
+        return finish(
+            dispatch(op, (input, fill_value, dtype, layout, device, pin_memory, memory_format)), requires_grad
+        )
 
     def make(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
         dtype, layout, device = _options(name, op, dtype, layout, device)
@@ -427,7 +533,9 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 
 
 @front("Tensor.new_empty_strided")
-def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None):
-    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
-
-
+def new_empty_strided(
+    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None
+):
+    return empty_strided(
+        size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )

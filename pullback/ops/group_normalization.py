@@ -10,7 +10,7 @@ import math
 from . import normalization_kernels as kernels
 from .calls import front
 from .family.base import composite, operator
-from .normalization import affine, check_mixed, kept_dtype, second_order, statistics_dtype, sum_dims
+from .normalization import check_mixed, kept_dtype, second_order, statistics_dtype, sum_dims
 from .operator import Spec
 from .precision import rounded, wide
 from .reductions import HIDDEN, not_implemented
@@ -46,13 +46,18 @@ def _grouped(xp, p, group: int):
 
 def _group_norm(xp, x, weight, bias, N, C, HxW, group, eps):
     kept = statistics_dtype(x, weight, bias)
-    out, mean, rstd = kernels.standardize(xp, wide(xp, x).reshape(N, group, C // group, HxW), _INSIDE, eps)
-    out = affine(xp, out, _grouped(xp, weight, group), _grouped(xp, bias, group))
-    return (
-        rounded(out.reshape(x.shape), x.dtype),
-        rounded(mean.reshape(N, group), kept),
-        rounded(rstd.reshape(N, group), kept),
-    )
+    grouped = wide(xp, x).reshape(N, group, C // group, HxW)
+    mean, variance = kernels.moments(xp, grouped, _INSIDE)
+    rstd = 1 / xp.sqrt(variance + grouped.dtype.type(eps))
+    if weight is None and bias is None:
+        out = kernels.scale_shift(xp, grouped, mean, rstd, None)
+    else:  # each channel of each sample has a scale of its own
+        each = (N, group, C // group, 1)
+        scale = xp.broadcast_to(rstd if weight is None else rstd * _grouped(xp, weight, group), each)
+        shift = None if bias is None else xp.broadcast_to(_grouped(xp, bias, group), each)
+        out = kernels.scale_shift(xp, grouped, xp.broadcast_to(mean, each), scale, shift)
+    statistics = (rounded(s.reshape(N, group), kept) for s in (mean, rstd))
+    return rounded(out.reshape(x.shape), x.dtype), *statistics
 
 
 def _group_meta(input, weight, bias, N, C, HxW, group, eps):
@@ -103,15 +108,19 @@ group_norm_op = operator(
 
 def _group_backward(xp, g, x, mean, rstd, weight, N, C, HxW, group, mask):
     shape = (N, group, C // group, HxW)
-    wide_g = wide(xp, g).reshape(shape)
+    wide_g, wide_x = wide(xp, g).reshape(shape), wide(xp, x).reshape(shape)
     weighted = wide_g if weight is None else wide_g * _grouped(xp, weight, group)
     mean, rstd = (wide(xp, s).reshape(N, group, 1, 1) for s in (mean, rstd))
-    of_x, scaled = kernels.standardize_backward(xp, weighted, wide(xp, x).reshape(shape), mean, rstd, _INSIDE)
+    of_x = kernels.standardize_backward(xp, weighted, wide_x, mean, rstd, _INSIDE)[0] if mask[0] else None
+    of_weight = of_bias = None
+    if mask[1] or mask[2]:
+        each = (xp.broadcast_to(s, (N, group, C // group, 1)) for s in (mean, rstd))
+        _, of_weight, of_bias = kernels.standardize_backward(xp, wide_g, wide_x, *each, (3,))
     kept = x.dtype if weight is None else weight.dtype
     return (
         rounded(of_x.reshape(x.shape), x.dtype) if mask[0] else None,
-        rounded(kernels.add_reduce(xp, wide_g * scaled, (0, 3), False).reshape(C), kept) if mask[1] else None,
-        rounded(kernels.add_reduce(xp, wide_g, (0, 3), False).reshape(C), kept) if mask[2] else None,
+        rounded(of_weight.sum(axis=0).reshape(C), kept) if mask[1] else None,
+        rounded(of_bias.sum(axis=0).reshape(C), kept) if mask[2] else None,
     )
 
 

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from math import prod
 
+from ..core.dtype import by_numpy
+from ..core.geometry import broadcast_shapes
+from .scalars import check_fits
+
 _MASKS = "b"  # dtype kind of masks; uint8 counts as one too
 _REDUCED = (2, 1)  # item sizes of float types that are summed in float32
 
@@ -60,8 +64,6 @@ def integer_indices(xp, shape, indices) -> list:
 
 def index_shape(shapes) -> tuple:
     """The common shape of the index arrays."""
-    from ..core.geometry import broadcast_shapes
-
     try:
         return broadcast_shapes(*shapes)
     except RuntimeError:
@@ -88,9 +90,9 @@ def raise_out_of_range(indices, shape) -> None:
     """Name the first index that lies outside its dimension."""
     picked = [(i, shape[d]) for d, i in enumerate(indices) if i is not None]
     for position, (index, size) in enumerate(picked):
-        bad = index[(index < -size) | (index >= size)]
-        if bad.size:
-            raise IndexError(f"index {bad.flat[0]} is out of bounds for dimension {position} with size {size}")
+        if index.size and (index.min() < -size or index.max() >= size):
+            bad = index[(index < -size) | (index >= size)].flat[0]
+            raise IndexError(f"index {bad} is out of bounds for dimension {position} with size {size}")
 
 
 def _leading_mask(array, indices):
@@ -127,6 +129,8 @@ def pick(xp, array, indices):
 
 def put(xp, array, indices, values, accumulate: bool) -> None:
     """`array[indices] = values`, or `+=` with every value counted, however often an element is named."""
+    if values.size == 1 and not accumulate and _only_a_mask(indices):  # one number for all: it is cast, as in a fill
+        values = _cast_number(values, array.dtype)
     mask = _leading_mask(array, indices)
     if mask is not None and array.flags.c_contiguous:
         places = xp.flatnonzero(mask)
@@ -146,10 +150,20 @@ def put(xp, array, indices, values, accumulate: bool) -> None:
         array[_key(indices)] = values
 
 
+def _only_a_mask(indices) -> bool:
+    given = [i for i in indices if i is not None]
+    return len(given) == 1 and is_mask(given[0])
+
+
+def _cast_number(values, dtype):
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        check_fits(complex(values.item()), by_numpy[dtype])
+        values = values.real
+    return values.astype(dtype)
+
+
 def check_same_dtype(array, values) -> None:
     if array.dtype != values.dtype:
-        from ..core.dtype import by_numpy
-
         ours, theirs = by_numpy[array.dtype].scalar_name, by_numpy[values.dtype].scalar_name
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, "

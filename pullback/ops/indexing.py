@@ -290,6 +290,11 @@ def _quick_pick(t: Tensor, index: Tensor):
 
 
 # ---- writing
+@raw("Tensor.__delitem__")
+def delitem(self, index) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
 @raw("Tensor.__setitem__")
 def setitem(self, index, value) -> None:
     """`self[index] = value`."""

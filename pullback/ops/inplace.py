@@ -21,7 +21,6 @@ from .operator import Operator
 
 def run_inplace(op: Operator, args: tuple, written=None):
     """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
-    from .dispatch import execute
 
     target = args[0]
     functional = op.inplace_of
@@ -159,7 +158,9 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
     """Put the numbers of `result` into `target`, or raise and leave it as it was."""
     shape = target.array.shape
     if result.array.shape != shape:
-        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.array.shape)}"
+        )
     check_cast(result.dtype, target.dtype)
     check_overlap(target)
     write(target, result)
@@ -167,7 +168,9 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
 
 def check_cast(source, target) -> None:
     if not can_cast(source, target):
-        raise RuntimeError(f"result type {source.scalar_name} can't be cast to the desired output type {target.scalar_name}")
+        raise RuntimeError(
+            f"result type {source.scalar_name} can't be cast to the desired output type {target.scalar_name}"
+        )
 
 
 def check_overlap(target: Tensor) -> None:

@@ -60,12 +60,6 @@ def total(parts: list):
     return None if not parts else parts[0] if len(parts) == 1 else total([parts[0] + parts[1], *parts[2:]])
 
 
-def affine(xp, x, weight, bias):
-    if weight is not None:
-        x = x * weight
-    return x if bias is None else x + bias
-
-
 def statistics_dtype(x, *parameters):
     """Narrow inputs have narrow statistics, unless there are float32 parameters."""
     given = [p for p in parameters if p is not None]

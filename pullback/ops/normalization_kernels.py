@@ -60,6 +60,8 @@ def _count(x, axes: tuple) -> int:
 
 def moments(xp, x, axes: tuple):
     """Mean and biased variance over some axes, which are kept."""
+    if (made := native.moments(x, axes)) is not None:
+        return made
     count = _count(x, axes) or xp.nan
 
     def work(x):
@@ -72,19 +74,16 @@ def moments(xp, x, axes: tuple):
 
 def standardize(xp, x, axes: tuple, eps: float):
     """(x - mean) / sqrt(variance + eps) over some axes, with the mean and the inverse deviation (axes kept)."""
-
-    def work(x):
-        mean, variance = moments(xp, x, axes)
-        rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
-        out = x - mean
-        out *= rstd
-        return out, mean, rstd
-
-    return by_pieces(work, (x,), axes)
+    mean, variance = moments(xp, x, axes)
+    rstd = 1 / xp.sqrt(variance + x.dtype.type(eps))
+    return scale_shift(xp, x, mean, rstd, None), mean, rstd
 
 
 def scale_shift(xp, x, mean, scale, shift):
     """(x - mean) * scale + shift, where these broadcast against x."""
+    axes = tuple(d for d in range(x.ndim) if mean.shape[d] == 1)
+    if mean.shape == scale.shape and (made := native.scale_shift(x, axes, mean, scale, shift)) is not None:
+        return made
 
     def work(x, mean, scale, shift):
         out = x - mean
@@ -93,7 +92,6 @@ def scale_shift(xp, x, mean, scale, shift):
             out += shift
         return out
 
-    axes = tuple(d for d in range(x.ndim) if mean.shape[d] == 1)
     return by_pieces(work, (x, mean, scale, shift), axes)
 
 
@@ -113,19 +111,27 @@ def layer_norm(xp, x, n: int, weight, bias, eps: float):
     return out, mean, rstd
 
 
-def standardize_backward(xp, g, x, mean, rstd, axes: tuple):
-    """The gradient of `standardize` with respect to x; g is that of the result. Also gives the standardized x."""
+def standardize_backward(xp, g, x, mean, rstd, axes: tuple, weight=None):
+    """Gradients of x, and sums over the axes of g times the standardized x and of g, where x was standardized and scaled.
+
+    The statistics and the weight have the axes kept; the sums have not.
+    """
+    if (made := native.standardize_backward(g, x, axes, mean, rstd, weight)) is not None:
+        shape = tuple(s for d, s in enumerate(x.shape) if d not in axes)
+        return made[0], made[1].reshape(shape), made[2].reshape(shape)
     count = _count(x, axes) or 1
 
     def work(g, x, mean, rstd):
         scaled = (x - mean) * rstd
-        along = add_reduce(xp, g * scaled, axes, True) / count
-        out = g - add_reduce(xp, g, axes, True) / count
-        out -= scaled * along
+        along, total = add_reduce(xp, g * scaled, axes, True), add_reduce(xp, g, axes, True)
+        out = g - total / count
+        out -= scaled * (along / count)
         out *= rstd
-        return out, scaled
+        return out, along, total
 
-    return by_pieces(work, (g, x, mean, rstd), axes)
+    out, along, total = by_pieces(work, (g, x, mean, rstd), axes)
+    shape = tuple(s for d, s in enumerate(x.shape) if d not in axes)
+    return out if weight is None else out * weight, along.reshape(shape), total.reshape(shape)
 
 
 def layer_norm_backward(xp, g, x, n: int, mean, rstd, weight, mask: tuple):
@@ -135,6 +141,6 @@ def layer_norm_backward(xp, g, x, n: int, mean, rstd, weight, mask: tuple):
     if made is not None:
         shape = x.shape[x.ndim - n :]
         return made[0], *(None if m is None else m.reshape(shape) for m in made[1:])
-    of_x, scaled = standardize_backward(xp, g if weight is None else g * weight, x, mean, rstd, axes)
-    of_weight = xp.asarray(add_reduce(xp, g * scaled, outer, False)) if mask[1] else None
+    of_x = standardize_backward(xp, g if weight is None else g * weight, x, mean, rstd, axes)[0]
+    of_weight = xp.asarray(add_reduce(xp, g * ((x - mean) * rstd), outer, False)) if mask[1] else None
     return of_x if mask[0] else None, of_weight, xp.asarray(add_reduce(xp, g, outer, False)) if mask[2] else None

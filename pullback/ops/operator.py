@@ -59,7 +59,21 @@ class Spec:
 class Operator:
     """One overload. Calling it is calling `ops.aten.name.overload`."""
 
-    def __init__(self, text: str, family, *, kernel=None, body=None, meta=None, vjp=None, jvp=None, vmap=None, lower=None, tags=(), **options):
+    def __init__(
+        self,
+        text: str,
+        family,
+        *,
+        kernel=None,
+        body=None,
+        meta=None,
+        vjp=None,
+        jvp=None,
+        vmap=None,
+        lower=None,
+        tags=(),
+        **options,
+    ):
         head = text.partition("(")[0].strip()
         self.text = text
         self.name, _, self.overload = head.partition(".")
@@ -137,7 +151,12 @@ class Operator:
         strict = self.options.get("strict", False)  # Tensor means Tensor: no Python numbers
         for argument, value in zip(arguments, args, strict=False):
             try:
-                if strict and argument.base == "Tensor" and not argument.is_list and not isinstance(value, (Tensor, type(None))):
+                if (
+                    strict
+                    and argument.base == "Tensor"
+                    and not argument.is_list
+                    and not isinstance(value, (Tensor, type(None)))
+                ):
                     raise Unfit
                 out.append(argument.convert_value(value))
             except Unfit:
@@ -154,10 +173,16 @@ class Operator:
             elif argument.has_default or argument.optional:
                 out.append(argument.default)
             else:
-                raise RuntimeError(f"{self.qualified_name}() is missing value for argument '{argument.name}'. Declaration: {self.schema}")
+                raise RuntimeError(
+                    f"{self.qualified_name}() is missing value for argument '{argument.name}'. Declaration: {self.schema}"
+                )
         unknown = set(kwargs) - {a.name for a in arguments}
         if unknown or len(args) > len(arguments):
-            what = f"unexpected keyword argument(s) {sorted(unknown)}" if unknown else f"{len(args)} arguments, expected at most {len(arguments)}"
+            what = (
+                f"unexpected keyword argument(s) {sorted(unknown)}"
+                if unknown
+                else f"{len(args)} arguments, expected at most {len(arguments)}"
+            )
             raise RuntimeError(f"{self.qualified_name}() got {what}. Declaration: {self.schema}")
         return tuple(out)
 

@@ -67,7 +67,9 @@ def call_overridden(function, args: tuple, kwargs: dict):
         with disable_torch_function(2 if ambient.function_disabled else 0):
             return function(*args, **kwargs)
     name = f"{getattr(function, '__module__', 'torch')}.{getattr(function, '__name__', function)}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]")
+    raise TypeError(
+        f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]"
+    )
 
 
 class without_function_mode:
@@ -133,7 +135,11 @@ def convert(result, cls: type):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
         made = [convert(r, cls) for r in result]
-        return type(result)(made) if type(result) in (tuple, list) or not hasattr(result, "_fields") else type(result)(*made)
+        return (
+            type(result)(made)
+            if type(result) in (tuple, list) or not hasattr(result, "_fields")
+            else type(result)(*made)
+        )
     return result
 
 
@@ -145,7 +151,11 @@ def dispatch_args(op, args: tuple) -> list:
     found: list = []
     for t in op.tensors(args):
         cls = type(t)
-        if t.keys & DISPATCH_SUBCLASS and cls.__torch_dispatch__ is not disabled_torch_dispatch and all(type(f) is not cls for f in found):
+        if (
+            t.keys & DISPATCH_SUBCLASS
+            and cls.__torch_dispatch__ is not disabled_torch_dispatch
+            and all(type(f) is not cls for f in found)
+        ):
             at = next((i for i, f in enumerate(found) if issubclass(cls, type(f))), len(found))
             found.insert(at, t)
     return found
@@ -181,7 +191,11 @@ def call_form(op, args: tuple) -> tuple[tuple, dict]:
     values = [list(v) if isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)]
     keywords = {a.name: v for a, v in zip(arguments, values, strict=False) if a.kwarg_only and not _is_default(v, a)}
     positional = [v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only]
-    while len(positional) and arguments[len(positional) - 1].has_default and _is_default(positional[-1], arguments[len(positional) - 1]):
+    while (
+        len(positional)
+        and arguments[len(positional) - 1].has_default
+        and _is_default(positional[-1], arguments[len(positional) - 1])
+    ):
         positional.pop()
     return tuple(positional), keywords
 
@@ -199,7 +213,9 @@ class without_dispatch_mode:
     def __enter__(self):
         self.mode = ambient.dispatch_modes.pop()
         self.before = ambient.mode
-        ambient.mode = self.before & ~modes.DISPATCH | (modes.DISPATCH if ambient.dispatch_modes else 0) | modes.BELOW_AUTOGRAD
+        ambient.mode = (
+            self.before & ~modes.DISPATCH | (modes.DISPATCH if ambient.dispatch_modes else 0) | modes.BELOW_AUTOGRAD
+        )
         return self.mode
 
     def __exit__(self, *exc):

@@ -89,7 +89,11 @@ class OpNamespace:
 
     def __dir__(self):
         prefix = f"{self.name}::"
-        return sorted(k for k in packets if "::" not in k) if self.name == "aten" else sorted(k[len(prefix) :] for k in packets if k.startswith(prefix))
+        return (
+            sorted(k for k in packets if "::" not in k)
+            if self.name == "aten"
+            else sorted(k[len(prefix) :] for k in packets if k.startswith(prefix))
+        )
 
 
 class Ops:

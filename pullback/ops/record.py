@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ..core import node as nodes
-from ..core.node import SAVED, Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
 from ..core.modes import ambient
+from ..core.node import SAVED, Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
 from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .operator import NOT_IMPLEMENTED, Operator
 
@@ -86,7 +86,13 @@ def base_argument(parameter: str, index: dict[str, int]) -> tuple[str, str] | No
 
 def result_names(op: Operator) -> list[str]:
     names = [name for _, name in op.schema.returns]
-    return names if len(names) > 1 and all(names) else ["out"] if len(names) == 1 else [f"out{i}" for i in range(len(names))]
+    return (
+        names
+        if len(names) > 1 and all(names)
+        else ["out"]
+        if len(names) == 1
+        else [f"out{i}" for i in range(len(names))]
+    )
 
 
 def _sole_tensor(op: Operator) -> str:
@@ -264,7 +270,9 @@ def backward_name(op: Operator) -> str:
     if "node" in op.options:
         return op.options["node"]
     name = op.name
-    camel = "".join(part.title() for part in name.split("_"))  # a letter after a digit too: MaxPool2DWithIndicesBackward0
+    camel = "".join(
+        part.title() for part in name.split("_")
+    )  # a letter after a digit too: MaxPool2DWithIndicesBackward0
     return f"{camel}Backward{op.options.get('number', 0)}"
 
 
@@ -278,8 +286,16 @@ def _make_run(op: Operator, plan: Plan):
     lines += [f"    if {nothing}:", "        return (None,) * len(node.edges)"]
     lines += _liveness_lines(plan, is_list)
     for i, name in enumerate(plan.saved):
-        plain = name in index and not op.schema.arguments[index[name]].is_tensor or base_argument(name, index) and name not in index
-        lines.append(f"    s_{name} = " + (f"saved[{i}]" if plain else f"None if saved[{i}] is None else unpack(saved[{i}], node)"))
+        plain = (
+            name in index
+            and not op.schema.arguments[index[name]].is_tensor
+            or base_argument(name, index)
+            and name not in index
+        )
+        lines.append(
+            f"    s_{name} = "
+            + (f"saved[{i}]" if plain else f"None if saved[{i}] is None else unpack(saved[{i}], node)")
+        )
     namespace = dict(_GLOBALS)
     results: dict[str, str] = {}
     for k, rule in enumerate(plan.rules):
@@ -291,7 +307,9 @@ def _make_run(op: Operator, plan: Plan):
             results.update({t: f"r{k}[{j}]" for j, t in enumerate(rule.targets)})
         else:
             i = plan.targets.index(rule.targets[0])
-            lines.append(f"    r{k} = {call} if live{i} else {'(None,) * node.lengths[%d]' % i if is_list[rule.targets[0]] else 'None'}")
+            lines.append(
+                f"    r{k} = {call} if live{i} else {f'(None,) * node.lengths[{i}]' if is_list[rule.targets[0]] else 'None'}"
+            )
             results[rule.targets[0]] = f"r{k}"
     lines.append(f"    return ({', '.join(('*' if is_list[t] else '') + results[t] for t in plan.targets)},)")
     exec(compile("\n".join(lines), f"<run {op}>", "exec"), namespace)
@@ -303,7 +321,10 @@ def _liveness_lines(plan: Plan, is_list: dict) -> list[str]:
     if any(is_list[t] for t in plan.targets):
         lines.append("    at = 0")
         for i, t in enumerate(plan.targets):
-            lines.append(f"    live{i} = " + ("any(edges[at : at + node.lengths[%d]])" % i if is_list[t] else "edges[at] is not None"))
+            lines.append(
+                f"    live{i} = "
+                + (f"any(edges[at : at + node.lengths[{i}]])" if is_list[t] else "edges[at] is not None")
+            )
             lines.append(f"    at += node.lengths[{i}]")
         return lines
     return lines + [f"    live{i} = edges[{i}] is not None" for i in range(len(plan.targets))]
@@ -331,7 +352,10 @@ def saved_attribute(node: Node, attribute: str):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
     name = attribute.removeprefix("_raw").removeprefix("_saved_")
     plan = type(node).plan
-    aliases = {"result": "out", **{f"{b}_sym_sizes{tail}": f"{b}_shape" for b in type(node).op.schema.index for tail in ("", "_opt")}}
+    aliases = {
+        "result": "out",
+        **{f"{b}_sym_sizes{tail}": f"{b}_shape" for b in type(node).op.schema.index for tail in ("", "_opt")},
+    }
     name = aliases.get(name, name)
     if name not in plan.saved:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")

@@ -157,7 +157,7 @@ def quick_reduction(
 
     `by_dim` has a plain case too if it reduces a list of dims and takes `keepdim` and `dtype`.
     """
-    operators = (whole, by_dim, *others)
+    operators = (whole, *others, by_dim)  # a tensor of one integer is another operand before it is a dim
     doc = f"{name}: " + "; ".join(f"`{o.text}`" for o in operators)
     source = _REDUCTION.replace("                BY_DIM\n", _BY_DIM[1:] if "ScalarType? dtype" in by_dim.text else "")
     for home in ("torch", "Tensor"):

@@ -19,7 +19,9 @@ from ..core.dtype import dtype
 from ..core.random import Generator
 from ..core.tensor import Tensor
 
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(?:\([a-z!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$")
+_ARGUMENT = re.compile(
+    r"^(?P<type>[A-Za-z]+(?:\([a-z!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
+)
 
 
 class Argument:
@@ -63,12 +65,8 @@ class Schema:
         self.text = text
         head, _, tail = text.partition("(")
         self.name, _, self.overload_name = head.strip().partition(".")
-        depth = 1
-        for i, c in enumerate(tail):
-            depth += (c == "(") - (c == ")")
-            if depth == 0:
-                break
-        inside, result = tail[:i], tail[i + 1 :]
+        end = _closing(tail)
+        inside, result = tail[:end], tail[end + 1 :]
         self.arguments = _parse_arguments(inside)
         self.returns = _parse_returns(result.partition("->")[2].strip())
 
@@ -86,6 +84,16 @@ class Schema:
 
     def __str__(self) -> str:
         return f"aten::{self.text}"
+
+
+def _closing(text: str) -> int:
+    """Where the bracket that was opened before `text` closes."""
+    depth = 1
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return i
+    raise ValueError(f"unbalanced brackets in schema: ({text}")
 
 
 def _split(text: str) -> list[str]:
@@ -298,7 +306,9 @@ def _converter(argument: Argument) -> Callable:
             raise Unfit
         for i, v in enumerate(value):
             if not isinstance(v, Tensor) and not (v is None and inner_optional):
-                raise TypeError(f"expected Tensor as element {i} in argument {argument.position - 1}, but got {type(v).__name__}")
+                raise TypeError(
+                    f"expected Tensor as element {i} in argument {argument.position - 1}, but got {type(v).__name__}"
+                )
         return tuple(value)
 
     def convert_list(value):

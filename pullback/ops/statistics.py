@@ -107,6 +107,11 @@ def _divisor(count: int, correction) -> float:
 def _variance(xp, a, axis: tuple, keepdims: bool, correction):
     """(variance, mean), the mean with its axes kept."""
     count = math.prod(a.shape[d] for d in axis)
+    if (made := native.moments(a, axis)) is not None:
+        mean, variance = made
+        variance = variance if keepdims else variance.reshape(reduced_shape(a.shape, axis, False))
+        divisor = _divisor(count, correction)
+        return variance * variance.dtype.type(count / divisor if divisor else xp.inf), mean
 
     def work(a):
         mean = mean_kernel(xp, a, axis, True)

@@ -216,8 +216,14 @@ def test_batched_gradients_equal_a_loop(leaf):
         (lambda x: (x * 2).backward(), "grad can be implicitly created only for scalar outputs"),
         (lambda x: torch.ones(1).backward(), "element 0 of tensors does not require grad"),
         (lambda x: (x * 2).backward(torch.ones(2)), "Mismatch in shape: grad_output\\[0\\] has a shape of"),
-        (lambda x: torch.autograd.grad((x * 2).sum(), torch.ones(1)), "One of the differentiated Tensors does not require grad"),
-        (lambda x: torch.autograd.grad(x.sum(), torch.ones(1, requires_grad=True)), "appears to not have been used in the graph"),
+        (
+            lambda x: torch.autograd.grad((x * 2).sum(), torch.ones(1)),
+            "One of the differentiated Tensors does not require grad",
+        ),
+        (
+            lambda x: torch.autograd.grad(x.sum(), torch.ones(1, requires_grad=True)),
+            "appears to not have been used in the graph",
+        ),
         (lambda x: torch.autograd.grad(x.sum(), []), "cannot be empty"),
     ],
 )

@@ -60,7 +60,10 @@ def test_double_backward_through_a_written_view(leaf):
     "write, words",
     [
         (lambda x: x.add_(1), "a leaf Variable that requires grad is being used in an in-place operation"),
-        (lambda x: x[:2].add_(1), "a view of a leaf Variable that requires grad is being used in an in-place operation"),
+        (
+            lambda x: x[:2].add_(1),
+            "a view of a leaf Variable that requires grad is being used in an in-place operation",
+        ),
         (lambda x: (x * 1).unbind()[0].add_(1), "Output 0 of UnbindBackward0 is a view and is being modified inplace"),
     ],
 )
@@ -75,7 +78,9 @@ def test_a_view_made_without_grad_may_not_be_written_with_grad(leaf):
     base = leaf * 1
     with torch.no_grad():
         view = base[:2]
-    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"):
+    with pytest.raises(
+        RuntimeError, match="A view was created in no_grad mode and is being modified inplace with grad mode enabled"
+    ):
         view.mul_(2)
     assert base.tolist() == [1.0, 2.0, 3.0, 4.0]
 

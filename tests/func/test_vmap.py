@@ -85,7 +85,10 @@ def test_chunks(x):
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: vmap(lambda a, b: a + b)(torch.ones(3), torch.ones(4)), "Expected all tensors to have the same size in the mapped dimension"),
+        (
+            lambda: vmap(lambda a, b: a + b)(torch.ones(3), torch.ones(4)),
+            "Expected all tensors to have the same size in the mapped dimension",
+        ),
         (lambda: vmap(lambda: 0)(), "got no inputs"),
         (lambda: vmap(lambda a: a)(3), "We cannot vmap over non-Tensor arguments"),
         (lambda: vmap(lambda a: a, in_dims=3)(torch.ones(2)), "so expected in_dim to satisfy"),

@@ -111,7 +111,13 @@ def random_like(rng, t):
 
 def inner(xs, ys) -> float:
     """The real inner product that pairs tangents with cotangents."""
-    return float(sum(np.sum(np.conj(to_numpy(x)) * to_numpy(y)).real for x, y in zip(xs, ys, strict=True) if x is not None and y is not None))
+    return float(
+        sum(
+            np.sum(np.conj(to_numpy(x)) * to_numpy(y)).real
+            for x, y in zip(xs, ys, strict=True)
+            if x is not None and y is not None
+        )
+    )
 
 
 def numeric_directional(function, inputs: list, tangents: list) -> list:
@@ -155,7 +161,9 @@ def check_second_gradient(op: Operator, args: tuple) -> None:
     function = as_function(op, args, chosen)
     rng = np.random.default_rng(1)
     inputs = [t.detach() for t in chosen]
-    cotangents = [random_like(rng, o) for o in function(*[x.clone().requires_grad_() for x in inputs]) if o.requires_grad]
+    cotangents = [
+        random_like(rng, o) for o in function(*[x.clone().requires_grad_() for x in inputs]) if o.requires_grad
+    ]
     if not cotangents:
         return
 
@@ -272,7 +280,10 @@ def check_inplace(op: Operator, args: tuple) -> None:
             return
         written = dispatch(twin, (other.clone(), *args[1:]))
         c = torch.ones_like(out)
-        (a,), (b,) = torch.autograd.grad(out, leaf, c, allow_unused=True), torch.autograd.grad(written, other, c, allow_unused=True)
+        (a,), (b,) = (
+            torch.autograd.grad(out, leaf, c, allow_unused=True),
+            torch.autograd.grad(written, other, c, allow_unused=True),
+        )
         assert (a is None) == (b is None) and chosen
         if a is not None:
             same(a, b, "gradient in place")

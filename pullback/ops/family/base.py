@@ -22,7 +22,9 @@ class Family:
     """Rules shared by a kind of operator."""
 
     is_view = False
-    write = None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
+    write = (
+        None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
+    )
 
     def execute(self, op: Operator, args: tuple):
         """Run the kernel on the arrays of the arguments and wrap what comes out."""
@@ -72,7 +74,11 @@ class Family:
 
     def fast_names(self, op: Operator) -> dict:
         """What those lines name."""
-        return default_names(op) | {"kernel": op.kernel, "wrap_array": wrap_array, "shortcut": op.options.get("shortcut")}
+        return default_names(op) | {
+            "kernel": op.kernel,
+            "wrap_array": wrap_array,
+            "shortcut": op.options.get("shortcut"),
+        }
 
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
@@ -82,7 +88,9 @@ class Family:
 def shortcut_lines(values: list[str], has_out: bool) -> list[str]:
     """Ask the declaration's `shortcut`, which gives the result, or None where it takes more than it does."""
     call = [f"t = shortcut({', '.join(values)})", "if t is not None:", "    return t"]
-    return ["    if out is None:", *(f"        {line}" for line in call)] if has_out else [f"    {line}" for line in call]
+    return (
+        ["    if out is None:", *(f"        {line}" for line in call)] if has_out else [f"    {line}" for line in call]
+    )
 
 
 def straight_lines(op: Operator, values: list[str], has_out: bool) -> list[str]:
@@ -164,5 +172,7 @@ def device_of(op: Operator, args: tuple):
         elif found is None:
             found = t.device
         elif t.device is not found:
-            raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {found} and {t.device}!"
+            )
     return found or scalar or devices.cpu

@@ -46,4 +46,6 @@ FACTORY = Factory()
 
 def factory(schema: str, **rules) -> Operator:
     """Declare a factory."""
-    return export_operator(Operator(schema, FACTORY, vjp=NONDIFFERENTIABLE, **{"function": False, "method": False, **rules}))
+    return export_operator(
+        Operator(schema, FACTORY, vjp=NONDIFFERENTIABLE, **{"function": False, "method": False, **rules})
+    )

@@ -76,7 +76,12 @@ class Reduction(Family):
             if not keep and array.flags.c_contiguous:
                 flat = array.reshape(-1)
                 step = -(-flat.size // n)
-                parts = run_chunks([lambda s=s: op.kernel(np, flat[s : s + step], (0,), False, *rest) for s in range(0, flat.size, step)])
+                parts = run_chunks(
+                    [
+                        lambda s=s: op.kernel(np, flat[s : s + step], (0,), False, *rest)
+                        for s in range(0, flat.size, step)
+                    ]
+                )
                 whole = getattr(np, combine).reduce(np.stack([np.asarray(p) for p in parts]), axis=0)
                 return np.reshape(whole, (1,) * array.ndim) if keepdim else whole
         return op.kernel(xp, array, axes, keepdim, *rest)
@@ -137,7 +142,11 @@ def batch_reduction(op: Operator, args: tuple, dims: tuple):
     at, moved = index["dim"], list(args)
     moved[0] = t = args[0].movedim(dims[0], 0)
     rank, many = t.ndim - 1, op.schema.arguments[at].is_list
-    axes = () if args[at] == () and op.options.get("empty") == "keep" else wrap_dims(args[at] if args[at] != () else None, rank)
+    axes = (
+        ()
+        if args[at] == () and op.options.get("empty") == "keep"
+        else wrap_dims(args[at] if args[at] != () else None, rank)
+    )
     keeps = "keepdim" in index and args[index["keepdim"]]
     if rank and (many or args[at] is not None):
         moved[at] = tuple(a + 1 for a in axes) if many else axes[0] + 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from ..core.tree import tree_flatten, tree_unflatten
 from ..core.tensor import Tensor
+from ..core.tree import tree_flatten, tree_unflatten
 from .batched import BatchLevel, make_batched, outside, unwrap
 
 
@@ -50,7 +50,9 @@ def _inputs(func, in_dims, args: tuple):
             f"inputs, got: {type(in_dims)}."
         )
     if not args:
-        raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. The latter is unsupported.")
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. The latter is unsupported."
+        )
     flat, spec = tree_flatten(args)
     dims = _broadcast_dims(in_dims, args)
     if dims is None or len(dims) != len(flat):
@@ -62,9 +64,13 @@ def _inputs(func, in_dims, args: tuple):
         dims[i] = _check_input(name, in_dims, x, d)
     sizes = [x.shape[d] for x, d in zip(flat, dims, strict=True) if d is not None]
     if not sizes:
-        raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped over: expected an in_dim that is not None")
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped over: expected an in_dim that is not None"
+        )
     if any(s != sizes[0] for s in sizes):
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
+        )
     return flat, spec, dims, sizes[0]
 
 
@@ -109,19 +115,25 @@ def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: 
         flat_out, out_spec = tree_flatten(out)
         each = _broadcast_dims(out_dims, out)
         if each is None or len(each) != len(flat_out):
-            raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of outputs. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}.")
+            raise ValueError(
+                f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of outputs. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
+            )
         made = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
     return tree_unflatten(made, out_spec)
 
 
 def _unwrap_output(func, out, dim, level: BatchLevel, out_dims):
     if not isinstance(out, Tensor):
-        raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?")
+        raise ValueError(
+            f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?"
+        )
     value, at = unwrap(out, level)
     with outside(level):
         if dim is None:
             if at is not None:
-                raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
+                raise ValueError(
+                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+                )
             return value
         if at is None:
             shape = (*value.shape[: dim % (value.ndim + 1)], level.size, *value.shape[dim % (value.ndim + 1) :])
@@ -141,5 +153,3 @@ def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, k
     each = _broadcast_dims(out_dims, parts[0])
     joined = [cat(list(column), d) for column, d in zip(zip(*leaves, strict=True), each, strict=True)]
     return tree_unflatten(joined, tree_flatten(parts[0])[1])
-
-

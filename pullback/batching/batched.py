@@ -123,7 +123,9 @@ class BatchLevel:
                 "report instead."
             )
         target = values[0]
-        if op.differentiable and any(requires_grad(t) for t in op.tensors(values)):  # rules keep what the copy overwrites
+        if op.differentiable and any(
+            requires_grad(t) for t in op.tensors(values)
+        ):  # rules keep what the copy overwrites
             values = (target.clone(), *values[1:])
         out, out_dim = batch_rule(op.inplace_of, values, dims, self.size)
         if out_dim is None:
@@ -131,7 +133,9 @@ class BatchLevel:
         else:
             out = out.movedim(out_dim, dims[0])
         if out.shape != target.shape:
-            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(out.shape)}")
+            raise RuntimeError(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(out.shape)}"
+            )
         target.copy_(out)
 
     def random(self, op: Operator, values: tuple, dims: tuple):

@@ -1,0 +1,46 @@
+"""Where the modules of `torch.nn.modules` live here: rows for the table of names.
+
+A row "*" stands for every name of its home.
+"""
+
+from __future__ import annotations
+
+_FILES = {
+    "activation": "activation", "adaptive": "adaptive", "batchnorm": "batchnorm", "channelshuffle": "shapes",
+    "container": "containers", "conv": "conv", "distance": "distance", "dropout": "dropout", "flatten": "shapes",
+    "fold": "shapes", "instancenorm": "batchnorm", "lazy": "lazy", "linear": "linear", "loss": "loss", "module": "module",
+    "normalization": "norm", "padding": "padding", "pixelshuffle": "shapes", "pooling": "pooling", "rnn": "rnn",
+    "sparse": "embedding", "transformer": "transformer", "upsampling": "shapes",
+}  # fmt: skip
+
+ROWS: dict[str, dict[str, str]] = {
+    "torch.nn.modules": {"*": "pullback.nn", **{f: f"torch.nn.modules.{f}:" for f in (*_FILES, "utils")}},
+    **{f"torch.nn.modules.{theirs}": {"*": f"pullback.nn.{ours}"} for theirs, ours in _FILES.items()},
+    "torch.nn.modules.utils": {
+        "_single": "pullback.nn.sizes:single",
+        "_pair": "pullback.nn.sizes:pair",
+        "_triple": "pullback.nn.sizes:triple",
+        "_quadruple": "pullback.nn.sizes:quadruple",
+        "_ntuple": "pullback.nn.sizes:n_tuple",
+        "_reverse_repeat_tuple": "pullback.nn.sizes:reversed_twice",
+        "consume_prefix_in_state_dict_if_present": "pullback.nn.module_state:consume_prefix_in_state_dict_if_present",
+    },
+    "torch.nn._reduction": {
+        "legacy_get_string": "pullback.nn.reduction:from_legacy",
+        "get_enum": "pullback.nn.reduction:number",
+    },
+}
+ROWS["torch.nn.modules.activation"]["MultiheadAttention"] = "pullback.nn.attention_module:MultiheadAttention"
+ROWS["torch.nn.modules.adaptive"]["_ASMoutput"] = "pullback.nn.adaptive:ASMoutput"
+ROWS["torch.nn.modules.module"] |= {
+    "_IncompatibleKeys": "pullback.nn.module_state:IncompatibleKeys",
+    "_EXTRA_STATE_KEY_SUFFIX": "pullback.nn.module_state:EXTRA_STATE",
+    "_addindent": "pullback.nn.module:indented",
+    **{
+        f"register_module_{kind}_hook": f"pullback.nn.module_hooks:register_module_{kind}_hook"
+        for kind in (
+            "backward", "buffer_registration", "forward", "forward_pre", "full_backward", "full_backward_pre",
+            "module_registration", "parameter_registration",
+        )
+    },
+}  # fmt: skip

@@ -1,0 +1,48 @@
+"""Recording: node classes, what they save, and that no more than needed is saved."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+
+
+def leaf(*shape):
+    return torch.ones(*shape, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x: x * x, "MulBackward0"), (lambda x: x + 1, "AddBackward0"), (lambda x: x.sum(), "SumBackward0"), (lambda x: x.sum(0), "SumBackward1"),
+        (lambda x: x.exp(), "ExpBackward0"), (lambda x: x @ x, "MmBackward0"), (lambda x: x.t(), "TBackward0"), (lambda x: x.view(4), "ViewBackward0"),
+        (lambda x: x[0], "SelectBackward0"), (lambda x: x[:1], "SliceBackward0"), (lambda x: x**2, "PowBackward0"), (lambda x: x.clone(), "CloneBackward0"),
+    ],
+)  # fmt: skip
+def test_nodes_have_pytorchs_names(call, name) -> None:
+    assert call(leaf(2, 2)).grad_fn.name() == name
+
+
+def test_saved_values_are_read_by_name() -> None:
+    x, y = leaf(2), torch.full((2,), 3.0, dtype=torch.float64)
+    node = (x * y).grad_fn
+    assert node._saved_other.tolist() == [3, 3] and node._saved_self is None
+    assert x.exp().grad_fn._saved_result.tolist() == x.exp().tolist()
+    with pytest.raises(AttributeError):
+        node._saved_nothing
+
+
+def test_a_write_to_what_is_not_saved_is_allowed() -> None:
+    x, y = leaf(2), torch.ones(2, dtype=torch.float64)
+    out = (x + y).sum()
+    y.mul_(5)
+    out.backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_freed_graphs_say_so() -> None:
+    x = leaf(2)
+    out = (x * x).sum()
+    out.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        out.backward()
