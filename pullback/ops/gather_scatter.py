@@ -51,7 +51,8 @@ def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
         return resolve(function, tuple(op.inplace for op in operators), args, kwargs)
 
     function.__name__ = function.__qualname__ = name
-    return publish(function, name, homes=homes)
+    publish(function, name, homes=homes)
+    return function
 
 
 # ---- batching
@@ -265,7 +266,7 @@ def scatter_value_with(self, dim, index, value, reduce):
     return dispatch(scatter_reduce, (self, dim, index, src, _reduction(reduce), True))
 
 
-scatter = overloaded("scatter", scatter_src, scatter_value, scatter_with, scatter_value_with)
+overloaded("scatter", scatter_src, scatter_value, scatter_with, scatter_value_with)
 _scatter_plain = overloaded_inplace("scatter_", scatter_src, scatter_value, homes=())
 
 

@@ -170,8 +170,8 @@ fill_tensor = operator(
     jvp=LINEAR,
     vjp={"self": _emptied, "value": lambda g, dim, index: g.index_select(dim, _distinct(index)).sum()},
 )
-index_fill = overloaded("index_fill", fill_tensor, fill_number)
-index_fill_ = overloaded_inplace("index_fill_", fill_tensor, fill_number)
+overloaded("index_fill", fill_tensor, fill_number)
+overloaded_inplace("index_fill_", fill_tensor, fill_number)
 
 
 # ---- reductions

@@ -22,11 +22,12 @@ _MISSING = object()
 
 def overloaded(
     name: str, *operators: Operator, homes: tuple[str, ...] = ("torch", "Tensor"), aliases: tuple[str, ...] = ()
-) -> None:
-    """Export a function for several operators under `homes`."""
-    for home in homes:
-        function = _choosing(name, operators, method=home == "Tensor")
+):
+    """Export a function for several operators under `homes`; the one of the first home is returned."""
+    made = {home: _choosing(name, operators, method=home == "Tensor") for home in homes}
+    for home, function in made.items():
         publish(function, name, *aliases, homes=(home,))
+    return made[homes[0]]
 
 
 def _choosing(name: str, operators: tuple[Operator, ...], method: bool):

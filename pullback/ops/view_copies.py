@@ -77,8 +77,8 @@ for _view in (
 ):  # fmt: skip
     make_copy(_view)
 
-view_copy = overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
-squeeze_copy = overloaded(
+overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
+overloaded(
     "squeeze_copy",
     make_copy(squeeze_all, False),
     make_copy(squeeze_dim, False),

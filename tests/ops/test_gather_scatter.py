@@ -64,6 +64,8 @@ def test_scatter_forms():
     assert x.scatter(1, index, 2, reduce="add").tolist() == [[2.0, 0.0, 2.0], [0.0] * 3]
     assert torch.ones(2, 3).scatter_(1, index, 3.0, reduce="multiply").tolist() == [[3.0, 1.0, 3.0], [1.0] * 3]
     assert x.scatter_add(1, torch.tensor([[1, 1]]), torch.ones(1, 2)).tolist() == [[0.0, 2.0, 0.0], [0.0] * 3]
+    assert x.clone().scatter_(1, index, 4.0).tolist() == x.clone().scatter_(dim=1, index=index, value=4.0).tolist()
+    assert x.clone().scatter_(1, index, torch.ones(1, 2)).tolist() == [[1.0, 0.0, 1.0], [0.0] * 3]
     assert x.sum().item() == 0.0
 
 

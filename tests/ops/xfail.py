@@ -9,7 +9,6 @@ DATA = "the shape of the result depends on the numbers: there is no metadata wit
 LENGTHS = "lengths come as a tensor and are read: tensors without data have none, and the error says so"
 MEMORY = "reads memory as it lies: other strides are another question, or refused with PyTorch's words"
 ONCE = "differentiable once, as in PyTorch: the derivative of its backward is not implemented, and the error says so"
-FORWARD = "no forward mode, as in PyTorch: one of its two derivatives has no formula, and the error says so"
 AS_PYTORCH = "gives `self` the gradient that PyTorch gives it, which is not the derivative (see its rule)"
 COUPLED = "its last argument is a function of the second: mapped over alone, they no longer fit"
 
@@ -21,7 +20,6 @@ XFAIL: dict[tuple[str, str], str] = {
     **{(k, c): ONCE for k in ("_ctc_loss", "_ctc_loss.Tensor", "ctc_loss.IntList", "ctc_loss.Tensor") for c in ("second_gradient", "forward")},
     **{(k, c): ONCE for k in ("grid_sampler_2d", "grid_sampler_3d", "grid_sampler") for c in ("second_gradient", "forward")},
     **{("segment_reduce", c): ONCE for c in ("second_gradient", "forward")},
-    **{(k, "forward"): FORWARD for k in ("igamma", "igammac", "special_zeta", "special_gammainc", "special_gammaincc")},
     **{(k, c): AS_PYTORCH for k in ("_as_strided_write", "as_strided_scatter") for c in ("gradient", "forward")},
     ("cumprod_backward", "vmap"): COUPLED,
 }  # fmt: skip
