@@ -397,6 +397,35 @@ static PyObject *py_cumsum(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return PyBool_FromLong(done);
 }
 
+/* topk(source, values, places, n, k, largest, threads): places are int64 */
+static PyObject *py_topk(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Array a = {.held = 0}, out = {.held = 0}, at = {.held = 0};
+    int done = 0;
+    if (nargs != 7)
+        return PyErr_Format(PyExc_TypeError, "topk takes 7 arguments");
+    Py_ssize_t n = PyLong_AsSsize_t(args[3]), k = PyLong_AsSsize_t(args[4]);
+    long threads = PyLong_AsLong(args[6]);
+    if (PyErr_Occurred())
+        return NULL;
+    if (k > 0 && k <= n && take(args[0], &a, 0) && take(args[1], &out, 1) && take(args[2], &at, 1) && kind_of(&a) &&
+        kind_of(&a) == kind_of(&out)) {
+        Py_ssize_t rows = count(&a) / n;
+        int largest = args[5] == Py_True;
+        done = rows * n == count(&a) && rows * k == count(&out) && at.view.itemsize == 8 && count(&at) == count(&out);
+        if (done && kind_of(&a) == 'f') {
+            Job_f job = {.x = a.view.buf, .out = out.view.buf, .places = at.view.buf, .outer = rows, .n = n, .inner = k, .kind = largest};
+            RUN(topk_all_f, job, count(&a), (int)threads)
+        } else if (done) {
+            Job_d job = {.x = a.view.buf, .out = out.view.buf, .places = at.view.buf, .outer = rows, .n = n, .inner = k, .kind = largest};
+            RUN(topk_all_d, job, count(&a), (int)threads)
+        }
+    }
+    drop(&a);
+    drop(&out);
+    drop(&at);
+    return PyBool_FromLong(done);
+}
+
 /* Several arrays of one dtype: those before `written` are read, None is allowed where `optional` has a bit. */
 static int take_all(Array *given, PyObject *const *args, int n, int written, unsigned optional) {
     for (int i = 0; i < n; i++) {
@@ -472,6 +501,7 @@ static PyMethodDef methods[] = {
     {"layer_norm_backward", (PyCFunction)(void (*)(void))py_layer_norm_backward, METH_FASTCALL,
      "layer_norm_backward(g, source, weight, mean, rstd, gradient, weight_gradient, bias_gradient, threads) -> bool"},
     {"cumsum", (PyCFunction)(void (*)(void))py_cumsum, METH_FASTCALL, "cumsum(source, result, n, inner, threads) -> bool"},
+    {"topk", (PyCFunction)(void (*)(void))py_topk, METH_FASTCALL, "topk(source, values, places, n, k, largest, threads) -> bool"},
     {"channels", (PyCFunction)(void (*)(void))py_channels, METH_FASTCALL,
      "channels(what, arrays..., outer, channels, inner, threads) -> bool"},
     {NULL, NULL, 0, NULL},
@@ -490,6 +520,7 @@ typedef struct {
     const T *x, *w, *b, *g;
     T *out, *mean, *rstd, *dw, *db;
     Py_ssize_t outer, n, inner, step;
+    int64_t *places;
     int kind;
     double eps;
 } N(Job);
@@ -583,6 +614,13 @@ static void N(channels_backward_all)(N(Job) *j, int threads) {
     if (j->out)
         share(N(gradient_part), j, rows ? j->outer * j->n : j->outer, rows_of(rows ? j->inner : j->n), threads);
 }
+
+static void N(topk_part)(void *data, Py_ssize_t first, Py_ssize_t last) {
+    N(Job) *j = data;
+    N(topk)(j->x + first * j->n, j->out + first * j->inner, j->places + first * j->inner, last - first, j->n, j->inner, j->kind);
+}
+
+static void N(topk_all)(N(Job) *j, int threads) { share(N(topk_part), j, j->outer, rows_of(j->n), threads); }
 
 static void N(cumsum_all)(N(Job) *j, int threads) { share(N(cumsum_part), j, j->outer, rows_of(j->n * j->inner), threads); }
 
@@ -901,6 +939,28 @@ CLONES static void N(parameter_sums)(const T *g, const T *x, const T *mean, cons
         for (Py_ssize_t l = 0; l < width; l++) {
             dw[c + l] = (T)w[l];
             db[c + l] = (T)b[l];
+        }
+    }
+}
+
+/* whether a goes before b: by size, NaN being larger than any number */
+INLINE int N(before)(T a, T b, int largest) { return largest ? a > b || (a != a && b == b) : a < b || (a == a && b != b); }
+
+/* the k first in order and where they stand, the earlier first among equals */
+CLONES static void N(topk)(const T *x, T *best, int64_t *at, Py_ssize_t rows, Py_ssize_t n, Py_ssize_t k, int largest) {
+    for (Py_ssize_t row = 0; row < rows; row++, x += n, best += k, at += k) {
+        Py_ssize_t have = 0;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            T v = x[i];
+            if (have == k && !N(before)(v, best[k - 1], largest))
+                continue;
+            Py_ssize_t j = have < k ? have++ : k - 1;
+            for (; j > 0 && N(before)(v, best[j - 1], largest); j--) {
+                best[j] = best[j - 1];
+                at[j] = at[j - 1];
+            }
+            best[j] = v;
+            at[j] = i;
         }
     }
 }

@@ -161,7 +161,99 @@ static PyObject *py_arrays(PyObject *self, PyObject *tensors) {
     return made;
 }
 
+/* ---- recording: nodes and what tensors know of them */
+enum { EDGES, OUTPUTS, SAVED_VALUES, SEQUENCE, NODE_SLOTS };
+enum { REQUIRES_GRAD, EDGE, GRAD, AUTOGRAD_SLOTS };
+static const char *node_names[NODE_SLOTS] = {"edges", "outputs", "saved", "sequence"};
+static const char *autograd_names[AUTOGRAD_SLOTS] = {"requires_grad", "edge", "grad"};
+static PyTypeObject *node_type, *autograd_type;
+static PyObject *saved_mark, *keep_tangents, *shape_name;
+static Py_ssize_t node_at[NODE_SLOTS], autograd_at[AUTOGRAD_SLOTS];
+
+static PyObject *py_setup_nodes(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 4 || !PyType_Check(args[0]) || !PyType_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "setup_nodes(Node, Autograd, saved_mark, keep_tangents)");
+        return NULL;
+    }
+    node_type = (PyTypeObject *)Py_NewRef(args[0]);
+    autograd_type = (PyTypeObject *)Py_NewRef(args[1]);
+    saved_mark = Py_NewRef(args[2]);
+    keep_tangents = Py_NewRef(args[3]);
+    shape_name = PyUnicode_InternFromString("shape");
+    if (!shape_name || find_slots(node_type, node_names, node_at, NODE_SLOTS) ||
+        find_slots(autograd_type, autograd_names, autograd_at, AUTOGRAD_SLOTS))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* ((shape, dtype, device),) of a tensor. */
+static PyObject *outputs_of(PyObject *tensor) {
+    PyObject *shape = PyObject_GetAttr(get(tensor, tensor_at[ARRAY]), shape_name);
+    if (!shape) return NULL;
+    PyObject *spec = PyTuple_Pack(3, shape, get(tensor, tensor_at[DTYPE]), get(tensor, tensor_at[DEVICE]));
+    Py_DECREF(shape);
+    if (!spec) return NULL;
+    PyObject *made = PyTuple_Pack(1, spec);
+    Py_DECREF(spec);
+    return made;
+}
+
+/* hang(result, node_class, edges, sequence): a node of `node_class`, and `result` as its only output. */
+static PyObject *py_hang(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 4 || !node_type || !PyObject_TypeCheck(args[0], tensor_type) || !PyType_Check(args[1]) ||
+        !PyType_IsSubtype((PyTypeObject *)args[1], node_type)) {
+        PyErr_SetString(PyExc_TypeError, "hang(result, node_class, edges, sequence)");
+        return NULL;
+    }
+    PyObject *result = args[0], *outputs = outputs_of(result);
+    PyTypeObject *type = (PyTypeObject *)args[1];
+    PyObject *node = outputs ? type->tp_alloc(type, 0) : NULL;
+    PyObject *edge = node ? PyTuple_Pack(2, node, zero) : NULL;
+    PyObject *known = edge ? autograd_type->tp_alloc(autograd_type, 0) : NULL;
+    if (!known) {
+        Py_XDECREF(outputs);
+        Py_XDECREF(node);
+        Py_XDECREF(edge);
+        return NULL;
+    }
+    put(node, node_at[EDGES], args[2]);
+    give(node, node_at[OUTPUTS], outputs);
+    put(node, node_at[SEQUENCE], args[3]);
+    put(known, autograd_at[REQUIRES_GRAD], Py_True);
+    give(known, autograd_at[EDGE], edge);
+    put(known, autograd_at[GRAD], Py_None);
+    PyObject *before = get(result, tensor_at[AUTOGRAD]);
+    if (before != Py_None && before != untracked) {
+        PyObject *done = PyObject_CallFunctionObjArgs(keep_tangents, before, known, NULL);
+        if (!done) {
+            Py_DECREF(node);
+            Py_DECREF(known);
+            return NULL;
+        }
+        Py_DECREF(done);
+    }
+    give(result, tensor_at[AUTOGRAD], known);
+    Py_DECREF(before);
+    return node;
+}
+
+/* keep(value): what a node saves of an argument when nothing listens; numbers are themselves. */
+static PyObject *py_keep(PyObject *self, PyObject *value) {
+    if (!autograd_type || !PyObject_TypeCheck(value, tensor_type)) return Py_NewRef(value);
+    PyObject *counter = get(value, tensor_at[VERSION]), *known = get(value, tensor_at[AUTOGRAD]);
+    if (!PyList_Check(counter) || PyList_GET_SIZE(counter) != 1) {
+        PyErr_SetString(PyExc_TypeError, "a tensor's version is a list of one number");
+        return NULL;
+    }
+    PyObject *edge = known == Py_None ? Py_None : get(known, autograd_at[EDGE]);
+    return PyTuple_Pack(4, saved_mark, value, PyList_GET_ITEM(counter, 0), edge ? edge : Py_None);
+}
+
 static PyMethodDef methods[] = {
+    {"setup_nodes", (PyCFunction)(void (*)(void))py_setup_nodes, METH_FASTCALL,
+     "setup_nodes(Node, Autograd, saved_mark, keep_tangents)"},
+    {"hang", (PyCFunction)(void (*)(void))py_hang, METH_FASTCALL, "hang(result, node_class, edges, sequence) -> Node"},
+    {"keep", py_keep, METH_O, "keep(value) -> what a node saves of it"},
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
      "setup(Tensor, Parameter, View, cpu, untracked, storage_of)"},
     {"arrays", py_arrays, METH_O, "arrays(tensors) -> (arrays, dtype, live) or None"},

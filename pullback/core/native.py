@@ -125,6 +125,16 @@ def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = T
     return out, along, total
 
 
+def topk(rows, k: int, largest: bool):
+    """The k first of each row in order, and their places, the earlier first among equals; for few of many."""
+    if not applies(rows) or not 0 < k <= 64:
+        return None
+    shape = (*rows.shape[:-1], k)
+    values, places = np.empty(shape, rows.dtype), np.empty(shape, np.int64)
+    _native.topk(rows, values, places, rows.shape[-1], k, largest, _threads(rows))
+    return values, places
+
+
 def cumsum(a, axis: int):
     """Sums of all prefixes along an axis, added up in double."""
     if not applies(a):

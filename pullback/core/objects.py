@@ -5,7 +5,7 @@ shows the view, `op(*args)` is the call that makes it again, `mode` is the ambie
 one of several results, and `args` are (its number, the arguments).
 `make_tensor(array, dtype)` gives a plain CPU tensor around an array that nobody else holds. Neither records anything.
 `plain_arrays(tensors)` gives (arrays, dtype, whether any may have history) of a tuple or list of plain tensors of one
-dtype, or None where they are not that. All are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0);
+dtype, or None where they are not that. `hang` and `keep` are the two steps of recording a call. All are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0);
 here stands what they do.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from . import device as devices
-from .node import UNTRACKED_VIEW, View
+from .node import SAVED, UNTRACKED_VIEW, Autograd, Node, View
 from .storage import storage_of
 from .tensor import PLAIN, Parameter, Tensor, new_object
 
@@ -85,6 +85,37 @@ def fresh_lines(dtype: str = "d") -> list[str]:
 
 _LISTS = frozenset((tuple, list))
 
+def keep_tangents(before: Autograd, after: Autograd) -> None:
+    """A result that already carries tangents keeps them when it is recorded."""
+    if before.tangents:
+        after.tangents = before.tangents
+
+
+def hang(result: Tensor, node_class: type, edges: tuple, sequence: int) -> Node:
+    """A node with `result` as its only output; what it saves is the caller's to fill in."""
+    node = new_object(node_class)
+    node.edges = edges
+    node.sequence = sequence
+    node.outputs = ((result.array.shape, result.dtype, result.device),)
+    a = new_object(Autograd)
+    a.requires_grad = True
+    a.edge = (node, 0)
+    a.grad = None
+    if result.autograd is not None:
+        keep_tangents(result.autograd, a)
+    result.autograd = a
+    return node
+
+
+def keep(value):
+    """What a node saves of an argument when nothing listens: numbers are themselves."""
+    try:
+        a = value.autograd
+    except AttributeError:
+        return value
+    return (SAVED, value, value.version[0], a.edge if a is not None else None)
+
+
 if os.environ.get("PULLBACK_NATIVE") != "0":
     try:
         from . import _objects  # type: ignore[attr-defined]
@@ -92,4 +123,6 @@ if os.environ.get("PULLBACK_NATIVE") != "0":
         pass
     else:
         _objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
+        _objects.setup_nodes(Node, Autograd, SAVED, keep_tangents)
         make_view, make_tensor, plain_arrays = _objects.view, _objects.fresh, _objects.arrays
+        hang, keep = _objects.hang, _objects.keep

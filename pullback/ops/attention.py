@@ -13,7 +13,7 @@ from ..core.geometry import broadcast_shapes
 from ..core.modes import GRAD, ambient, process
 from ..core.tensor import Tensor
 from . import attention_kernels as kernels
-from .contraction import c_name
+from .contraction_shapes import c_name
 from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.contraction import working
@@ -219,6 +219,7 @@ def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:
         return False
     if attn_mask is None:
         return True
+    attn_mask.size(-2)  # raises for a mask of one dimension
     if attn_mask.requires_grad or _has_tangent(attn_mask) or attn_mask.ndim not in (2, 4):
         return False
     return broadcast_shapes(attn_mask.shape, (*q[:3], k[2])) == (*q[:3], k[2])

@@ -7,35 +7,14 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 from __future__ import annotations
 
 from ..core.tensor import NESTED, Tensor
+from . import contraction_shapes as shapes
 from . import contraction_shortcuts as shortcuts
 from .arithmetic import conj
 from .calls import export_operator
 from .dispatch import dispatch
 from .family.base import composite
 from .family.contraction import CONTRACTION, contraction, product
-from .operator import Operator, Spec, export
-from .schema import wrong_type
-
-_C_NAMES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
-    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
-    "uint32": "unsigned int", "uint64": "unsigned long",
-}  # fmt: skip
-
-
-def c_name(d) -> str:
-    """The name that some of PyTorch's messages give a dtype."""
-    return _C_NAMES.get(d.name, d.name)
-
-
-def _numbers(name: str, dtype) -> None:
-    if dtype.name == "bool":
-        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-
-
-def _extent(t: Tensor) -> str:
-    return "x".join(str(s) for s in t.array.shape)
+from .operator import Operator, export
 
 
 def scaled(g: Tensor, factor):
@@ -63,36 +42,7 @@ def _combine(xp, addend, made, beta, alpha):
     return xp.add(made, addend)
 
 
-def _check_expands(addend: Tensor, shape: tuple) -> None:
-    """Raise the errors of `expand` where an addend does not broadcast to the product."""
-    from . import view_geometry
-    from .views import _check_expand
-
-    _check_expand(addend, shape)
-    view_geometry.expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
-
-
 # ---- two matrices
-def _mm_shape(self, mat2) -> Spec:
-    if self.ndim != 2:
-        raise RuntimeError("self must be a matrix")
-    if mat2.ndim != 2:
-        raise RuntimeError("mat2 must be a matrix")
-    return _matrix_shape(self, mat2)
-
-
-def _matrix_shape(mat1, mat2) -> Spec:
-    (n, m), (k, p) = mat1.array.shape, mat2.array.shape
-    if m != k:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
-    if mat1.dtype is not mat2.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {c_name(mat1.dtype)} != {c_name(mat2.dtype)}"
-        )
-    _numbers("addmm_impl_cpu_", mat1.dtype)
-    return Spec((n, p), mat1.dtype)
-
-
 def _column_major(info) -> bool:
     return info.stride[0] == 1 and info.stride[1] == info.shape[0] and info.shape[0] > 1
 
@@ -148,7 +98,8 @@ def _has_batch(dims) -> bool:
 
 mm = contraction(
     "mm(Tensor self, Tensor mat2) -> Tensor",
-    meta=_mm_shape,
+    meta=shapes.mm,
+    check_out=shapes.exact_out,
     kernel=product,
     quick="matmul",
     vjp={
@@ -160,24 +111,11 @@ mm = contraction(
 )
 
 
-def _addmm_shape(self, mat1, mat2, beta, alpha) -> Spec:
-    for name, t in (("mat1", mat1), ("mat2", mat2)):
-        if t.ndim != 2:
-            raise RuntimeError(f"{name} must be a matrix, got {t.ndim}-D tensor")
-    if mat1.array.shape[1] != mat2.array.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_extent(mat1)} and {_extent(mat2)})")
-    if self.dtype is not mat2.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {self.dtype.scalar_name} and {mat2.dtype.scalar_name}"
-        )
-    spec = _matrix_shape(mat1, mat2)
-    _check_expands(self, spec.shape)
-    return spec
-
-
 addmm = contraction(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    meta=_addmm_shape,
+    meta=shapes.addmm,
+    check_out=shapes.exact_out,
+    inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, mat1, mat2, beta, alpha: _combine(xp, self, product(xp, mat1, mat2), beta, alpha),
     quick="addmm",
     inplace=True,
@@ -191,58 +129,6 @@ addmm = contraction(
 
 
 # ---- batches of matrices
-def _bmm_check(batch1, batch2) -> tuple:
-    for name, t in (("batch1", batch1), ("batch2", batch2)):
-        if t.ndim != 3:
-            raise RuntimeError(f"{name} must be a 3D tensor")
-    (b, n, m), (c, k, p) = batch1.array.shape, batch2.array.shape
-    if b != c or m != k:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: [{c}, {k}]."
-        )
-    return b, n, p
-
-
-def _bmm_shape(self, mat2) -> Spec:
-    shape = _bmm_check(self, mat2)
-    if self.dtype is not mat2.dtype:
-        raise RuntimeError(f"expected scalar type {self.dtype.scalar_name} but found {mat2.dtype.scalar_name}")
-    _numbers("bmm", self.dtype)
-    return Spec(shape, self.dtype)
-
-
-def _baddbmm_shape(self, batch1, batch2, beta, alpha) -> Spec:
-    _check_expands(
-        self,
-        (batch1.shape[0], batch1.shape[1], batch2.size(2))
-        if batch1.ndim > 2
-        else (batch1.size(0), batch1.size(1), batch2.size(2)),
-    )
-    shape = _bmm_check(batch1, batch2)
-    if batch1.dtype is not batch2.dtype:
-        raise RuntimeError(f"expected scalar type {batch1.dtype.scalar_name} but found {batch2.dtype.scalar_name}")
-    if self.dtype is not batch1.dtype:
-        names = f"input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: {c_name(batch2.dtype)}"
-        raise RuntimeError(f"Input dtypes must be the same, got: {names}")
-    _numbers("baddbmm", self.dtype)
-    return Spec(shape, self.dtype)
-
-
-def _addbmm_shape(self, batch1, batch2, beta, alpha) -> Spec:
-    _check_expands(self, (batch1.size(1), batch2.size(2)))
-    _, n, p = _bmm_check(batch1, batch2)
-    if self.dtype is not batch2.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {self.dtype.scalar_name} and {batch2.dtype.scalar_name}"
-        )
-    if batch1.dtype is not batch2.dtype:
-        raise RuntimeError(
-            f"expected m1 and m2 to have the same dtype, but got: {c_name(batch1.dtype)} != {c_name(batch2.dtype)}"
-        )
-    _numbers("addmm_impl_cpu_", self.dtype)
-    return Spec((n, p), self.dtype)
-
-
 def _summed_product(xp, batch1, batch2):
     """The sum over a batch of matrix products, as one product of longer matrices."""
     b, n, m = batch1.shape
@@ -253,7 +139,8 @@ def _summed_product(xp, batch1, batch2):
 
 bmm = contraction(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
-    meta=_bmm_shape,
+    meta=shapes.bmm,
+    check_out=shapes.exact_out,
     kernel=product,
     shortcut=shortcuts.bmm,
     vjp={
@@ -266,7 +153,9 @@ bmm = contraction(
 
 baddbmm = contraction(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    meta=_baddbmm_shape,
+    meta=shapes.baddbmm,
+    check_out=shapes.exact_out,
+    inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, batch1, batch2, beta, alpha: _combine(xp, self, product(xp, batch1, batch2), beta, alpha),
     inplace=True,
     vjp={
@@ -284,7 +173,7 @@ def _spread(g, batch_shape):
 
 addbmm = contraction(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    meta=_addbmm_shape,
+    meta=shapes.addbmm,
     kernel=lambda xp, self, batch1, batch2, beta, alpha: _combine(
         xp, self, _summed_product(xp, batch1, batch2), beta, alpha
     ),
@@ -302,23 +191,6 @@ addbmm = contraction(
 
 
 # ---- a matrix and a vector
-def _mv_check(addend, mat, vec, extent) -> Spec:
-    """`addend` is None where the call has none; then the result itself stands in its place in messages."""
-    ndim = 1 if addend is None else addend.ndim
-    if not (mat.ndim == 2 and vec.ndim == 1 and ndim <= 1):
-        raise RuntimeError(f"vector + matrix @ vector expected, got {ndim}, {mat.ndim}, {vec.ndim}")
-    n, m = mat.array.shape
-    length = n if addend is None else extent
-    if m != vec.array.shape[0] or length not in (n, 1) and addend is not None:
-        raise RuntimeError(f"size mismatch, got input ({length}), mat ({n}x{m}), vec ({vec.array.shape[0]})")
-    dtype = vec.dtype if addend is None else addend.dtype
-    if not (dtype is mat.dtype is vec.dtype):
-        names = f"{dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
-        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
-    _numbers("addmv_impl_cpu", dtype)
-    return Spec((n,), dtype)
-
-
 def _vmap_mv(args, dims, size):
     mat, vec = _batched(args[0], dims[0], 2), _batched(args[1], dims[1], 1)
     return mat.matmul(vec.unsqueeze(-1)).squeeze(-1), 0
@@ -326,7 +198,8 @@ def _vmap_mv(args, dims, size):
 
 mv = contraction(
     "mv(Tensor self, Tensor vec) -> Tensor",
-    meta=lambda self, vec: _mv_check(None, self, vec, None),
+    meta=shapes.mv,
+    check_out=shapes.exact_out,
     kernel=product,
     vjp={"self": lambda g, vec: g.outer(conj(vec)), "vec": lambda g, self: conj(self.t()).mv(g)},
     jvp={"self": lambda t, vec: t.mv(vec), "vec": lambda t, self: self.mv(t)},
@@ -335,7 +208,9 @@ mv = contraction(
 
 addmv = contraction(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    meta=lambda self, mat, vec, beta, alpha: _mv_check(self, mat, vec, self.array.shape[0] if self.ndim else 1),
+    meta=shapes.addmv,
+    check_out=shapes.exact_out,
+    inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, mat, vec, beta, alpha: _combine(xp, self, product(xp, mat, vec), beta, alpha),
     inplace="function",
     vjp={
@@ -347,22 +222,6 @@ addmv = contraction(
 
 
 # ---- two vectors
-def _dot_shape(self, other) -> Spec:
-    if self.ndim != 1 or other.ndim != 1:
-        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
-    if self.dtype is not other.dtype:
-        names = f"{self.dtype.scalar_name} and {other.dtype.scalar_name}"
-        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {names}")
-    n, m = self.array.shape[0], other.array.shape[0]
-    if n != m:
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, "
-            f"but got {n} and {m} elements respectively"
-        )
-    _numbers("dot", self.dtype)
-    return Spec((), self.dtype)
-
-
 def _vmap_dot(args, dims, size):
     x, y = _batched(args[0], dims[0], 1), _batched(args[1], dims[1], 1)
     return (x * y).sum(-1, dtype=x.dtype), 0
@@ -370,7 +229,8 @@ def _vmap_dot(args, dims, size):
 
 dot = contraction(
     "dot(Tensor self, Tensor tensor) -> Tensor",
-    meta=_dot_shape,
+    meta=shapes.dot,
+    check_out=shapes.dot_out,
     kernel=lambda xp, x, y: xp.dot(x, y),
     vjp={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)},
     vmap=_vmap_dot,
@@ -378,7 +238,8 @@ dot = contraction(
 
 vdot = contraction(
     "vdot(Tensor self, Tensor other) -> Tensor",
-    meta=_dot_shape,
+    meta=shapes.dot,
+    check_out=shapes.dot_out,
     kernel=lambda xp, x, y: xp.vdot(x, y),
     vjp={"self": lambda g, other: conj(g) * other, "other": lambda g, self: g * self},
     vmap=lambda args, dims, size: _vmap_dot((conj(args[0]), args[1]), dims, size),
@@ -386,14 +247,8 @@ vdot = contraction(
 
 
 # ---- built from these
-def _require(op: Operator, *values) -> None:
-    for argument, value in zip(op.schema.arguments, values, strict=False):
-        if value is not None and not isinstance(value, Tensor):
-            raise wrong_type(op.display, argument, value)
-
-
 def _matmul(self, other):
-    _require(matmul, self, other)
+    shapes.require_tensors(matmul, (self, other))
     if (self.keys | other.keys) & NESTED:
         from ..nested import matmul as nested_matmul
 
@@ -459,17 +314,11 @@ class UnsafeView(type(CONTRACTION)):  # type: ignore[misc]
         return []
 
 
-def _unsafe_view_shape(self, size) -> Spec:
-    from ..core.geometry import infer_size
-
-    return Spec(infer_size(size, self.numel()), self.dtype)
-
-
 _unsafe_view = export_operator(
     Operator(
         "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         UnsafeView(),
-        meta=_unsafe_view_shape,
+        meta=shapes.unsafe_view,
         function=False,
         method=False,
         vjp=lambda g, self_shape: g.reshape(self_shape),
@@ -491,12 +340,13 @@ matmul = export_operator(
         quick="matmul",
         shortcut=shortcuts.matmul,
         recorder="mm.default",
+        check_out=shapes.exact_out,
     )
 )
 
 
 def _linear(input, weight, bias=None):
-    _require(linear, input, weight, bias)
+    shapes.require_tensors(linear, (input, weight, bias))
     if input.keys & NESTED:
         from ..nested import linear as nested_linear
 

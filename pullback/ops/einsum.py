@@ -83,7 +83,7 @@ class Side:
 
     def apply(self, t: Tensor) -> Tensor:
         if self.summed:
-            t = t.sum(self.summed, dtype=t.dtype)
+            t = t.sum(self.summed)
         if self.order is not None:
             t = t.permute(self.order)
         return t if self.shape is None else t.reshape(self.shape)

@@ -12,6 +12,7 @@ from ..core.modes import ambient, no_grad
 from ..core.tensor import PLAIN, Tensor, wrap
 from .arithmetic import conj
 from .calls import default_names, front, make_function
+from .contraction_shapes import require_tensors
 from .family.base import PLAIN_FAMILY, operator
 from .operator import NONDIFFERENTIABLE, Operator, Spec, export
 
@@ -44,6 +45,7 @@ class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
     """Operators whose shape rule checks the dtype of the indices: it runs before the kernel."""
 
     def execute(self, op: Operator, args: tuple):
+        require_tensors(op, args)
         op.meta_rule(*args)
         return super().execute(op, args)
 
@@ -398,7 +400,9 @@ def embedding_bag(
     else:
         rows = weight.size(0)
         if not -rows <= padding_idx < rows:
-            raise RuntimeError("padding_idx must be within the number of embeddings")
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
+            )
         padding_idx = padding_idx + rows if padding_idx < 0 else padding_idx
     return _embedding_bag(
         weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx

@@ -158,12 +158,15 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
     """Put the numbers of `result` into `target`, or raise and leave it as it was."""
     shape = target.array.shape
     if result.array.shape != shape:
-        raise RuntimeError(
-            f"output with shape {list(shape)} doesn't match the broadcast shape {list(result.array.shape)}"
-        )
+        words = op.inplace_of.options.get("inplace_words", _no_fit) if op.inplace_of is not None else _no_fit
+        raise RuntimeError(words(shape, result.array.shape))
     check_cast(result.dtype, target.dtype)
     check_overlap(target)
     write(target, result)
+
+
+def _no_fit(shape: tuple, result: tuple) -> str:
+    return f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}"
 
 
 def check_cast(source, target) -> None:
@@ -237,7 +240,10 @@ def write_out(op: Operator, args: tuple, out):
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(results) != len(outs):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
+    check_out = op.options.get("check_out")
     for o, r in zip(outs, results, strict=True):
+        if check_out is not None:
+            check_out(r, o)
         check_cast(r.dtype, o.dtype)
         if o.device is not r.device:
             raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")

@@ -14,7 +14,8 @@ from functools import cache
 
 from ..core import node as nodes
 from ..core.modes import ambient
-from ..core.node import SAVED, Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
+from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
+from ..core.objects import hang, keep, keep_tangents
 from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .operator import NOT_IMPLEMENTED, Operator
 
@@ -130,12 +131,6 @@ def info_of(x):
     return Info(x) if isinstance(x, Tensor) else [info_of(v) for v in x] if isinstance(x, (tuple, list)) else None
 
 
-def keep_tangents(before: Autograd, after: Autograd) -> None:
-    """A result that already carries tangents keeps them when it is recorded."""
-    if before.tangents:
-        after.tangents = before.tangents
-
-
 def save_list(values) -> list:
     return [save(v) for v in values]
 
@@ -144,17 +139,8 @@ def edges_of(values) -> tuple:
     return tuple([edge_of(v) for v in values])
 
 
-def keep(value):
-    """`save` when nothing listens: no hooks to ask."""
-    try:
-        a = value.autograd
-    except AttributeError:
-        return value
-    return (SAVED, value, value.version[0], a.edge if a is not None else None)
-
-
 _GLOBALS = {
-    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "keep_tangents": keep_tangents, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
+    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "keep_tangents": keep_tangents, "hang": hang, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
     "save_output": save_output, "new": new_object, "shape_of": shape_of, "dtype_of": dtype_of, "info_of": info_of, "Tensor": Tensor,
     "unpack": unpack, "raise_freed": raise_freed, "nodes": nodes,
 }  # fmt: skip
@@ -178,8 +164,7 @@ def make_recorder(op: Operator):
     lines.append(f"    if not ({' or '.join(live[t] for t in plan.targets)}):")
     lines.append("        return result")
     spread = ", ".join(f"{'*' if is_list[t] else ''}e{i}" for i, t in enumerate(plan.targets))
-    lines += ["    node = new(node_class)", f"    node.edges = ({spread},)", "    node.sequence = next_sequence()"]
-    lines += _attach_lines(op)
+    lines += _attach_lines(op, f"({spread},)")
     results = result_names(op)
     entries = [_saved_entry(op, plan, p, live, results, is_list) for p in plan.saved]
     if any(e.startswith("save(") for e in entries):
@@ -205,22 +190,19 @@ def _edge_lines(i: int, x: str) -> list[str]:
     ]
 
 
-def _attach_lines(op: Operator) -> list[str]:
-    single = len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]")
-    if single:
+def _attach_lines(op: Operator, edges: str) -> list[str]:
+    """Make the node and say on the results that they are its outputs."""
+    if len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]"):
         return [
-            "    node.outputs = ((result.array.shape, result.dtype, result.device),)",
-            "    if result.dtype.category >= 2:",
-            "        a = new(Autograd)",
-            "        a.requires_grad = True",
-            "        a.edge = (node, 0)",
-            "        a.grad = None",
-            "        if result.autograd is not None:",
-            "            keep_tangents(result.autograd, a)",
-            "        result.autograd = a",
+            "    if result.dtype.category < 2:",
+            "        return result",
+            f"    node = hang(result, node_class, {edges}, next_sequence())",
         ]
     skip = tuple(op.options.get("nondifferentiable", ()))
     return [
+        "    node = new(node_class)",
+        f"    node.edges = {edges}",
+        "    node.sequence = next_sequence()",
         "    node.outputs = tuple([(r.array.shape, r.dtype, r.device) if r is not None else None for r in result])",
         "    for i, r in enumerate(result):",
         f"        if r is not None and r.dtype.category >= 2 and i not in {skip!r}:",

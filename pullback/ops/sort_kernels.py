@@ -7,6 +7,7 @@ stable argsort of ranks.
 
 from __future__ import annotations
 
+from ..core import native
 from . import tie_order
 
 
@@ -61,14 +62,14 @@ def top(xp, a, axis: int, k: int, largest: bool):
     if k == 0 or not rows.size:
         shape = (*a.shape[:axis], k, *a.shape[axis + 1 :])
         return xp.empty(shape, a.dtype), xp.empty(shape, xp.int64)
-    if (
-        retraced := _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest)
-    ) is not None and k * 64 > n:
-        at = retraced
-    elif k >= n // 4:
-        at = order(xp, rows, rows.ndim - 1, largest)[..., :k]
-    else:
-        at = _first(xp, ~ranks(xp, rows) if largest else ranks(xp, rows), k)
+    at = _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest) if k * 64 > n else None
+    if at is None and k * 16 <= n and (made := native.topk(rows, k, largest)) is not None:
+        return tuple(xp.moveaxis(m, -1, axis) for m in made)
+    if at is None:
+        key = None if k >= n // 4 else ranks(xp, rows)
+        at = (
+            order(xp, rows, rows.ndim - 1, largest)[..., :k] if key is None else _first(xp, ~key if largest else key, k)
+        )
     at = xp.moveaxis(at, -1, axis)
     return xp.take_along_axis(a, at, axis), at
 
@@ -99,21 +100,36 @@ def kth(xp, a, axis: int, k: int):
     n = a.shape[axis]
     rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
     at = _retraced(xp, rows, lambda key, less: [tie_order.kth(n, k - 1, lambda i, j: less(j, i))])
-    at = xp.take(order(xp, a, axis), [k - 1], axis=axis) if at is None else xp.moveaxis(at, -1, axis)
+    at = _kth_place(xp, rows, k - 1) if at is None else at
+    at = xp.moveaxis(at, -1, axis)
     return xp.take_along_axis(a, at, axis), at
+
+
+def _kth_place(xp, rows, k: int):
+    """The place of the k-th element (from 0) of each row in stable order."""
+    if rows.size <= tie_order.SMALL or rows.dtype.kind == "f" and (rows != rows).any():
+        return order(xp, rows, rows.ndim - 1)[..., k : k + 1]
+    parted = xp.partition(rows, k, axis=-1)
+    value = parted[..., k : k + 1]
+    hit = rows == value
+    if (xp.add.reduce(hit, axis=-1, dtype=xp.int64) == 1).all():
+        return xp.argmax(hit, axis=-1, keepdims=True)
+    below = xp.add.reduce(parted[..., :k] < value, axis=-1, keepdims=True, dtype=xp.int64)
+    return xp.argmax(hit & (xp.cumsum(hit, axis=-1) == k - below + 1), axis=-1, keepdims=True)
 
 
 def median(xp, a, axis: int, ignore_nan: bool = False):
     """The lower median and its place, the axis kept. A NaN wins, unless ignored."""
-    places = order(xp, a, axis)
-    if a.dtype.kind != "f":
-        middle = xp.full_like(xp.take(places, [0], axis=axis), (a.shape[axis] - 1) // 2)
+    n = a.shape[axis]
+    if a.dtype.kind != "f" or not (a != a).any():
+        rows = xp.ascontiguousarray(xp.moveaxis(a, axis, -1))
+        at = xp.moveaxis(_kth_place(xp, rows, (n - 1) // 2), -1, axis)
     else:
         valid = xp.add.reduce(a == a, axis=axis, keepdims=True, dtype=xp.int64)
         middle = xp.maximum(valid - 1, 0) // 2
         if not ignore_nan:  # the first NaN stands right after the last number
-            middle = xp.where(valid < a.shape[axis], valid, middle)
-    at = xp.take_along_axis(places, middle, axis)
+            middle = xp.where(valid < n, valid, middle)
+        at = xp.take_along_axis(order(xp, a, axis), middle, axis)
     return xp.take_along_axis(a, at, axis), at
 
 

@@ -12,7 +12,8 @@ from ..core.promotion import result_type
 from ..core.tensor import Tensor
 from .arithmetic import conj
 from .calls import front
-from .contraction import _batched, _check_expands, _combine, _count, c_name, scaled, unsafe_view
+from .contraction import _batched, _combine, _count, scaled, unsafe_view
+from .contraction_shapes import check_expands, require_tensors
 from .family.base import composite
 from .family.contraction import contraction
 from .operator import Spec
@@ -25,6 +26,7 @@ def _check_vector(function: str, name: str, t: Tensor) -> None:
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
+    require_tensors(outer, (self, vec2))
     _check_vector("outer", "self", self)
     _check_vector("outer", "vec2", vec2)
     return self.reshape(self.shape[0], 1) * vec2
@@ -39,7 +41,7 @@ def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
     _check_vector("addr", "vec1", vec1)
     _check_vector("addr", "vec2", vec2)
     shape = (vec1.array.shape[0], vec2.array.shape[0])
-    _check_expands(self, shape)
+    check_expands(self, shape)
     dtype = result_type(self, vec1, vec2)
     if dtype.category <= 1:
         for name, value in (("beta", beta), ("alpha", alpha)):
@@ -70,6 +72,7 @@ addr = contraction(
 
 @composite("kron(Tensor self, Tensor other) -> Tensor")
 def kron(self, other):
+    require_tensors(kron, (self, other))
     rank = max(self.ndim, other.ndim)
     a = (1,) * (rank - self.ndim) + tuple(self.shape)
     b = (1,) * (rank - other.ndim) + tuple(other.shape)
@@ -80,8 +83,7 @@ def kron(self, other):
 
 @composite("inner(Tensor self, Tensor other) -> Tensor")
 def inner(self, other):
-    if self.dtype is not other.dtype:
-        raise RuntimeError("both inputs should have same dtype")
+    require_tensors(inner, (self, other))
     if not self.ndim or not other.ndim:
         return self * other
     if self.shape[-1] != other.shape[-1]:
@@ -96,6 +98,7 @@ def inner(self, other):
 def cross(self, other, dim=None):
     from . import public
 
+    require_tensors(cross, (self, other))
     if dim is None:
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -117,9 +120,7 @@ def tensordot_dims(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self.dtype is not other.dtype:
-        raise RuntimeError(
-            f"both inputs should have same dtype, but got {c_name(self.dtype)} and {c_name(other.dtype)}"
-        )
+        raise RuntimeError("both inputs should have same dtype")
     self, other = _drop_broadcast(self, other, dims_self, dims_other)
     ours, theirs = wrap_dims(dims_self, self.ndim), wrap_dims(dims_other, other.ndim)
     free = [d for d in range(self.ndim) if d not in ours]
@@ -155,11 +156,14 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, (tuple, list)):
-        if len(dims) != 2 or any(isinstance(d, int) for d in dims):
+        if len(dims) != 2:
             raise RuntimeError(
                 "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two "
                 f"lists, but got dims={dims}"
             )
+        for name, given, place in (("dims_self", dims[0], 3), ("dims_other", dims[1], 4)):
+            if isinstance(given, int):
+                raise TypeError(f"tensordot(): argument '{name}' (position {place}) must be tuple of ints, not int")
         ours, theirs = tuple(dims[0]), tuple(dims[1])
     else:
         if dims < 0:

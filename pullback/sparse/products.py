@@ -80,7 +80,7 @@ def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _c_name(t: Tensor) -> str:
-    from ..ops.contraction import c_name
+    from ..ops.contraction_shapes import c_name
 
     return c_name(t.dtype)
 

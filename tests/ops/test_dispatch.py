@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.ops.overrides import TorchDispatchMode, TorchFunctionMode
 
 
 def test_arguments_by_position_and_by_name() -> None:
@@ -16,10 +17,6 @@ def test_arguments_by_position_and_by_name() -> None:
 
 
 def test_function_mode_sees_calls_and_dispatch_mode_operators() -> None:
-    from pullback.utils._python_dispatch import TorchDispatchMode
-
-    from pullback.overrides import TorchFunctionMode
-
     functions, operators = [], []
 
     class Functions(TorchFunctionMode):

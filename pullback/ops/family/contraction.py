@@ -29,7 +29,7 @@ class Contraction(Family):
     """See the module's docstring."""
 
     def execute(self, op: Operator, args: tuple):
-        spec = op.meta_rule(*args)
+        spec = self.meta(op, args)
         device = device_of(op, args)
         xp = library(device)
         made = xp.asarray(op.kernel(xp, *[working(array_of(a)) for a in args]))
@@ -38,6 +38,12 @@ class Contraction(Family):
         elif made.base is not None or not made.flags.c_contiguous:
             made = made.copy()
         return wrap(made, spec.dtype, device)
+
+    def meta(self, op: Operator, args: tuple):
+        from ..contraction_shapes import require_tensors
+
+        require_tensors(op, args)
+        return op.meta_rule(*args)
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
         quick = op.options.get("quick")

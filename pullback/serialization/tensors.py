@@ -1,0 +1,258 @@
+"""Tensors as pickled values, in the form in which PyTorch writes them.
+
+`reduce_tensor` says with which function and arguments a tensor is made again; the `rebuild_*` functions make it. A
+tensor is a view of a storage: tensors that shared memory share it again. The arguments may come from a hostile file:
+whatever they say, a rebuilt tensor never reads outside its storage.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from typing import Any
+
+from ..core import device as devices
+from ..core import dtype as dtypes
+from ..core.geometry import Geometry
+from ..core.storage import Storage, UntypedStorage, check_bounds, storage_of, window
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, NESTED, SPARSE, Parameter, Tensor
+from ..core.tensor import set_requires_grad, stride_of, subclass_of, wrap, wrap_meta
+from ..ops import public
+from ..ops.construct import TypedStorage
+from .storages import storage_type
+
+_COMPRESSED = {
+    devices.sparse_csr: ("crow_indices", "col_indices"),
+    devices.sparse_bsr: ("crow_indices", "col_indices"),
+    devices.sparse_csc: ("ccol_indices", "row_indices"),
+    devices.sparse_bsc: ("ccol_indices", "row_indices"),
+}
+
+
+# ---- to pickle
+def reduce_tensor(t: Tensor) -> tuple:
+    """The function and arguments that make this tensor again; of a parameter, PyTorch's form for parameters."""
+    if type(t) is Parameter:
+        state = dict(t.__dict__)
+        if state:
+            return rebuild_parameter_with_state, (t.data, t.requires_grad, OrderedDict(), state)
+        return rebuild_parameter, (t.data, t.requires_grad, OrderedDict())
+    function, args = _reduce_plain(t)
+    if type(t) is Tensor and not t.__dict__:
+        return function, args
+    return rebuild_from_type, (function, type(t), args, _state(t))
+
+
+def _state(t: Tensor) -> Any:
+    own = type(t).__dict__.get("__getstate__")
+    return own(t) if own is not None else dict(t.__dict__) or None
+
+
+def _reduce_plain(t: Tensor) -> tuple:
+    if t.keys & NESTED:
+        return _reduce_nested(t)
+    if t.keys & SPARSE:
+        return rebuild_sparse_tensor, (t.layout, _sparse_parts(t))
+    size, stride = tuple(t.array.shape), stride_of(t)
+    if t.keys & DISPATCH_SUBCLASS and isinstance(t.array, Geometry):
+        return rebuild_wrapper_subclass, (type(t), t.dtype, size, stride, t.offset, t.layout, t.device, t.requires_grad)
+    if t.keys & META:
+        return rebuild_meta_tensor_no_storage, (t.dtype, size, stride, t.requires_grad)
+    storage: Any = face_of(storage_of(t))
+    bits = {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t.keys & bit}
+    extra = (bits,) if bits else ()
+    place = (t.offset, size, stride, t.requires_grad, OrderedDict())
+    if storage_type(t.dtype) is None:
+        return rebuild_tensor_v3, (storage, *place, t.dtype, *extra)
+    return rebuild_tensor_v2, (TypedStorage(wrap_storage=storage, dtype=t.dtype), *place, *extra)
+
+
+def face_of(storage: Storage) -> UntypedStorage:
+    """One public face per storage while it is being pickled, so that pickle's memo keeps tensors together."""
+    known = storage.__dict__.get("face")
+    face = known() if known is not None else None
+    if face is None:
+        face = UntypedStorage(storage=storage)
+        storage.__dict__["face"] = weakref.ref(face)
+    return face
+
+
+def _sparse_parts(t: Tensor) -> tuple:
+    t = t.detach()
+    if t.layout is devices.sparse_coo:
+        return t._indices(), t._values(), t.shape, t.is_coalesced()
+    compressed, plain = _COMPRESSED[t.layout]
+    return getattr(t, compressed)(), getattr(t, plain)(), t.values(), t.shape
+
+
+def _reduce_nested(t: Tensor) -> tuple:
+    from ..nested import reduce_nested
+
+    return reduce_nested(t)
+
+
+# ---- from pickle
+def _checked(name: str, values: Any) -> tuple[int, ...]:
+    made = tuple(values)
+    if not all(type(v) is int for v in made):
+        raise RuntimeError(f"a tensor in the file has {name} {made!r}, which are not all integers")
+    return made
+
+
+def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, stride: Any) -> Tensor:
+    """A tensor on a storage, once its geometry is known to lie inside."""
+    dtypes.computable(dtype)
+    size, stride, (offset,) = _checked("sizes", size), _checked("strides", stride), _checked("an offset", (offset,))
+    if len(size) != len(stride) or any(s < 0 for s in size):
+        raise RuntimeError(f"a tensor in the file has sizes {list(size)} and strides {list(stride)}")
+    memory = storage._storage
+    check_bounds(memory, size, stride, offset, dtype.itemsize)
+    if memory.buffer is None:
+        made = wrap_meta(size, dtype, stride)
+    else:
+        made = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
+    made.memory, made.offset = memory, offset
+    return made
+
+
+def rebuild_tensor(storage: TypedStorage, storage_offset, size, stride) -> Tensor:
+    """PyTorch's oldest form: the dtype is the storage's."""
+    if not isinstance(storage, TypedStorage):
+        raise RuntimeError(f"expected a typed storage in the file, but got {type(storage).__name__}")
+    return _on_storage(storage.untyped(), storage.dtype, storage_offset, size, stride)
+
+
+def _finish(t: Tensor, requires_grad: Any, metadata: Any = None) -> Tensor:
+    for name, bit in (("conj", CONJ), ("neg", NEG)):
+        if metadata and metadata.get(name):
+            t.keys |= bit
+    if requires_grad:
+        set_requires_grad(t, True)
+    return t
+
+
+def rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None) -> Tensor:
+    """A view of a typed storage."""
+    return _finish(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+) -> Tensor:
+    """A view of an untyped storage, for dtypes that came after typed storages."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise RuntimeError(f"expected a dtype in the file, but got {type(dtype).__name__}")
+    storage = storage.untyped() if isinstance(storage, TypedStorage) else storage
+    if not isinstance(storage, UntypedStorage):
+        raise RuntimeError(f"expected a storage in the file, but got {type(storage).__name__}")
+    return _finish(_on_storage(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
+
+
+def rebuild_parameter(data, requires_grad, backward_hooks) -> Parameter:
+    """A parameter around a tensor."""
+    if not isinstance(data, Tensor):
+        raise RuntimeError(f"expected a tensor in the file, but got {type(data).__name__}")
+    return Parameter(data, bool(requires_grad))
+
+
+def rebuild_parameter_with_state(data, requires_grad, backward_hooks, state) -> Parameter:
+    """A parameter with attributes of its own."""
+    return _set_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _set_state(t: Tensor, state: Any) -> Tensor:
+    """Give a tensor attributes: into its dict only, so that no file reaches a tensor's own fields."""
+    if state is None:
+        return t
+    if isinstance(state, tuple) and len(state) == 2:
+        state = {**(state[0] or {}), **(state[1] or {})}
+    if not isinstance(state, dict):
+        raise RuntimeError(f"Invalid serialized state: {state!r}")
+    t.__dict__.update(state)
+    return t
+
+
+def rebuild_from_type(function, new_type, args, state) -> Tensor:
+    """A tensor of a subclass, or one with attributes."""
+    made = function(*args)
+    if not isinstance(made, Tensor) or not isinstance(new_type, type) or not issubclass(new_type, Tensor):
+        raise RuntimeError(f"expected a tensor of a tensor class in the file, but got {type(made).__name__}")
+    if type(made) is not new_type:
+        made = subclass_of(new_type, made, made.requires_grad)
+    own = getattr(new_type, "__setstate__", None)
+    if own is not None:
+        made.__setstate__(state)
+        return made
+    return _set_state(made, state)
+
+
+def rebuild_sparse_tensor(layout, data) -> Tensor:
+    """A sparse tensor; its indices are checked."""
+    if layout is devices.sparse_coo:
+        indices, values, size, *coalesced = data
+        make = public("torch", "sparse_coo_tensor")
+        return make(indices, values, size, check_invariants=True, is_coalesced=coalesced[0] if coalesced else None)
+    if layout in _COMPRESSED:
+        make = public("torch", "sparse_compressed_tensor")
+        return make(*data, layout=layout, check_invariants=True)
+    raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+
+
+def rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad) -> Tensor:
+    """A tensor on device `meta`."""
+    return _finish(wrap_meta(_checked("sizes", size), dtype, _checked("strides", stride)), requires_grad)
+
+
+def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad) -> Tensor:
+    """A subclass without data of its own."""
+    return Tensor._make_wrapper_subclass.__func__(
+        cls, size, strides=stride, storage_offset=storage_offset, layout=layout, device=device,
+        requires_grad=requires_grad, dtype=dtype,
+    )  # fmt: skip
+
+
+def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
+    """A strided nested tensor from its packed numbers and where its components lie in them."""
+    rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
+    parts = [buffer.as_strided(size, stride, offset) for size, stride, offset in rows]
+    from ..nested import nested_tensor
+
+    return nested_tensor(parts)
+
+
+def rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad) -> Tensor:
+    """A tensor of a device without storages, saved by way of the CPU."""
+    return _finish(data.to(device=device, dtype=dtype), requires_grad)
+
+
+def rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad) -> Tensor:
+    """A tensor of a device without storages, saved as a NumPy array."""
+    return _finish(public("torch", "from_numpy")(data).to(device=device, dtype=dtype), requires_grad)
+
+
+def rebuild_qtensor(*args) -> Tensor:
+    raise NotImplementedError("the file holds a quantized tensor: quantized tensors are not supported")
+
+
+def layout_named(name: str) -> devices.layout:
+    """The layout that a file calls `torch.sparse_csr`."""
+    found = vars(devices).get(str(name).rpartition(".")[2])
+    if not isinstance(found, devices.layout):
+        raise RuntimeError(f"unknown layout in the file: {name!r}")
+    return found
+
+
+REBUILDERS = {
+    "_rebuild_tensor": rebuild_tensor,
+    "_rebuild_tensor_v2": rebuild_tensor_v2,
+    "_rebuild_tensor_v3": rebuild_tensor_v3,
+    "_rebuild_parameter": rebuild_parameter,
+    "_rebuild_parameter_with_state": rebuild_parameter_with_state,
+    "_rebuild_sparse_tensor": rebuild_sparse_tensor,
+    "_rebuild_meta_tensor_no_storage": rebuild_meta_tensor_no_storage,
+    "_rebuild_wrapper_subclass": rebuild_wrapper_subclass,
+    "_rebuild_nested_tensor": rebuild_nested_tensor,
+    "_rebuild_device_tensor_from_cpu_tensor": rebuild_device_tensor_from_cpu_tensor,
+    "_rebuild_device_tensor_from_numpy": rebuild_device_tensor_from_numpy,
+    "_rebuild_qtensor": rebuild_qtensor,
+}
