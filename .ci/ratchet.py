@@ -39,7 +39,7 @@ CHECKS: dict[str, tuple[list[str], dict[str, str]]] = {
     "expressions": (["vectors/check-expressions", "-q"], {"agree": r"(\d+) of \d+ agree"}),
     "random": (["vectors/check-expressions", "-q", "random.json"], {"agree": r"(\d+) of \d+ agree"}),
     "modules": (
-        ["vectors/check-modules", "-q"],
+        ["vectors/check-modules"],
         {what: rf"(\d+) of \d+ {what} agree" for what in ("modules", "optimizers", "schedulers")},
     ),
     "programs": (["programs/run"], {"passed": r"(\d+) passed"}),

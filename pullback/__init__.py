@@ -54,13 +54,15 @@ namespaces.install(__name__)
 
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
-    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "version", "xpu",
+    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "serialization",
+    "version", "xpu",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors",
     "FatalError": "errors", "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names",
     "TYPE_CHECKING": "names", "PRIVATE_OPS": "names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "save": "serialization", "load": "serialization",
 }  # fmt: skip
 
 

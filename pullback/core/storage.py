@@ -205,12 +205,23 @@ class UntypedStorage:
     def __deepcopy__(self, memo) -> UntypedStorage:
         return memo.setdefault(id(self._storage), self.clone())
 
+    def __reduce__(self):
+        s = self._storage
+        return (_untyped_storage, (None if s.buffer is None else s.buffer.tobytes(), s.length))
+
     def __repr__(self) -> str:
         body = "" if self._storage.buffer is None else "".join(f" {b}\n" for b in self._storage.buffer[:20].tolist())
         return f"{body}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
     def _weak_ref(self) -> weakref.ref:
         return weakref.ref(self._storage)
+
+
+def _untyped_storage(data: bytes | None, length: int) -> UntypedStorage:
+    """A storage from what pickle keeps of it."""
+    if data is None:
+        return UntypedStorage(storage=Storage(None, length, devices.meta))
+    return UntypedStorage(storage=Storage(np.frombuffer(bytearray(data), np.uint8), length, devices.cpu))
 
 
 def new_array(shape: tuple, dtype, stride: tuple | None = None):

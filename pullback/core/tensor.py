@@ -385,15 +385,6 @@ class Parameter(Tensor):
             memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol):
-        return (_rebuild_parameter, (self.data, self.requires_grad, dict(self.__dict__)))
-
-
-def _rebuild_parameter(data, requires_grad: bool, attributes: dict):
-    p = Parameter(data, requires_grad)
-    p.__dict__.update(attributes)
-    return p
-
 
 def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
     """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""

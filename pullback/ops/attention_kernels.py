@@ -1,8 +1,8 @@
 """Attention on arrays, some rows of queries at a time: the matrix of all scores never exists at once.
 
-Arrays come as (batch, heads, length, size); the mask, if any, broadcasts against (batch, heads, queries, keys). Out
-come the result and the logarithm of each row's softmax denominator, from which the backward makes each block of weights
-again. A row that may see nothing gives zeros.
+Arrays come as (batch, heads, length, size); the mask, if any, broadcasts against (batch, heads, queries, keys). Out come
+the result and the logarithm of each row's softmax denominator, from which the backward makes each block of weights
+again. A row that may see nothing gives zeros. A causal block multiplies only with the keys that it may see.
 """
 
 from __future__ import annotations
@@ -16,43 +16,46 @@ def _block_rows(query, key) -> int:
     return max(BLOCK // across, 16)
 
 
-def _scores(xp, query, key, mask, first: int, last: int, is_causal: bool, scale: float):
-    """Masked, scaled scores of the query rows first..last."""
-    scores = xp.matmul(query[:, :, first:last], key.swapaxes(2, 3))
+def _scores(xp, query, key, mask, first: int, is_causal: bool, scale: float):
+    """Masked, scaled scores of query rows that start at `first`."""
+    scores = xp.matmul(query, key.swapaxes(2, 3))
     scores *= scale
     if is_causal:
-        rows = xp.arange(first, min(last, query.shape[2]))[:, None]
+        rows = xp.arange(first, first + query.shape[2])[:, None]
         scores[:, :, xp.arange(key.shape[2])[None, :] > rows] = -xp.inf
-    if mask is not None:
-        part = mask if mask.ndim < 2 or mask.shape[-2] == 1 else mask[..., first:last, :]
-        if part.dtype == bool:
-            scores = xp.where(part, scores, xp.asarray(-xp.inf, dtype=scores.dtype))
-        else:
-            scores += part
+    if mask is None:
+        return scores
+    if mask.ndim >= 2 and mask.shape[-2] != 1:
+        mask = mask[..., first : first + query.shape[2], :]
+    if mask.dtype == bool:
+        return xp.where(mask, scores, xp.asarray(-xp.inf, dtype=scores.dtype))
+    scores += mask
     return scores
+
+
+def _seen(last: int, span: int, is_causal: bool) -> slice:
+    """The keys that rows before `last` may see at all."""
+    return slice(0, min(last, span)) if is_causal else slice(0, span)
 
 
 def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
     """(result, log-sum-exp of each row)."""
-    batch, heads, length, _ = query.shape
-    out = xp.zeros((batch, heads, length, value.shape[3]), dtype=query.dtype)
-    lse = xp.full((batch, heads, length), -xp.inf, dtype=query.dtype)
-    if not key.shape[2] or not out.size:
-        return out, lse
-    step = _block_rows(query, key)
-    for first in range(0, length, step):
-        last = first + step
-        scores = _scores(xp, query, key, mask, first, last, is_causal, scale)
+    out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype)
+    lse = xp.full(query.shape[:3], -xp.inf, dtype=query.dtype)
+    step, span = _block_rows(query, key), key.shape[2]
+    for first in range(0, query.shape[2], step) if span and out.size else ():
+        rows, keys = slice(first, first + step), _seen(first + step, span, is_causal)
+        scores = _scores(xp, query[:, :, rows], key[:, :, keys], mask, first, is_causal, scale)
         top = scores.max(axis=-1, keepdims=True)
         top[top == -xp.inf] = 0
         scores -= top
         xp.exp(scores, out=scores)
         total = scores.sum(axis=-1, keepdims=True)
-        lse[:, :, first:last] = (xp.log(total) + top)[..., 0]
+        lse[:, :, rows] = (xp.log(total) + top)[..., 0]
         total[total == 0] = 1
-        made = xp.matmul(scores, value)
+        made = xp.matmul(scores, value[:, :, keys])
         made /= total
-        out[:, :, first:last] = made
+        out[:, :, rows] = made
     return out, lse
 
 
@@ -63,17 +66,17 @@ def backward(xp, g, query, key, value, out, lse, mask, is_causal: bool, scale: f
         return d_query, d_key, d_value
     dots = (g * out).sum(axis=-1, keepdims=True)
     finite = xp.where(lse == -xp.inf, xp.inf, lse)[..., None]  # rows that see nothing have weights of zero
-    step = _block_rows(query, key)
+    step, span = _block_rows(query, key), key.shape[2]
     for first in range(0, query.shape[2], step):
-        rows = slice(first, first + step)
-        weights = _scores(xp, query, key, mask, first, first + step, is_causal, scale)
+        rows, keys = slice(first, first + step), _seen(first + step, span, is_causal)
+        weights = _scores(xp, query[:, :, rows], key[:, :, keys], mask, first, is_causal, scale)
         weights -= finite[:, :, rows]
         xp.exp(weights, out=weights)
-        d_value += xp.matmul(weights.swapaxes(2, 3), g[:, :, rows])
-        d_scores = xp.matmul(g[:, :, rows], value.swapaxes(2, 3))
+        d_value[:, :, keys] += xp.matmul(weights.swapaxes(2, 3), g[:, :, rows])
+        d_scores = xp.matmul(g[:, :, rows], value[:, :, keys].swapaxes(2, 3))
         d_scores -= dots[:, :, rows]
         d_scores *= weights
         d_scores *= scale
-        d_query[:, :, rows] = xp.matmul(d_scores, key)
-        d_key += xp.matmul(d_scores.swapaxes(2, 3), query[:, :, rows])
+        d_query[:, :, rows] = xp.matmul(d_scores, key[:, :, keys])
+        d_key[:, :, keys] += xp.matmul(d_scores.swapaxes(2, 3), query[:, :, rows])
     return d_query, d_key, d_value

@@ -248,6 +248,25 @@ def _fixed_second(gs, g, centered, weight, rstd):
     return of_g, None if gw is None else gw * g * rstd, None if gx is None else gx * g * rstd
 
 
+def _backward_vmap(args, dims, size):
+    """Batches of channels are more channels."""
+    train, mask = args[7], args[9]
+    g, x = (
+        args[i].unsqueeze(1).expand((args[i].shape[0], size, *args[i].shape[1:]))
+        if dims[i] is None
+        else args[i].movedim(dims[i], 1)
+        for i in (0, 1)
+    )
+    shape = x.shape  # (samples, batch, channels, ...)
+    folded = (shape[0], -1, *shape[3:])
+    each = [_spread(args[i], dims[i], size) for i in range(2, 7)]
+    if not train:
+        each[3] = each[4] = None
+    made = batch_norm_backward(g.reshape(folded), x.reshape(folded), *each, train, args[8], mask)
+    of_x = None if made[0] is None else made[0].reshape(shape).movedim(1, 0)
+    return (of_x, *(None if m is None else m.reshape(size, -1) for m in made[1:])), 0
+
+
 batch_norm_backward = operator(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, "
@@ -265,6 +284,7 @@ batch_norm_backward = operator(
         )
     ),
     vjp={("grad_out", "input", "weight"): _batch_second},
+    vmap=_backward_vmap,
     **HIDDEN,
 )
 

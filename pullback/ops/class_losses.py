@@ -111,7 +111,28 @@ def _weights_of(xp, a, target, weight, ignore_index):
     return where, weight[at] if counts is None else xp.where(counts, weight[at], a.dtype.type(0)), counts
 
 
+def _all_count(xp, scores, target, weight, ignore_index) -> bool:
+    """Whether this is the common case: one float32 or float64 row a sample, every target a class, no weights."""
+    if (
+        weight is not None
+        or scores.ndim != 2
+        or scores.dtype.itemsize < 4
+        or target.dtype != xp.int64
+        or not target.ndim
+    ):
+        return False
+    classes = scores.shape[1]
+    return not 0 <= ignore_index < classes and bool((target.view(xp.uint64) < classes).all())
+
+
 def _nll(xp, scores, target, weight, reduction, ignore_index):
+    if _all_count(xp, scores, target, weight, ignore_index):
+        loss = scores[xp.arange(target.size), target]
+        if reduction == NONE:
+            return -loss, xp.zeros((), scores.dtype)
+        total = xp.add.reduce(loss, dtype=xp.float64)
+        made = -total / (target.size or math.nan) if reduction == MEAN else -total
+        return xp.asarray(made, scores.dtype), xp.asarray(target.size, scores.dtype)
     a = _columns(wide(xp, scores))
     where, share, counts = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
     loss = -a[where] if a.size else xp.zeros((a.shape[0], a.shape[2]), a.dtype)
@@ -133,6 +154,10 @@ def _nll_meta(self, target, weight, reduction, ignore_index):
 
 
 def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_weight):
+    if g.dtype == scores.dtype and _all_count(xp, scores, target, weight, ignore_index):
+        out = xp.zeros(scores.shape, scores.dtype)
+        out[xp.arange(target.size), target] = -g / total_weight if reduction == MEAN else -g
+        return out
     a = _columns(wide(xp, scores))
     where, share, _ = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
     made = -wide(xp, g).reshape(where[1].shape if reduction == NONE else (1, 1))
@@ -145,6 +170,60 @@ def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_
     return rounded(out.reshape(scores.shape), scores.dtype)
 
 
+# ---- the same in operators, for batches of losses: class dimension `dim`, sums over `dims`
+def _chosen(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, dim: int):
+    """(targets with ignored ones at 0 and a class dimension, the weight of each)."""
+    counts = target != ignore_index
+    at = target.to(dtypes.int64).masked_fill(counts.logical_not(), 0)
+    share = counts.to(self.dtype)
+    if weight is not None:
+        share = weight.index_select(0, at.reshape(-1)).reshape(at.shape) * share
+    return at.unsqueeze(dim), share
+
+
+def _batched_targets(args: tuple, dims: tuple, size: int):
+    """(scores, targets, class dimension, dimensions to sum over) with the batch in front; None where weights have one."""
+    self, target, weight = args[:3]
+    if dims[2] is not None:
+        return None
+    self, target = (
+        (t.unsqueeze(0).expand((size, *t.shape)) if d is None else t.movedim(d, 0))
+        for t, d in zip((self, target), dims[:2], strict=True)
+    )
+    if self.ndim == 2:  # scores of one sample: its target may be written as one element of a list
+        target = target.reshape(size)
+    return self, target, 1 if self.ndim == 2 else 2, tuple(range(1, target.ndim))
+
+
+def _nll_vmap(args, dims, size):
+    made = _batched_targets(args, dims, size)
+    if made is None:
+        return None
+    self, target, dim, inside = made
+    at, share = _chosen(self, target, args[2], args[4], dim)
+    loss = (-self.gather(dim, at).squeeze(dim) * share).masked_fill(target == args[4], 0)
+    if args[3] == NONE:
+        return (loss, loss.new_zeros((size,))), 0
+    total, loss = (t.sum(inside) if inside else t for t in (share, loss))
+    return (loss / total if args[3] == MEAN else loss, total), 0
+
+
+def _nll_backward_vmap(args, dims, size):
+    g, total = (
+        (t.unsqueeze(0).expand((size, *t.shape)) if d is None else t.movedim(d, 0))
+        for t, d in ((args[0], dims[0]), (args[6], dims[6]))
+    )
+    made = _batched_targets(args[1:4], dims[1:4], size)
+    if made is None:
+        return None
+    self, target, dim, inside = made
+    at, share = _chosen(self, target, args[3], args[5], dim)
+    each = (size, *(1,) * len(inside))
+    scale = -g.reshape(target.shape if args[4] == NONE else each)
+    scale = scale / total.reshape(each) if args[4] == MEAN else scale
+    return self.new_zeros(self.shape).scatter(dim, at, (scale * share).unsqueeze(dim)), 0
+
+
 def _nll_operators(suffix: str, check, node: str):
     """The forward and backward operators of nll_loss or nll_loss2d."""
     tail = "Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
@@ -152,6 +231,7 @@ def _nll_operators(suffix: str, check, node: str):
         f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, {tail}, Tensor total_weight) -> Tensor",
         kernel=_nll_backward,
         meta=lambda grad_output, self, *rest: Spec(self.array.shape, self.dtype),
+        vmap=_nll_backward_vmap,
         vjp={
             "grad_output": lambda g, target, weight, reduction, ignore_index: forward(
                 g, target, weight, reduction, ignore_index
@@ -164,6 +244,7 @@ def _nll_operators(suffix: str, check, node: str):
         kernel=_nll,
         check=check,
         meta=_nll_meta,
+        vmap=_nll_vmap,
         node=node,
         named=False,
         nondifferentiable=(1,),
@@ -222,7 +303,8 @@ def nll_loss_nd(self, target, weight, reduction, ignore_index):
 @front("nn.functional.nll_loss")
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     """Minus the scores of the target classes."""
-    return nll_loss_nd(input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
+    args = (input, target, weight, reduction_number(reduction, size_average, reduce), ignore_index)
+    return dispatch(nll_loss_nd, nll_loss_nd.convert(args))
 
 
 # ---- cross entropy
@@ -311,7 +393,8 @@ def cross_entropy(
 ):
     """The cross entropy of class scores with target classes or probabilities."""
     number = reduction_number(reduction, size_average, reduce)
-    return cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
+    args = (input, target, weight, number, ignore_index, label_smoothing)
+    return dispatch(cross_entropy_loss, cross_entropy_loss.convert(args))
 
 
 @front("nn.functional.linear_cross_entropy")

@@ -476,6 +476,14 @@ class TypedStorage:
     def __hash__(self) -> int:
         return hash(self._untyped_storage)
 
+    def __reduce__(self):
+        return (_typed_storage, (self._untyped_storage, self.dtype))
+
     def __repr__(self) -> str:
         body = "".join(f" {v}\n" for v in self.tolist()[:20])
         return f"{body}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+
+
+def _typed_storage(storage: UntypedStorage, d: dtype) -> TypedStorage:
+    """A typed storage from what pickle keeps of it."""
+    return TypedStorage(wrap_storage=storage, dtype=d)

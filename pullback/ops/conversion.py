@@ -672,97 +672,9 @@ def _deepcopy(self, memo):
 
 
 def _reduce_ex(self, protocol):
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support pickling; call detach() first"
-        )
-    if self.keys & META:
-        return (_rebuild_meta, (tuple(self.shape), self.dtype, stride_of(self), self.requires_grad))
-    if self.keys & SPARSE:
-        from ..sparse import reduce_sparse
+    from ..serialization.tensors import reduce_tensor
 
-        return reduce_sparse(self)
-    if self.keys & NESTED:
-        from ..nested import reduce_nested
-
-        return reduce_nested(self)
-    return (
-        _rebuild,
-        (
-            type(self),
-            PickledStorage(storage_of(self)),
-            self.dtype,
-            tuple(self.shape),
-            stride_of(self),
-            self.offset,
-            self.requires_grad,
-            self.__dict__ or None,
-        ),
-    )
-
-
-class PickledStorage:
-    """A storage inside a pickle: tensors that shared memory share it again."""
-
-    def __init__(self, storage):
-        self.storage = storage
-
-    def __reduce__(self):
-        return (_storage_from_bytes, (_StorageBytes.of(self.storage),))
-
-
-class _StorageBytes:
-    """The bytes of a storage. One object per storage, so that pickle's memo keeps sharing."""
-
-    _live: dict = {}
-
-    def __init__(self, data: bytes):
-        self.data = data
-        self.rebuilt = None
-
-    @classmethod
-    def of(cls, storage):
-        import weakref
-
-        known = storage.__dict__.get("pickled")
-        made = known() if known is not None else None
-        if made is None or made.data != storage.buffer.tobytes():
-            made = cls(storage.buffer.tobytes())
-            storage.__dict__["pickled"] = weakref.ref(made)
-        return made
-
-    def __getstate__(self):
-        return {"data": self.data, "rebuilt": None}
-
-
-def _storage_from_bytes(data: _StorageBytes):
-    from ..core.storage import Storage
-
-    if data.rebuilt is None:
-        buffer = np.frombuffer(bytearray(data.data), np.uint8)
-        data.rebuilt = Storage(buffer, buffer.size, devices.cpu)
-    return data.rebuilt
-
-
-def _rebuild(cls, storage, dtype, shape, stride, offset, requires_grad, attributes):
-    made = wrap(window(storage, dtype, shape, stride, offset), dtype)
-    made.memory, made.offset = storage, offset
-    if cls is not Tensor:
-        made = subclass_of(cls, made)
-    if attributes:
-        made.__dict__.update(attributes)
-    if requires_grad:
-        set_requires_grad(made, True)
-    return made
-
-
-def _rebuild_meta(shape, dtype, stride, requires_grad):
-    from ..core.tensor import wrap_meta
-
-    made = wrap_meta(shape, dtype, stride)
-    if requires_grad:
-        set_requires_grad(made, True)
-    return made
+    return reduce_tensor(self)
 
 
 Tensor.__deepcopy__ = _deepcopy

@@ -181,6 +181,29 @@ def _layer_backward(xp, g, x, normalized_shape, mean, rstd, weight, bias, mask):
     return rounded(of_x, x.dtype), rounded(of_weight, kept), rounded(of_bias, kept)
 
 
+def _layer_backward_vmap(args, dims, size):
+    """Rows are rows; the parameters' gradients are summed over each example's own rows."""
+    shape, mask = args[2], args[7]
+    g, x, mean, rstd = (
+        args[i].unsqueeze(0).expand((size, *args[i].shape)) if dims[i] is None else args[i].movedim(dims[i], 0)
+        for i in (0, 1, 3, 4)
+    )
+    weight = args[5]
+    lead = (1,) * (x.ndim - 1 - len(shape))
+    if weight is not None:
+        weight = weight if dims[5] is None else weight.movedim(dims[5], 0).reshape((size, *lead, *shape))
+    own = tuple(range(1, x.ndim - len(shape)))
+    of_x = None
+    if mask[0]:
+        weighted = g if weight is None else g * weight
+        of_x = layer_norm_backward(weighted, x, shape, mean, rstd, None, None, (True, False, False))[0]
+    of_weight, of_bias = (
+        (t.sum(own) if own else t) if wanted else None
+        for t, wanted in ((g * ((x - mean) * rstd) if mask[1] else None, mask[1]), (g, mask[2]))
+    )
+    return (of_x, of_weight, of_bias), 0
+
+
 def _layer_second(gs, grad_out, input, normalized_shape, mean, rstd, weight, mask):
     n = len(normalized_shape)
     outer = tuple(range(input.ndim - n))
@@ -199,6 +222,7 @@ layer_norm_backward = operator(
         Spec(shape, input.dtype if weight is None else weight.dtype) if mask[2] else None,
     ),
     vjp={("grad_out", "input", "weight"): _layer_second},
+    vmap=_layer_backward_vmap,
     **HIDDEN,
 )
 

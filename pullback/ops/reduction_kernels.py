@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import native
 
-BLOCK = 128
+BLOCK = 64
 SMALL = 2048  # elements below which NumPy is quicker than the way to the native kernels
 
 
@@ -16,7 +16,7 @@ def add_reduce(xp, a, axis: tuple, keepdims: bool):
     """The sum over some axes."""
     if a.size > SMALL and (made := native.reduce(native.SUM, a, axis, keepdims)) is not None:
         return made
-    if a.dtype.char in "fF" and (cut := _long_outer_axis(a, axis)) is not None:
+    while a.dtype.char in "fF" and (cut := _long_outer_axis(a, axis)) is not None:
         a = _block_sums(xp, a, cut)
     return xp.add.reduce(a, axis=axis, keepdims=keepdims)
 
@@ -24,7 +24,7 @@ def add_reduce(xp, a, axis: tuple, keepdims: bool):
 def _long_outer_axis(a, axis: tuple) -> int | None:
     """A reduced axis that NumPy would add up one by one, if it is long."""
     inner = min(range(a.ndim), key=lambda d: abs(a.strides[d]) if a.shape[d] > 1 else 1 << 62) if a.ndim else None
-    long = [d for d in axis if d != inner and a.shape[d] > 8 * BLOCK]
+    long = [d for d in axis if d != inner and a.shape[d] > 2 * BLOCK]
     return max(long, key=lambda d: a.shape[d]) if long else None
 
 

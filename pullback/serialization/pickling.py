@@ -12,13 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import IO, Any
 
+from ..autograd.methods import Hooks
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
 from ..ops.construct import TypedStorage
 from .names import name_of, resolve
-from .storages import StorageType, location_tag, storage_type, untyped
+from .storages import location_tag, storage_type, untyped
 from .tensors import layout_named, reduce_tensor
 
 _PLAIN = frozenset((int, str, float, bool, type(None), dict, list, tuple, bytes, complex, set, frozenset, OrderedDict))
@@ -54,7 +55,7 @@ def reduced(value: Any) -> Any:
         return (devices.device, (value.type,) if value.index is None else (value.type, value.index))
     if kind is devices.layout:
         return (layout_named, (repr(value),))
-    if kind.__name__ == "Hooks" and isinstance(value, dict):  # the hook tables of modules are plain ordered dicts there
+    if kind is Hooks:  # the hook tables of modules are plain ordered dicts there
         return (OrderedDict, (), None, None, iter(value.items()))
     named = name_of(value)
     return named[1] if named is not None else NotImplemented
@@ -62,7 +63,7 @@ def reduced(value: Any) -> Any:
 
 def _pickles_as_tensor(kind: type) -> bool:
     """Whether a tensor class left pickling to us: it may state its own way."""
-    return kind.__reduce_ex__ is Tensor.__reduce_ex__ or kind.__name__ == "Parameter"
+    return kind.__reduce_ex__ is Tensor.__reduce_ex__ and kind.__reduce__ is object.__reduce__
 
 
 def pickler_class(pickle_module: Any) -> type:
@@ -79,7 +80,7 @@ def pickler_class(pickle_module: Any) -> type:
             return reduced(value)
 
         def save_global(self, value: Any, name: str | None = None) -> None:
-            named = name_of(value) if not isinstance(value, StorageType) else (value.__module__, value.__name__)
+            named = name_of(value)
             if named is None:
                 super().save_global(value, name)
                 return

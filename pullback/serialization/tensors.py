@@ -15,8 +15,21 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.geometry import Geometry
 from ..core.storage import Storage, UntypedStorage, check_bounds, storage_of, window
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, NESTED, SPARSE, Parameter, Tensor
-from ..core.tensor import set_requires_grad, stride_of, subclass_of, wrap, wrap_meta
+from ..core.tensor import (
+    CONJ,
+    DISPATCH_SUBCLASS,
+    META,
+    NEG,
+    NESTED,
+    SPARSE,
+    Parameter,
+    Tensor,
+    set_requires_grad,
+    stride_of,
+    subclass_of,
+    wrap,
+    wrap_meta,
+)
 from ..ops import public
 from ..ops.construct import TypedStorage
 from .storages import storage_type

@@ -122,9 +122,9 @@ class Pointwise(Family):
         return Spec(shape, result, stride)
 
     def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
-        """In place by the ufunc itself, over threads where the memory is large."""
+        """In place by the ufunc itself, over threads where the memory is large; else by the kernel in pieces, if it is."""
         if not pointwise_fast.ufunc_writes(op, target, args):
-            return False
+            return self._write_in_pieces(op, target, args)
         check = op.options.get("check")
         if check is not None:
             check(*args)
@@ -135,6 +135,24 @@ class Pointwise(Family):
             split_elementwise(ufunc, arrays, out)
         else:
             ufunc(*arrays, out=out)
+        return True
+
+    def _write_in_pieces(self, op: Operator, target: Tensor, args: tuple) -> bool:
+        """By the kernel, a piece at a time, where all operands lie as the target does: no temporary is large."""
+        out = target.array
+        if out.size < LARGE or out.__class__ is not np.ndarray or not out.flags.c_contiguous or op.options.get("whole"):
+            return False
+        arrays = [t.array for t in op.tensors(args)]
+        alike = all(a.dtype == out.dtype and (not a.ndim or a.shape == out.shape and a.flags.c_contiguous) for a in arrays)
+        if not alike or any(t.keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
+            return False
+        self.validate(op, args)
+        _, compute, result = self.plan(op, args)
+        if compute is not target.dtype or result is not target.dtype:
+            return False
+        mask = self._operand_mask(op)
+        values = [self._operand(np, a, compute, compute) if m else array_of(a) for a, m in zip(args, mask, strict=True)]
+        _run_in_pieces(op, [_Piece(v, out.shape, True) for v in values], out.reshape(-1))
         return True
 
     # ---- the plain case

@@ -1,0 +1,112 @@
+"""Order: sorts, selections, quantiles, searches, distinct elements, histograms."""
+
+import numpy as np
+import pytest
+
+import pullback as torch
+
+
+def random(dtype, shape, ties):
+    rng = np.random.default_rng(1)
+    return (rng.integers(-20, 20, shape) if ties or dtype.startswith("int") else rng.standard_normal(shape)).astype(
+        dtype
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint8", "float16", "bool"])
+def test_sort_is_stable_in_both_directions(dtype):
+    a = random("int64", (4, 500), True).astype(dtype)
+    for descending in (False, True):
+        values, places = torch.from_numpy(a).sort(1, descending)
+        key = -a.astype(np.int64) if descending else a
+        np.testing.assert_array_equal(places.numpy(), np.argsort(key, axis=1, kind="stable"))
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(a, places.numpy(), 1))
+
+
+def test_nan_is_largest_and_zeros_are_equal():
+    t = torch.tensor([float("nan"), 0.0, -0.0, -float("nan"), 1.0])
+    assert t.sort().indices.tolist() == [1, 2, 4, 0, 3]
+    assert t.sort(descending=True).indices.tolist() == [0, 3, 4, 1, 2]
+
+
+def test_sort_keeps_the_order_of_memory():
+    t = torch.arange(24.0).reshape(2, 3, 4).permute(2, 1, 0)
+    assert t.sort(0).values.stride() == t.stride()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("n", [6, 40, 3000])
+def test_selections(dtype, ties, n):
+    a = random(dtype, (3, n), ties)
+    t, ordered, places = torch.from_numpy(a), np.sort(a, axis=1), np.argsort(a, axis=1, kind="stable")
+    for k in {1, 3, n // 2, n}:
+        for largest in (True, False):
+            values, at = torch.topk(t, k, 1, largest)
+            np.testing.assert_array_equal(values.numpy(), ordered[:, ::-1][:, :k] if largest else ordered[:, :k])
+            np.testing.assert_array_equal(np.take_along_axis(a, at.numpy(), 1), values.numpy())
+        assert torch.kthvalue(t, k).values.tolist() == ordered[:, k - 1].tolist()
+    median = torch.median(t, 1)
+    assert median.values.tolist() == ordered[:, (n - 1) // 2].tolist()
+    assert median.indices.tolist() == places[:, (n - 1) // 2].tolist()
+
+
+def test_ties_are_broken_as_pytorch_breaks_them():
+    assert torch.topk(torch.tensor([1.0, 1.0, 1.0, 2.0, 2.0, 2.0]), 4).indices.tolist() == [3, 5, 4, 0]
+    assert torch.kthvalue(torch.tensor([1.0, 1.0, 1.0, 0.0]), 2).indices.item() == 0
+    assert torch.mode(torch.tensor([1, 2, 2, 3, 3, 1])) == (1, 5)
+
+
+def test_medians_and_nan():
+    t = torch.tensor([[1.0, float("nan"), 0.0], [float("nan")] * 3])
+    assert torch.median(t, 1).indices.tolist() == [1, 0]
+    np.testing.assert_array_equal(torch.nanmedian(t, 1).values.numpy(), [0, np.nan])
+    assert torch.median(torch.tensor([])).isnan()
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles(interpolation):
+    a = np.random.default_rng(0).standard_normal((5, 7))
+    q = np.array([0.0, 0.3, 0.5, 1.0])
+    got = torch.quantile(torch.from_numpy(a), torch.from_numpy(q), 1, interpolation=interpolation)
+    np.testing.assert_allclose(got.numpy(), np.quantile(a, q, axis=1, method=interpolation))
+    a[0, 0] = np.nan
+    got = torch.nanquantile(torch.from_numpy(a), 0.3, 1, interpolation=interpolation)
+    np.testing.assert_allclose(got.numpy(), np.nanquantile(a, 0.3, axis=1, method=interpolation))
+
+
+def test_searches():
+    rows = torch.tensor([[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
+    assert torch.searchsorted(rows, torch.tensor([[3.0, 9.0], [0.0, 4.0]])).tolist() == [[1, 3], [0, 1]]
+    assert torch.searchsorted(rows, torch.tensor([[3.0], [4.0]]), right=True).tolist() == [[2], [2]]
+    assert torch.bucketize(torch.tensor([0, 3, 7]), rows[0], out_int32=True).dtype is torch.int32
+    assert torch.searchsorted(torch.tensor([5.0, 1.0, 3.0]), 3.5, sorter=torch.tensor([1, 2, 0])).item() == 2
+    with pytest.raises(RuntimeError, match="side can only be 'left' or 'right' but got up"):
+        torch.searchsorted(rows, rows, side="up")
+
+
+def test_distinct_elements():
+    t = torch.tensor([[3, 1], [2, 1], [3, 1]])
+    values, inverse, counts = torch.unique(t, return_inverse=True, return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2, 3], [3, 1, 2]) and values[inverse].tolist() == t.tolist()
+    assert torch.unique(t, dim=0).tolist() == [[2, 1], [3, 1]]
+    assert torch.unique_consecutive(torch.tensor([1, 1, 2, 1])).tolist() == [1, 2, 1]
+    assert torch.unique(torch.tensor([float("nan"), float("nan")])).shape == (2,)
+    assert torch.isin(torch.tensor([1, 2]), torch.tensor([2, 3]), invert=True).tolist() == [True, False]
+    with pytest.raises(NotImplementedError, match="depends on the data"):
+        torch.unique(torch.empty(3, device="meta"))
+
+
+def test_histograms():
+    a = np.random.default_rng(0).standard_normal(1000)
+    t = torch.from_numpy(a)
+    np.testing.assert_array_equal(torch.histc(t, 10, -1, 1).numpy(), np.histogram(a, 10, (-1, 1))[0])
+    hist, edges = torch.histogram(t, 10, density=True)
+    np.testing.assert_allclose(hist.numpy(), np.histogram(a, 10, density=True)[0])
+    np.testing.assert_allclose(edges.numpy(), np.histogram(a, 10)[1])
+    points = t.reshape(500, 2)
+    hist, edges = torch.histogramdd(points, [3, 4], weight=torch.ones(500, dtype=torch.float64))
+    np.testing.assert_allclose(hist.numpy(), np.histogramdd(points.numpy(), (3, 4))[0])
+    assert torch.bincount(torch.tensor([1, 2, 2]), minlength=5).tolist() == [0, 1, 2, 0, 0]
+    with pytest.raises(RuntimeError, match="1-d non-negative integral inputs"):
+        torch.bincount(torch.tensor([-1]))
