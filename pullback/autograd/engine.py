@@ -346,9 +346,10 @@ def reduce_to(node: Node | None, g: Tensor, shape: tuple, index: int = 0) -> Ten
 _locks = [threading.Lock() for _ in range(16)]
 
 
-def accumulate(variable: Tensor, grads: list) -> None:
+def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
     """`variable.grad += g`, where `g` is taken out of `grads`: the first gradient becomes `.grad` itself, not a copy, if
-    this is the only reference to it. (The same tensor may have gone to several leaves.)"""
+    this is the only reference to it, but for those of the sink's own hooks (`watchers`). (The same tensor may have gone to
+    several leaves.)"""
     g = grads.pop()
     if g is None:
         return
@@ -357,7 +358,7 @@ def accumulate(variable: Tensor, grads: list) -> None:
     with _locks[id(a) >> 6 & 15]:  # several threads may run backward over one leaf
         have = a.grad
         if have is None:
-            sole = getrefcount(g) == 2  # `g` here, and the call's own
+            sole = getrefcount(g) == 2 + watchers  # `g` here, and the call's own
             a.grad = recorded_copy(g) if recording else g if sole and is_own(g) else copy_of(g)
         elif recording:
             a.grad = _total(have, g)

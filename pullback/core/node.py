@@ -168,14 +168,14 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def run(self, grads: list) -> tuple:
-        accumulate(self.variable, grads)
+        accumulate(self.variable, grads, 1 if self.post_hooks else 0)
         return ()
 
     def release(self) -> None:
         """Nothing is saved here."""
 
 
-def accumulate(variable, grads: list) -> None:
+def accumulate(variable, grads: list, watchers: int) -> None:
     """Replaced by the engine: `variable.grad += g`, stealing `g` where that is safe."""
     raise RuntimeError("the autograd engine is not loaded")
 

@@ -168,7 +168,7 @@ def _only_one(**matrices: Tensor | None) -> tuple[str, Tensor]:
 def _degrees(df: Tensor | float, matrix: Tensor) -> tuple[Size, Tensor]:
     """The batch shape, and the degrees of freedom in it."""
     if isinstance(df, Number):
-        return matrix.shape[:-2], tensor(df, dtype=matrix.dtype, device=matrix.device)
+        df = tensor(df, dtype=matrix.dtype, device=matrix.device)
     batch_shape = broadcast_shapes(matrix.shape[:-2], df.shape)
     return batch_shape, df.expand(batch_shape)
 

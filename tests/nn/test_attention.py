@@ -1,0 +1,79 @@
+"""Choosing implementations of attention, and attention with functions for scores and masks."""
+
+import math
+
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+from pullback.nn.attention import SDPBackend, sdpa_kernel
+from pullback.nn.attention.flex_attention import (
+    AuxRequest,
+    and_masks,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+    noop_mask,
+    or_masks,
+)  # fmt: skip
+
+
+def _inputs(heads=2, keys=5):
+    return [torch.randn(2, h, n, 4, dtype=torch.float64) for h, n in ((2, 5), (heads, keys), (heads, keys))]
+
+
+def causal(b, h, q, kv):
+    return q >= kv
+
+
+def test_sdpa_kernel_restricts_the_choice():
+    q, k, v = (t.requires_grad_() for t in _inputs())
+    with sdpa_kernel(SDPBackend.MATH):
+        assert F.scaled_dot_product_attention(q, k, v).grad_fn.name() == "UnsafeViewBackward0"
+    name = F.scaled_dot_product_attention(q, k, v).grad_fn.name()
+    assert name == "ScaledDotProductFlashAttentionForCpuBackward0"
+    with pytest.raises(RuntimeError, match="No viable backend"), sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION]):
+        F.scaled_dot_product_attention(q, k, v)
+
+
+def test_flex_attention_is_attention():
+    q, k, v = _inputs()
+    assert torch.allclose(flex_attention(q, k, v), F.scaled_dot_product_attention(q, k, v))
+    mask = create_block_mask(causal, None, None, 5, 5)
+    got = flex_attention(q, k, v, block_mask=mask, scale=0.3)
+    assert torch.allclose(got, F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3))
+
+
+def test_scores_are_changed_by_a_function_of_the_indices():
+    q, k, v = _inputs()
+    slopes = torch.tensor([0.5, 0.25], dtype=torch.float64)
+    got = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + slopes[h] * (j - i))
+    distance = (torch.arange(5)[None, :] - torch.arange(5)[:, None]).double()
+    want = F.scaled_dot_product_attention(q, k, v, attn_mask=(slopes[:, None, None] * distance).unsqueeze(0))
+    assert torch.allclose(got, want)
+
+
+def test_groups_and_log_sums():
+    q, k, v = _inputs(heads=1)
+    out, aux = flex_attention(q, k, v, enable_gqa=True, return_aux=AuxRequest(lse=True))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(4)
+    assert torch.allclose(aux.lse, scores.logsumexp(-1)) and torch.allclose(out, scores.softmax(-1) @ v)
+    with pytest.raises(ValueError, match="same number of heads but got Hq=2 and Hkv=1"):
+        flex_attention(q, k, v)
+
+
+def test_a_block_mask_knows_its_blocks():
+    mask = create_block_mask(causal, 1, 1, 300, 260)
+    assert mask.shape == (1, 1, 300, 260) and mask.to_dense()[0, 0].tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert mask.kv_num_blocks.tolist() == [[[1, 1, 3]]] and mask.full_kv_num_blocks.tolist() == [[[0, 1, 0]]]
+    assert mask.q_num_blocks.tolist() == [[[2, 2, 1]]] and f"{mask.sparsity():.2f}" == "-26.03"
+
+
+def test_masks_are_combined():
+    near = lambda b, h, q, kv: q - kv <= 1
+    both, either = (
+        create_mask(and_masks(causal, near), None, None, 3, 3),
+        create_mask(or_masks(causal, near), None, None, 3, 3),
+    )
+    assert both[0, 0].tolist() == [[True, False, False], [True, True, False], [False, True, True]] and either.all()
+    assert create_mask(noop_mask, 2, 1, 2, 2).shape == (2, 1, 2, 2)
