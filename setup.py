@@ -2,14 +2,16 @@
 
 from setuptools import Extension, setup
 
+SOURCES = "pullback/core"
+
 setup(
     ext_modules=[
         Extension(
             "pullback.core._native",
-            ["pullback/core/_native.c"],
+            [f"{SOURCES}/_native.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("pool", "rows", "channels", "jobs")],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
-        ),
-        Extension("pullback.core._objects", ["pullback/core/_objects.c"], extra_compile_args=["-O2"], optional=True),
+        )
     ]
 )

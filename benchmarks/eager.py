@@ -12,46 +12,23 @@ Small tensors (8 elements, one thread) measure the call itself; large ones (4M e
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import time
-import timeit
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from types import ModuleType
 from typing import Any
+
+from stopwatch import Case, Figure, libraries, measure, show
 
 # Read by the BLAS library when it is loaded, so before anything is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
 
 SMALL, SIDE = 8, 2048
-
-
-@dataclass(frozen=True)
-class Case:
-    """A statement to time, and the names it may use, made once for each library."""
-
-    name: str
-    statement: str
-    setup: Callable[[ModuleType], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Seconds a call: ours, and theirs where they could be measured."""
-
-    name: str
-    ours: float
-    theirs: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        return None if self.theirs is None else self.ours / self.theirs
 
 
 # ------------------------------------------------------------------------------------------------------------ the cases
@@ -114,41 +91,6 @@ LARGE_CASES = [
 ]
 
 
-# -------------------------------------------------------------------------------------------------------- the stopwatch
-def _timers(case: Case, libraries: list[ModuleType]) -> list[timeit.Timer | None]:
-    """A timer for each library; None where the statement does not run there yet."""
-    timers: list[timeit.Timer | None] = []
-    for lib in libraries:
-        try:
-            timer = timeit.Timer(case.statement, globals=case.setup(lib))
-            timer.timeit(1)
-            timers.append(timer)
-        except Exception as error:
-            print(f"{lib.__name__} cannot run {case.name!r}: {type(error).__name__}: {error}", file=sys.stderr)
-            timers.append(None)
-    return timers
-
-
-def _calls(timer: timeit.Timer, seconds: float) -> int:
-    """How many calls fill about so many seconds; the first guess also warms the caches."""
-    guess = min(1000, max(1, int(seconds / timer.timeit(1))))
-    return max(1, int(seconds / (timer.timeit(guess) / guess)))
-
-
-def measure(case: Case, libraries: list[ModuleType], rounds: int, seconds: float) -> Figure | None:
-    """The best round of each library, in turns; None where ours cannot run."""
-    timers = _timers(case, libraries)
-    if timers[0] is None:
-        return None
-    live = [timer for timer in timers if timer is not None]
-    calls = [_calls(timer, seconds) for timer in live]
-    best = [float("inf")] * len(live)
-    for _ in range(rounds):
-        for i, (timer, n) in enumerate(zip(live, calls)):
-            best[i] = min(best[i], timer.timeit(n) / n)
-    return Figure(case.name, best[0], best[1] if len(best) > 1 else None)
-
-
 def import_times(names: list[str], rounds: int) -> Figure:
     """Seconds to import each library in a fresh interpreter, less the interpreter's own start."""
     best = dict.fromkeys(["", *names], float("inf"))
@@ -159,32 +101,6 @@ def import_times(names: list[str], rounds: int) -> Figure:
             best[name] = min(best[name], time.perf_counter() - began)
     ours, *theirs = (best[name] - best[""] for name in names)
     return Figure("import", ours, theirs[0] if theirs else None)
-
-
-# ------------------------------------------------------------------------------------------------------------ the table
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if seconds >= s)
-    return f"{seconds / scale:.2f} {unit}"
-
-
-def show(title: str, figures: list[Figure]) -> None:
-    """Print one group of figures."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for heading in ("", "pullback", "PyTorch", "ratio"):
-        table.add_column(heading, justify="left" if not heading else "right")
-    for figure in figures:
-        style = None if figure.ratio is None or figure.ratio <= 1 else "red"
-        ratio = "-" if figure.ratio is None else f"{figure.ratio:.2f}"
-        table.add_row(Text(figure.name), _time(figure.ours), _time(figure.theirs), ratio, style=style)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print()
 
 
 def groups(libraries: list[ModuleType], args: argparse.Namespace) -> Iterator[tuple[str, list[Figure]]]:
@@ -207,13 +123,12 @@ def main() -> int:
     parser.add_argument("--no-import", action="store_true", help="leave the import time out")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    names = ["pullback", *(["torch"] if importlib.util.find_spec("torch") else [])]
     record: dict[str, list[dict]] = {}
     if not args.no_import and not args.only:
-        figure = import_times(names, rounds=5)
+        figure = import_times([lib.__name__ for lib in libraries()], rounds=5)
         show("a fresh interpreter", [figure])
         record["import"] = [asdict(figure)]
-    for title, figures in groups([importlib.import_module(name) for name in names], args):
+    for title, figures in groups(libraries(), args):
         show(title, figures)
         record[title] = [asdict(figure) for figure in figures]
     if args.json:

@@ -93,7 +93,7 @@ class BackwardCFunction(Node, FunctionCtx):
             return self.saved_for_forward
         if self.saved is None:
             raise_freed()
-        made = tuple(unpack(entry, self) if not callable(entry) else entry(self) for entry in self.saved)
+        made = tuple([unpack(entry, self) for entry in self.saved])
         if self._forward_cls.clear_saved_tensors_on_access:
             self.saved = None
         return made
@@ -276,9 +276,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run the function on tensors and anything else, and record it where a gradient is wanted."""
         if cls.setup_context is not Function.setup_context:
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-            bound.apply_defaults()
-            args, kwargs = bound.args, bound.kwargs
+            args, kwargs = _with_defaults(cls.forward, args, kwargs)
         if ambient.mode & modes.TRANSFORM:
             return apply_batched(cls, args, kwargs)
         return call(cls, args, kwargs)
@@ -286,6 +284,24 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def _compiled_autograd_key(ctx) -> tuple:
         return (ctx._autograd_function_id,)
+
+
+@functools.lru_cache(maxsize=4096)
+def _signature(function: Callable) -> tuple[inspect.Signature, int]:
+    """A signature, and how many arguments fill it without defaults (-1: any number)."""
+    signature = inspect.signature(function)
+    plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values())
+    return signature, len(signature.parameters) if plain else -1
+
+
+def _with_defaults(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """Arguments as `setup_context` sees them: all of them, in order."""
+    signature, count = _signature(function)
+    if len(args) == count and not kwargs:
+        return args, kwargs
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
 
 
 def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
@@ -296,30 +312,38 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
 def call(cls: type[Function], args: tuple, kwargs: dict):
     """Run a function's forward, connect its outputs, save what it asks for, push tangents through."""
     ctx = cls._backward_cls()
-    ctx.is_tensor = tuple(isinstance(a, Tensor) for a in args)
-    ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-    tensors = [a for a in args if isinstance(a, Tensor)]
-    recording = bool(ambient.mode & modes.GRAD) and any(ctx.needs_input_grad)
-    ctx.edges = tuple(edge_of(t) if recording else None for t in tensors)
+    ctx.is_tensor = is_tensor = tuple([isinstance(a, Tensor) for a in args])
+    tensors = args if all(is_tensor) else tuple([a for a in args if isinstance(a, Tensor)])
+    edges = tuple([edge_of(t) for t in tensors])
+    live = iter(edges)
+    ctx.needs_input_grad = tuple([tensor and next(live) is not None for tensor in is_tensor])
+    recording = bool(ambient.mode & modes.GRAD) and any(edges)
+    ctx.edges = edges if recording else (None,) * len(edges)
     try:
         return _run(cls, ctx, args, kwargs, tensors, recording)
     finally:  # what was only said to this call; kept on the node it would be a cycle
+        said = ctx.__dict__
         for name in ("to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"):
-            ctx.__dict__.pop(name, None)
+            said.pop(name, None)
 
 
-def _run(cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: list, recording: bool):
+def _run(cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: tuple, recording: bool):
     separate = cls.setup_context is not Function.setup_context
-    with modes.masked(modes.GRAD | modes.FORWARD):
+    before = ambient.mode
+    ambient.mode = before & ~(modes.GRAD | modes.FORWARD)
+    try:
         raw = cls.forward(*args, **kwargs) if separate else cls.forward(ctx, *args, **kwargs)
         if separate:
             cls.setup_context(ctx, args, raw)
-    outputs = connect(ctx, raw if isinstance(raw, tuple) else (raw,), tensors, recording, separate)
-    if ambient.forward_levels and ambient.mode & modes.FORWARD:
-        push_tangents(ctx, args, raw if isinstance(raw, tuple) else (raw,), outputs)
+    finally:
+        ambient.mode = before
+    results = raw if isinstance(raw, tuple) else (raw,)
+    outputs = connect(ctx, results, tensors, recording, separate)
+    if before & modes.FORWARD and ambient.forward_levels:
+        push_tangents(ctx, args, results, outputs)
     if recording:
         save_tensors(ctx)
-        if ambient.mode & modes.ANOMALY:
+        if before & modes.ANOMALY:
             note_creation(ctx)
     return outputs if isinstance(raw, tuple) else outputs[0]
 

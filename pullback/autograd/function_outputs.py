@@ -9,11 +9,10 @@ changing them in place is refused: it would go past the user's backward. `save_t
 from __future__ import annotations
 
 import warnings
-import weakref
 
 from ..core import modes
 from ..core.modes import ambient
-from ..core.node import Autograd, edge_of, own_autograd, raise_modified, save, save_output
+from ..core.node import SAVED_OUTPUT, WeakEdge, edge_of, own_autograd, save, save_output
 from ..core.tensor import Tensor
 from ..ops.inplace import bump, check_writable
 from .views import rebase_history
@@ -51,8 +50,10 @@ def _ids(tensors: tuple | None, complaint: str) -> set[int]:
     return {id(t) for t in tensors or () if t is not None}
 
 
-def connect(ctx, raw: tuple, inputs: list[Tensor], recording: bool, separate: bool) -> tuple:
+def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separate: bool) -> tuple:
     """The outputs of a call, with history; see the module's docstring."""
+    if recording and len(raw) == 1 and _is_new(ctx, raw[0], inputs):
+        return _connect_one(ctx, raw[0])
     dirty = _ids(ctx.dirty_tensors, "mark_dirty can only accept variables, but argument ")
     fixed = _ids(ctx.non_differentiable, "mark_non_differentiable only accepts variable arguments, but got ")
     for t in ctx.dirty_tensors:
@@ -92,6 +93,27 @@ def connect(ctx, raw: tuple, inputs: list[Tensor], recording: bool, separate: bo
             "modified inplace must all be outputs of the Function."
         )
     return tuple(outputs)
+
+
+def _is_new(ctx, t, inputs: tuple[Tensor, ...]) -> bool:
+    """Whether an output is the common case: a tensor of its own of which nothing was said."""
+    return (
+        isinstance(t, Tensor)
+        and t.view_info is None
+        and t.dtype.category >= 2
+        and not ctx.dirty_tensors
+        and not ctx.non_differentiable
+        and not any(t is x for x in inputs)
+    )
+
+
+def _connect_one(ctx, t: Tensor) -> tuple:
+    ctx.dirty_ids = ctx.fixed_ids = frozenset()
+    ctx.outputs = ((t.array.shape, t.dtype, t.device),)
+    ctx.zeros = (_zero_maker(t),)
+    a = own_autograd(t)
+    a.requires_grad, a.edge = True, (ctx, 0)
+    return (t,)
 
 
 def _has_gradient(t) -> bool:
@@ -158,7 +180,7 @@ def _set_edge(t: Tensor, edge: tuple) -> Tensor:
     return t
 
 
-def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int, inputs: list[Tensor]) -> None:
+def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int, inputs: tuple[Tensor, ...]) -> None:
     """Say on an output that is a view why it must not be changed in place; a pure view of the input may be."""
     if t.view_info is None or is_rewritten:
         return
@@ -191,18 +213,6 @@ def _saved(ctx, t: Tensor | None):
     if edge is not None and edge[0] is ctx:
         return save_output(t)
     if id(t) in ctx.dirty_ids and t.view_info is not None and edge is not None:
-        return _saved_view(t, edge)
+        # Its history leads through the node itself, so it is known weakly.
+        return (SAVED_OUTPUT, t.shallow(), t.version[0], WeakEdge(edge))
     return save(t)
-
-
-def _saved_view(t: Tensor, edge: tuple):
-    """An input that is a view and was changed: its history leads through the node, so it is kept weakly."""
-    kept, version, node, number = t.shallow(), t.version[0], weakref.ref(edge[0]), edge[1]
-
-    def unpacked(ctx) -> Tensor:
-        if kept.version[0] != version:
-            raise_modified(kept, version, ctx)
-        behind = node()
-        return kept.shallow(Autograd(True, (behind, number)) if behind is not None else None)
-
-    return unpacked

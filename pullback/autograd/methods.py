@@ -27,6 +27,16 @@ class RemovableHandle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
+    def __getstate__(self) -> tuple:
+        state = (self.hooks_dict_ref(), self.id)
+        return (*state, tuple(ref() for ref in self.extra)) if self.extra else state
+
+    def __setstate__(self, state: tuple) -> None:
+        hooks, self.id, *extra = state
+        self.hooks_dict_ref = weakref.ref(Hooks() if hooks is None else hooks)
+        self.extra = tuple(weakref.ref(d) for d in (extra[0] if extra else ()) if d is not None)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
     def __enter__(self) -> RemovableHandle:
         return self
 

@@ -81,6 +81,13 @@ PRIVATE: dict[str, dict[str, str]] = {
         "tree_map_only": "pullback.core.tree:tree_map_only",
         "tree_leaves": "pullback.core.tree:tree_leaves",
     },
+    "torch.distributions.utils": {
+        name: f"pullback.distributions.parameters:{name}"
+        for name in (
+            "broadcast_all", "clamp_probs", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
+            "tril_matrix_to_vec", "vec_to_tril_matrix", "_standard_normal", "_sum_rightmost",
+        )
+    },
     "torch._ops": {
         "OpOverload": "pullback.ops.operator:Operator",
         "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket",

@@ -131,6 +131,10 @@ class Generator:
     def __reduce__(self):
         return (_restore, (self.state_bytes(),))
 
+    def __setstate__(self, state: tuple) -> None:
+        """Take over what PyTorch's files keep: the seed, an offset (none on the CPU), and the state as a tensor."""
+        self.set_state_bytes(state[2].array)
+
     def get_offset(self) -> int:
         raise RuntimeError("CPU Generator does not use offset")
 

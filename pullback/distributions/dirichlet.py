@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import Size, Tensor, _dirichlet_grad, _sample_dirichlet, where, xlogy
+from .. import Tensor, _dirichlet_grad, _sample_dirichlet, where, xlogy
 from ..autograd import Function
 from ..autograd.function import once_differentiable
 from ..ops import public

@@ -52,7 +52,7 @@ for _type_p, (_parameter, _types_q) in _INFINITE.items():
 
 
 def _x_log_x(x: Tensor) -> Tensor:
-    return x * x.log()
+    return x.xlogy(x)  # 0 at 0
 
 
 def _gamma_normalizer(q: Gamma) -> Tensor:

@@ -124,7 +124,9 @@ class Wishart(ExponentialFamily):
             bad = self._any_in_batch(~self.support.check(new))
             if bad.any():
                 warnings.warn("Singular sample detected.", stacklevel=2)
-            again[again.clone()] = bad
+            left = again.clone()  # a new mask: the old one is needed for the gradient of the assignment
+            left[again] = bad
+            again = left
             if not again.any():
                 break
         return sample

@@ -50,10 +50,11 @@ class _BoundHook:
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self):
-        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+        bound = self.module is not None
+        return {"hook": self.hook, "with_module": bound, "module": self.module() if bound else None}
 
     def __setstate__(self, state) -> None:
-        self.__init__(state["hook"], state["module"])
+        self.__init__(state["hook"], state.get("module"))
 
 
 class ModuleState:

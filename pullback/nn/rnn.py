@@ -76,6 +76,17 @@ class RNNBase(Module):
             setattr(self, name, Parameter(empty(shape, device, dtype)))
         self._all_weights.append(names)
 
+    def __getstate__(self) -> dict:
+        """PyTorch's files keep the flat lists too; here they follow from the names."""
+        return super().__getstate__() | {
+            "_flat_weights_names": self._flat_weights_names,
+            "_flat_weights": self._flat_weights,
+        }
+
+    def __setstate__(self, state: dict) -> None:
+        derived = ("_flat_weights_names", "_flat_weights", "_flat_weight_refs")
+        super().__setstate__({name: value for name, value in state.items() if name not in derived})
+
     @property
     def _flat_weights_names(self) -> list[str]:
         return [name for names in self._all_weights for name in names]

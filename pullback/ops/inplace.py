@@ -114,6 +114,10 @@ def record_write(op: Operator, target: Tensor, args: tuple) -> None:
     if target.autograd is not None and target.autograd.tangents:
         stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
     op.record(stand_in, *args)
+    if ambient.mode & modes.ANOMALY:
+        from .dispatch import note_stack
+
+        note_stack(stand_in)
     if stand_in.autograd is not None:
         node = stand_in.autograd.edge[0]
         rebase_history(target, stand_in.autograd.edge)

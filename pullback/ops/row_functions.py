@@ -1,7 +1,7 @@
 """Public functions whose plain case is one native kernel: sum, mean, max, min, softmax, log_softmax, layer_norm.
 
-Like the wrappers that `calls` generates, each is straight-line code: where every tensor is a small plain float tensor
-and nothing listens, the kernel writes into a fresh array and the result is recorded if a gradient is wanted; anything
+Like the wrappers that `calls` generates, each is straight-line code: where every tensor is a plain float tensor and
+nothing listens, the kernel writes into a fresh array and the result is recorded if a gradient is wanted; anything
 else takes the general path. Without the compiled kernels, NumPy does the reductions and the general path the rest.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import native
-from ..core.arrays import LARGE
+from ..core.arrays import LARGE, thread_count
 from ..core.modes import ambient
 from ..core.tensor import PLAIN, Tensor, new_object, wrap
 from .calls import UNSET
@@ -37,7 +37,7 @@ def _absent(*args) -> bool:
 
 _NAMES = {
     "PLAIN": PLAIN, "Tensor": Tensor, "new": new_object, "cpu": devices.cpu, "ambient": ambient, "LARGE": LARGE,
-    "empty": np.empty,
+    "LIMIT": 1 << 62 if native.available else LARGE, "threads": thread_count, "empty": np.empty,
     "float32": dtypes.float32, "float64": dtypes.float64, "resolve": resolve, "wrap": wrap,
     "reduce": getattr(native._native, "reduce", _numpy_reduce),
     "reduce_dim": getattr(native._native, "reduce", _absent),
@@ -57,10 +57,10 @@ def function(input, *args, **kwargs):
         if mode < 2 and (d is float32 or d is float64):
             a = input.array
             n = a.size
-            if 0 < n < LARGE:
+            if 0 < n < LIMIT:
                 if not args and not kwargs:
                     r = empty((), a.dtype)
-                    if reduce(a, r, KIND, n, 1, 1):
+                    if reduce(a, r, KIND, n, 1, 1 if n < LARGE else threads()):
                         {_WRAP}
                         if mode and input.autograd is not None:
                             return whole.record(t, input, *DEFAULTS)
@@ -79,7 +79,7 @@ _BY_DIM = f"""
                         if dim < 0:
                             dim += k
                         r = empty(shape[:dim] + shape[dim + 1:], a.dtype)
-                        if reduce_dim(a, r, KIND, shape[dim], a.strides[dim] // a.itemsize, 1):
+                        if reduce_dim(a, r, KIND, shape[dim], a.strides[dim] // a.itemsize, 1 if n < LARGE else threads()):
                             {_WRAP}
                             if mode and input.autograd is not None:
                                 return by_dim.record(t, input, (dim,), False, None)
@@ -94,9 +94,9 @@ def function(input, dim=DIM, *args, **kwargs):
         if mode < 2 and (d is float32 or d is float64):
             a = input.array
             n = a.ndim
-            if n and a.size < LARGE and (dim == -1 or dim == n - 1):
+            if n and (dim == -1 or dim == n - 1):
                 r = empty(a.shape, a.dtype)
-                if rows_softmax(a, r, LOGARITHM, a.shape[-1], 1, 1):
+                if rows_softmax(a, r, LOGARITHM, a.shape[-1], 1, 1 if a.size < LARGE else threads()):
                     {_WRAP}
                     if mode and input.autograd is not None:
                         return op.record(t, input, dim, False)
@@ -119,7 +119,7 @@ def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, 
         if bias is not None:
             b = bias.array if bias.__class__ in PLAIN and not bias.keys and bias.dtype is d else UNSET
         if (
-            mode < 2 and (d is float32 or d is float64) and a.size < LARGE and k and rows == tuple(normalized_shape)
+            mode < 2 and (d is float32 or d is float64) and k and rows == tuple(normalized_shape)
             and (w is None or w is not UNSET and w.shape == rows) and (b is None or b is not UNSET and b.shape == rows)
             and not args and not kwargs
         ):
@@ -127,7 +127,7 @@ def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, 
             r = empty(shape, a.dtype)
             mean = empty(lead, a.dtype)
             rstd = empty(lead, a.dtype)
-            if rows_layer_norm(a, r, w, b, mean, rstd, eps, 1):
+            if rows_layer_norm(a, r, w, b, mean, rstd, eps, 1 if a.size < LARGE else threads()):
                 {_WRAP}
                 if mode and (
                     input.autograd is not None or weight is not None and weight.autograd is not None

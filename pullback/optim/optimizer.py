@@ -22,6 +22,7 @@ from ..core.modes import ambient, set_grad_enabled
 from ..core.tensor import Tensor
 
 StateDict = dict[str, Any]
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
 class _Required:
@@ -116,6 +117,8 @@ class Optimizer:
     state: defaultdict
     param_groups: list[dict[str, Any]]
 
+    profile_hook_step = staticmethod(_with_hooks)
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
@@ -154,11 +157,11 @@ class Optimizer:
                 group.setdefault(name, value)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        groups = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join((*lines, ")"))
+            options = [f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params"]
+            groups.append(f"\nParameter Group {i}\n{''.join(options)}")
+        return f"{type(self).__name__} ({''.join(groups)})"
 
     # ---- hooks
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:

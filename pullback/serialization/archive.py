@@ -31,11 +31,22 @@ def _damaged(what: str) -> RuntimeError:
     return RuntimeError(f"PytorchStreamReader failed {what}. {_CORRUPTED}")
 
 
+class _Sink:
+    """A file of which nothing is known but that it takes bytes."""
+
+    def __init__(self, file: Any):
+        self.write = file.write
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+
 class ArchiveWriter:
     """Writes records into a binary file that need not be seekable."""
 
     def __init__(self, file: IO[bytes], folder: str):
-        self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        whole = all(hasattr(file, name) for name in ("tell", "seek", "flush"))
+        self.zip = zipfile.ZipFile(file if whole else _Sink(file), "w", zipfile.ZIP_STORED)  # type: ignore[call-overload]
         self.folder = folder
 
     def write(self, name: str, data: Any) -> None:

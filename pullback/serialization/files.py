@@ -29,7 +29,7 @@ from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, atomic_write, is_a
 from .legacy import load_from_bytes  # noqa: F401 - plain pickles name it as part of this module
 from .options import MAP_SHARED, LoadEndianness, options
 from .pickling import StorageTable, dump, load_trusted
-from .storages import dtype_of, goes_to_meta, restorer
+from .storages import dtype_of, goes_to_meta, read_entry, restorer
 from .weights_only import globals_in, load_safe
 
 DEFAULT_PROTOCOL = 2
@@ -176,18 +176,16 @@ class _ArchiveStorages:
         self.made: dict[str, Any] = {}
 
     def persistent(self, entry: Any) -> Any:
-        if not isinstance(entry, tuple) or len(entry) != 5 or entry[0] != "storage":
-            raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got {entry!r}")
-        kind, key, location, count = entry[1:]
+        kind, key, location, count = read_entry(entry)
         dtype = dtype_of(kind) or dtypes.uint8
         if key not in self.made:
-            self.made[key] = self._make(str(key), dtype, location, count)
+            self.made[key] = self._make(key, dtype, location, count)
         face = self.made[key]
         return face if kind is UntypedStorage else TypedStorage(wrap_storage=face, dtype=dtype)
 
     def _make(self, key: str, dtype: dtypes.dtype, location: str, count: int) -> Any:
         if location == "meta":
-            return UntypedStorage(storage=Storage(None, int(count) * dtype.itemsize, devices.meta))
+            return UntypedStorage(storage=Storage(None, count * dtype.itemsize, devices.meta))
         name, expected = f"data/{key}", count * dtype.itemsize
         size = self.archive.size(name)
         if size != expected:

@@ -21,7 +21,7 @@ from ..core.storage import Storage, UntypedStorage
 from ..core.tensor import Tensor
 from ..ops.construct import TypedStorage
 from .pickling import StorageTable, dump, load_trusted
-from .storages import dtype_of
+from .storages import dtype_of, read_entry, restorer
 from .tensors import rebuild_tensor
 from .weights_only import load_safe
 
@@ -32,6 +32,10 @@ _SYS_INFO = {"protocol_version": PROTOCOL_VERSION, "little_endian": True, "type_
 
 def _truncated(what: str) -> RuntimeError:
     return RuntimeError(f"unexpected EOF, expected {what}. The file might be corrupted.")
+
+
+def _text(key: Any) -> str:
+    return key.decode("ascii", "replace") if isinstance(key, bytes) else str(key)
 
 
 # ---- the stream
@@ -57,22 +61,19 @@ class _Stream:
         self.views: dict[str, Any] = {}
 
     def persistent(self, entry: Any) -> Any:
-        if not isinstance(entry, tuple) or len(entry) < 5 or entry[0] != "storage":
-            raise RuntimeError(f"Unknown saved id type in the file: {entry!r}")
-        kind, key, location, count = entry[1:5]
+        kind, key, location, count = read_entry(entry)
         dtype = dtype_of(kind) or dtypes.uint8
         if key not in self.made:
             self.made[key] = self._empty(dtype, count), dtype, location
             self.placed[key] = self.restore(self.made[key][0], location)
-        view = entry[5] if len(entry) > 5 else None
+        view = entry[5] if len(entry) > 5 else None  # storages inside others, in files before 0.4
         face = self.placed[key] if view is None else self._part(key, view, dtype)
         return face if kind is UntypedStorage else TypedStorage(wrap_storage=face, dtype=dtype)
 
     def _empty(self, dtype: dtypes.dtype, count: int) -> UntypedStorage:
         """Memory is reserved, not touched: what the file does not back is never read."""
-        if type(count) is not int or count < 0:
-            raise RuntimeError(f"a storage in the file has {count!r} elements")
-        return UntypedStorage(storage=Storage(np.zeros(count * dtype.itemsize, np.uint8), count * dtype.itemsize, devices.cpu))
+        nbytes = count * dtype.itemsize
+        return UntypedStorage(storage=Storage(np.zeros(nbytes, np.uint8), nbytes, devices.cpu))
 
     def _part(self, key: str, view: tuple, dtype: dtypes.dtype) -> UntypedStorage:
         name, offset, count = view
@@ -84,7 +85,7 @@ class _Stream:
         return self.views[name]
 
     def fill(self, file: IO[bytes], keys: list) -> None:
-        for key in keys:
+        for key in map(_text, keys):
             if key not in self.made:
                 raise RuntimeError(f"the file has data for a storage {key!r} that nothing in it mentions")
             face, dtype, _ = self.made[key]
@@ -196,6 +197,4 @@ def _tar_tensors(file: IO[bytes], objects: dict[int, Any], pickle_module: Any) -
 
 def load_from_bytes(data: bytes) -> Any:
     """A storage inside a plain pickle of PyTorch: a file of the old format."""
-    from .storages import restorer
-
     return load_stream(io.BytesIO(data), restorer(None), pickle, True, {})

@@ -36,7 +36,9 @@ _NN_CLASSES = {
 _ALIKE = ("optim.", "distributions.", "utils.data.", "nn.utils.")
 _ONE_MODULE = ("optim.lr_scheduler", "utils.checkpoint")
 _FUNCTIONS = ("nn.functional", "", "nn.init")
-_PRIVATE_CLASSES = {
+_PRIVATE = {
+    ("torch.nn.modules.module", "_WrappedHook"): ("nn.module_state", "_BoundHook"),
+    ("torch.utils.hooks", "RemovableHandle"): ("autograd.methods", "RemovableHandle"),
     ("torch.storage", "_load_from_bytes"): ("serialization.files", "load_from_bytes"),
     ("torch._C", "_LinAlgError"): ("linalg", "LinAlgError"),
 }
@@ -92,6 +94,9 @@ def name_of(value: Any) -> tuple[str, str] | None:
 
 
 def _class_name(inside: str, name: str) -> tuple[str, str] | None:
+    private = next((theirs for theirs, ours in _PRIVATE.items() if ours == (inside, name)), None)
+    if private is not None:
+        return private
     package, _, file = inside.partition(".")
     if package == "nn" and "." not in file:
         if file == "parameter":
@@ -130,7 +135,7 @@ def resolve(module: str, name: str) -> Any:
         return constants()[module, name]
     if (module, name) == ("torch._C", "Generator"):
         return Generator
-    private = _PRIVATE_CLASSES.get((module, name))
+    private = _PRIVATE.get((module, name))
     if private is not None:
         return getattr(_module(private[0]), private[1])
     for home in _homes(module):

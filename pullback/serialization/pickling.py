@@ -15,8 +15,9 @@ from typing import IO, Any
 from ..autograd.methods import Hooks
 from ..core import device as devices
 from ..core import dtype as dtypes
+from ..core.random import Generator
 from ..core.storage import UntypedStorage
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap
 from ..ops.construct import TypedStorage
 from .names import name_of, resolve
 from .storages import location_tag, storage_type, untyped
@@ -55,6 +56,8 @@ def reduced(value: Any) -> Any:
         return (devices.device, (value.type,) if value.index is None else (value.type, value.index))
     if kind is devices.layout:
         return (layout_named, (repr(value),))
+    if kind is Generator:
+        return (Generator, (value.device,), (value.initial_seed(), None, wrap(value.state_bytes())))
     if kind is Hooks:  # the hook tables of modules are plain ordered dicts there
         return (OrderedDict, (), None, None, iter(value.items()))
     named = name_of(value)

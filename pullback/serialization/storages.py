@@ -48,6 +48,18 @@ def dtype_of(kind: Any) -> dtypes.dtype | None:
     return found
 
 
+def read_entry(entry: Any) -> tuple[Any, str, str, int]:
+    """Type, key, location and number of elements from what stands for a storage in a pickle, once they are sound."""
+    if not isinstance(entry, tuple) or len(entry) < 5 or entry[0] != "storage":
+        raise RuntimeError(f"Unknown typename for persistent_load, expected 'storage' but got {entry!r}")
+    kind, key, location, count = entry[1:5]
+    location = location.decode("ascii", "replace") if isinstance(location, bytes) else location  # Python 2 wrote bytes
+    key = key.decode("ascii", "replace") if isinstance(key, bytes) else key
+    if not isinstance(key, (str, int)) or not isinstance(location, str) or type(count) is not int or count < 0:
+        raise RuntimeError(f"a storage in the file is described by {entry[2:5]!r}; corrupt file?")
+    return kind, str(key), location, count
+
+
 # ---- locations
 _packages: list[tuple[int, Callable, Callable]] = []
 

@@ -91,11 +91,13 @@ def face_of(storage: Storage) -> UntypedStorage:
 
 
 def _sparse_parts(t: Tensor) -> tuple:
-    t = t.detach()
+    """Indices, values and shape; the values say whether the whole requires grad."""
+    plain = t.detach()
     if t.layout is devices.sparse_coo:
-        return t._indices(), t._values(), t.shape, t.is_coalesced()
-    compressed, plain = _COMPRESSED[t.layout]
-    return getattr(t, compressed)(), getattr(t, plain)(), t.values(), t.shape
+        values = _finish(plain._values().detach(), t.requires_grad)
+        return plain._indices(), values, t.shape, t.is_coalesced()
+    values = _finish(plain.values().detach(), t.requires_grad)
+    return *(getattr(plain, name)() for name in _COMPRESSED[t.layout]), values, t.shape
 
 
 def _reduce_nested(t: Tensor) -> tuple:
@@ -204,11 +206,15 @@ def rebuild_sparse_tensor(layout, data) -> Tensor:
     if layout is devices.sparse_coo:
         indices, values, size, *coalesced = data
         make = public("torch", "sparse_coo_tensor")
-        return make(indices, values, size, check_invariants=True, is_coalesced=coalesced[0] if coalesced else None)
-    if layout in _COMPRESSED:
+        known = coalesced[0] if coalesced else None
+        made = make(indices, values.detach(), size, check_invariants=True, is_coalesced=known)
+    elif layout in _COMPRESSED:
+        compressed, plain, values, size = data
         make = public("torch", "sparse_compressed_tensor")
-        return make(*data, layout=layout, check_invariants=True)
-    raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+        made = make(compressed, plain, values.detach(), size, layout=layout, check_invariants=True)
+    else:
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    return _finish(made, values.requires_grad)
 
 
 def rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad) -> Tensor:
@@ -218,6 +224,8 @@ def rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad) -> Tensor
 
 def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad) -> Tensor:
     """A subclass without data of its own."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor) or not cls.class_keys & DISPATCH_SUBCLASS:
+        raise RuntimeError(f"expected a tensor class with __torch_dispatch__ in the file, but got {cls!r}")
     return Tensor._make_wrapper_subclass.__func__(
         cls, size, strides=stride, storage_offset=storage_offset, layout=layout, device=device,
         requires_grad=requires_grad, dtype=dtype,

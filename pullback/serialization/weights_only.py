@@ -43,6 +43,10 @@ def python3_name(module: str, name: str) -> tuple[str, str]:
     return IMPORT_MAPPING.get(module, module), name
 
 
+class _Outside(Exception):
+    """Carries an error of the program's own code through the machine, so that it is not taken for a bad pickle."""
+
+
 class SafeUnpickler:
     """A machine for pickle's instructions, without those that could run code."""
 
@@ -144,7 +148,14 @@ class SafeUnpickler:
             raise Refused(f"REDUCE wants a tuple of arguments, but got {type(args).__name__}")
         if function is tensors.rebuild_from_type and (not args or not self._rebuilds(args[0])):
             raise Refused(f"Trying to call reduce for unrecognized function {args[:1]}")
-        self.stack[-1] = function(*args)
+        self.stack[-1] = self.outside(function, *args) if self.is_users(function) else function(*args)
+
+    def outside(self, function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        """Call what the program gave."""
+        try:
+            return function(*args, **keywords)
+        except _MALFORMED as error:
+            raise _Outside from error
 
     def _rebuilds(self, function: Any) -> bool:
         return any(function is known for known in tensors.REBUILDERS.values()) or self.is_users(function)
@@ -160,7 +171,7 @@ class SafeUnpickler:
         cls = self.stack.pop()
         if cls is not OrderedDict and cls is not Counter and not self.is_users(cls):
             raise Refused(f"Trying to create new object for unrecognized class {cls}")
-        self.push(cls.__new__(cls, *args, **keywords))
+        self.push(self.outside(cls.__new__, cls, *args, **keywords))
 
     def build(self) -> None:
         state, value = self.stack.pop(), self.stack[-1]
@@ -170,7 +181,7 @@ class SafeUnpickler:
         elif kind is OrderedDict:
             value.__dict__.update(state)
         elif self.is_users(kind):
-            _set_state(value, state)
+            self.outside(_set_state, value, state)
         else:
             raise Refused(
                 "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
@@ -183,7 +194,7 @@ class SafeUnpickler:
             raise Refused(f"Only persistent_load of storage is allowed, but got {entry[:1]}")
         if type(entry) not in (tuple, int):
             raise Refused(f"persistent_load id must be tuple or int, but got {type(entry)}")
-        self.push(self.persistent(entry))
+        self.push(self.outside(self.persistent, entry))
 
     # ---- containers
     def extend(self, items: list[Any], word: str) -> None:
@@ -343,6 +354,10 @@ def load_safe(data: Any, persistent: Callable[[Any], Any], encoding: str = "byte
     """The value of a pickle that need not be trusted."""
     try:
         return SafeUnpickler(data, persistent, encoding).load()
+    except _Outside as carried:
+        raise carried.__cause__ from None  # type: ignore[misc]
+    except EOFError as error:
+        raise RuntimeError(f"unexpected EOF: {error}. The file might be corrupted.") from None
     except _MALFORMED as error:
         raise explained(error) from None
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import importlib
 
-_SUBMODULES = ("checkpoint", "data", "dlpack", "hooks")
+_SUBMODULES = ("checkpoint", "data", "deterministic", "dlpack", "hooks")
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "swap_tensors"]
 
 
 def __getattr__(name: str):
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name == "swap_tensors":
+        return importlib.import_module(f"{__name__}.swap").swap_tensors
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -127,3 +127,11 @@ def test_dual_tensors():
         forward_ad.make_dual(x, t)
     with pytest.raises(RuntimeError, match="not the last one that was created"):
         forward_ad.exit_dual_level()
+
+
+def test_anomaly_names_writes_in_place_too():
+    x = torch.tensor([-1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values"):
+        with pytest.warns(UserWarning, match=r"Error detected in SqrtBackward0. Traceback(.|\n)*sqrt_"):
+            with torch.autograd.detect_anomaly():
+                x.clone().sqrt_().sum().backward()

@@ -109,3 +109,17 @@ def test_multi_grad_hooks_and_edges():
     with pytest.raises(RuntimeError, match="does not require gradients"):
         graph.get_gradient_edge(torch.ones(1))
     assert isinstance(y.grad_fn, graph.Node) and not isinstance(1, graph.Node)
+
+
+def test_results_written_into_views_are_packed_too():
+    x = torch.rand(4, dtype=torch.float64, requires_grad=True)
+
+    def fn(x):
+        y = x * 2
+        y[1:].exp_()  # saves its own result
+        return (y * y).sum()
+
+    expected = torch.autograd.functional.hessian(fn, x)
+    with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        made = torch.autograd.functional.hessian(fn, x)
+    assert torch.allclose(made, expected)

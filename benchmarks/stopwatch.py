@@ -1,0 +1,105 @@
+"""The stopwatch and the table that all benchmarks share: cases timed in turns, ratios of ours to PyTorch's.
+
+Imported by the scripts beside it. The two libraries take turns, round by round, so that a busy machine is busy for
+both; each figure is the best round.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import timeit
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement to time, and the names it may use, made once for each library."""
+
+    name: str
+    statement: str
+    setup: Callable[[ModuleType], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Seconds a call: ours, and theirs where they could be measured."""
+
+    name: str
+    ours: float
+    theirs: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.theirs is None else self.ours / self.theirs
+
+
+# -------------------------------------------------------------------------------------------------------- the stopwatch
+def _timers(case: Case, libraries: list[ModuleType]) -> list[timeit.Timer | None]:
+    """A timer for each library; None where the statement does not run there yet."""
+    timers: list[timeit.Timer | None] = []
+    for lib in libraries:
+        try:
+            timer = timeit.Timer(case.statement, globals=case.setup(lib))
+            timer.timeit(1)
+            timers.append(timer)
+        except Exception as error:
+            print(f"{lib.__name__} cannot run {case.name!r}: {type(error).__name__}: {error}", file=sys.stderr)
+            timers.append(None)
+    return timers
+
+
+def _calls(timer: timeit.Timer, seconds: float) -> int:
+    """How many calls fill about so many seconds; the first guess also warms the caches."""
+    guess = min(1000, max(1, int(seconds / timer.timeit(1))))
+    return max(1, int(seconds / (timer.timeit(guess) / guess)))
+
+
+def measure(case: Case, libraries: list[ModuleType], rounds: int, seconds: float) -> Figure | None:
+    """The best round of each library, in turns; None where ours cannot run."""
+    timers = _timers(case, libraries)
+    if timers[0] is None:
+        return None
+    live = [timer for timer in timers if timer is not None]
+    calls = [_calls(timer, seconds) for timer in live]
+    best = [float("inf")] * len(live)
+    for _ in range(rounds):
+        for i, (timer, n) in enumerate(zip(live, calls)):
+            best[i] = min(best[i], timer.timeit(n) / n)
+    return Figure(case.name, best[0], best[1] if len(best) > 1 else None)
+
+
+# ------------------------------------------------------------------------------------------------------------ the table
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    scale, unit = next((s, u) for s, u in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")) if seconds >= s)
+    return f"{seconds / scale:.2f} {unit}"
+
+
+def show(title: str, figures: list[Figure]) -> None:
+    """Print one group of figures."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("", "pullback", "PyTorch", "ratio"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    for figure in figures:
+        style = None if figure.ratio is None or figure.ratio <= 1 else "red"
+        ratio = "-" if figure.ratio is None else f"{figure.ratio:.2f}"
+        table.add_row(Text(figure.name), _time(figure.ours), _time(figure.theirs), ratio, style=style)
+    console = Console(highlight=False)
+    console.print(table)
+    console.print()
+
+
+def libraries() -> list[ModuleType]:
+    """Ours, and PyTorch where it can be imported."""
+    names = ["pullback", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    return [importlib.import_module(name) for name in names]

@@ -1,0 +1,3 @@
+"""Whether new memory is filled while deterministic algorithms are asked for."""
+
+fill_uninitialized_memory = True

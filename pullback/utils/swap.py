@@ -1,0 +1,29 @@
+"""Two tensors change places: every name of the one means the other."""
+
+from __future__ import annotations
+
+from ..core.tensor import Tensor
+
+_FACTS = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info")
+
+
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Exchange all that two tensors are: memory, history, class, attributes."""
+    for t in (t1, t2):
+        if t.view_info is not None:
+            raise RuntimeError("Cannot swap a tensor that is a view: its base would no longer know it")
+    if t1.grad_fn is not None or t2.grad_fn is not None:
+        raise RuntimeError("Cannot swap tensors that a graph has recorded: only leaves can be swapped")
+    facts = [{name: getattr(t, name) for name in _FACTS} for t in (t1, t2)]
+    attributes = [dict(t.__dict__) for t in (t1, t2)]
+    t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    for t, made, extra in zip((t1, t2), reversed(facts), reversed(attributes), strict=True):
+        for name, value in made.items():
+            setattr(t, name, value)
+        t.__dict__.clear()
+        t.__dict__.update(extra)
+    for t in (t1, t2):  # the sink of a leaf adds to the tensor it knows
+        a = t.autograd
+        node = a.accumulator() if a is not None and a.accumulator is not None else None
+        if node is not None:
+            node.variable = t

@@ -1,0 +1,35 @@
+"""Small tools: handles of hooks, tensors that change places, DLPack."""
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.utils import dlpack, hooks, swap_tensors
+
+
+def test_swap_tensors():
+    a, b = torch.ones(2, requires_grad=True), torch.nn.Parameter(torch.zeros(3, dtype=torch.float64))
+    a.note = "a"
+    out = (a * 2).sum()
+    swap_tensors(a, b)
+    assert type(a) is torch.nn.Parameter and a.shape == (3,) and type(b) is torch.Tensor and b.note == "a"
+    out.backward()
+    assert b.grad.tolist() == [2.0, 2.0] and a.grad is None
+    with pytest.raises(RuntimeError, match="is a view"):
+        swap_tensors(torch.ones(4)[1:], torch.ones(1))
+
+
+def test_hooks_that_are_not_saved_are_named():
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(hooks.unserializable_hook(lambda g: g))
+    hooks.warn_if_has_hooks(x)
+    x.register_hook(lambda g: g)
+    with pytest.warns(UserWarning, match="will not be serialized"):
+        hooks.warn_if_has_hooks(x)
+
+
+def test_dlpack_shares_memory():
+    array = np.arange(3.0)
+    tensor = dlpack.from_dlpack(array)
+    array[0] = 7
+    assert tensor[0].item() == 7.0 and dlpack.DLDeviceType.kDLCPU == 1
