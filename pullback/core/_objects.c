@@ -249,7 +249,65 @@ static PyObject *py_keep(PyObject *self, PyObject *value) {
     return PyTuple_Pack(4, saved_mark, value, PyList_GET_ITEM(counter, 0), edge ? edge : Py_None);
 }
 
+/* edge(value): where gradients of a tensor go, as core.node.edge_of says it; views and subclasses are left to that. */
+static PyTypeObject *sink_type;
+static PyObject *edge_of, *accumulator_name;
+static Py_ssize_t variable_at;
+
+static PyObject *py_setup_edges(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    static const char *names[1] = {"variable"};
+    if (n != 2 || !PyType_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "setup_edges(AccumulateGrad, edge_of)");
+        return NULL;
+    }
+    sink_type = (PyTypeObject *)Py_NewRef(args[0]);
+    edge_of = Py_NewRef(args[1]);
+    accumulator_name = PyUnicode_InternFromString("accumulator");
+    if (!accumulator_name || find_slots(sink_type, names, &variable_at, 1)) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* The sink of a leaf: the one that is alive, or a new one, which the leaf then knows weakly. */
+static PyObject *sink_of(PyObject *tensor, PyObject *known) {
+    PyObject *ref = PyObject_GetAttr(known, accumulator_name);
+    if (!ref) return NULL;
+    PyObject *node = ref == Py_None ? NULL : PyObject_CallNoArgs(ref);
+    int gone = ref == Py_None || node == Py_None;
+    Py_DECREF(ref);
+    if (!gone) return node;
+    Py_XDECREF(node);
+    node = sink_type->tp_alloc(sink_type, 0);
+    if (!node) return NULL;
+    put(node, variable_at, tensor);
+    ref = PyWeakref_NewRef(node, NULL);
+    if (!ref || PyObject_SetAttr(known, accumulator_name, ref)) {
+        Py_XDECREF(ref);
+        Py_DECREF(node);
+        return NULL;
+    }
+    Py_DECREF(ref);
+    return node;
+}
+
+static PyObject *py_edge(PyObject *self, PyObject *value) {
+    PyTypeObject *type = Py_TYPE(value);
+    if (type != tensor_type && type != parameter_type) return PyObject_CallOneArg(edge_of, value);
+    PyObject *known = get(value, tensor_at[AUTOGRAD]);
+    if (known == Py_None) Py_RETURN_NONE;
+    if (get(value, tensor_at[VIEW_INFO]) != Py_None) return PyObject_CallOneArg(edge_of, value);
+    if (get(known, autograd_at[REQUIRES_GRAD]) != Py_True) Py_RETURN_NONE;
+    PyObject *edge = get(known, autograd_at[EDGE]);
+    if (edge != Py_None) return Py_NewRef(edge);
+    PyObject *node = sink_of(value, known);
+    if (!node) return NULL;
+    edge = PyTuple_Pack(2, node, zero);
+    Py_DECREF(node);
+    return edge;
+}
+
 static PyMethodDef methods[] = {
+    {"setup_edges", (PyCFunction)(void (*)(void))py_setup_edges, METH_FASTCALL, "setup_edges(AccumulateGrad, edge_of)"},
+    {"edge", py_edge, METH_O, "edge(value) -> (node, output number) or None"},
     {"setup_nodes", (PyCFunction)(void (*)(void))py_setup_nodes, METH_FASTCALL,
      "setup_nodes(Node, Autograd, saved_mark, keep_tangents)"},
     {"hang", (PyCFunction)(void (*)(void))py_hang, METH_FASTCALL, "hang(result, node_class, edges, sequence) -> Node"},

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from . import device as devices
-from .node import SAVED, UNTRACKED_VIEW, Autograd, Node, View
+from .node import SAVED, UNTRACKED_VIEW, AccumulateGrad, Autograd, Node, View, edge_of
 from .storage import storage_of
 from .tensor import PLAIN, Parameter, Tensor, new_object
 
@@ -107,6 +107,9 @@ def hang(result: Tensor, node_class: type, edges: tuple, sequence: int) -> Node:
     return node
 
 
+edge = edge_of  # where gradients of a tensor go; None for numbers
+
+
 def keep(value):
     """What a node saves of an argument when nothing listens: numbers are themselves."""
     try:
@@ -125,4 +128,5 @@ if os.environ.get("PULLBACK_NATIVE") != "0":
         _objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
         _objects.setup_nodes(Node, Autograd, SAVED, keep_tangents)
         make_view, make_tensor, plain_arrays = _objects.view, _objects.fresh, _objects.arrays
-        hang, keep = _objects.hang, _objects.keep
+        _objects.setup_edges(AccumulateGrad, edge_of)
+        hang, keep, edge = _objects.hang, _objects.keep, _objects.edge

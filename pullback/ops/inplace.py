@@ -131,6 +131,8 @@ def _of_view(entry, target: Tensor):
     """A saved result that was written into a view has the view's history, not the write's alone."""
     if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED_OUTPUT:
         return (*entry[:3], nodes.WeakEdge(target.autograd.edge))
+    if entry.__class__ is nodes.SavedTensor and entry.is_output:
+        entry.edge = nodes.WeakEdge(target.autograd.edge)
     return entry
 
 

@@ -14,8 +14,8 @@ from functools import cache
 
 from ..core import node as nodes
 from ..core.modes import ambient
-from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, save, save_output, unpack
-from ..core.objects import hang, keep, keep_tangents
+from ..core.node import Autograd, Node, next_sequence, raise_freed, save, save_output, unpack
+from ..core.objects import edge, hang, keep, keep_tangents
 from ..core.tensor import PLAIN, Tensor, new_object, stride_of
 from .operator import NOT_IMPLEMENTED, Operator
 
@@ -136,11 +136,11 @@ def save_list(values) -> list:
 
 
 def edges_of(values) -> tuple:
-    return tuple([edge_of(v) for v in values])
+    return tuple([edge(v) for v in values])
 
 
 _GLOBALS = {
-    "Autograd": Autograd, "edge_of": edge_of, "keep": keep, "keep_tangents": keep_tangents, "hang": hang, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
+    "Autograd": Autograd, "edge": edge, "keep": keep, "keep_tangents": keep_tangents, "hang": hang, "ambient": ambient, "PLAIN": PLAIN, "edges_of": edges_of, "next_sequence": next_sequence, "save_listening": save, "save_list": save_list,
     "save_output": save_output, "new": new_object, "shape_of": shape_of, "dtype_of": dtype_of, "info_of": info_of, "Tensor": Tensor,
     "unpack": unpack, "raise_freed": raise_freed, "nodes": nodes,
 }  # fmt: skip
@@ -159,7 +159,7 @@ def make_recorder(op: Operator):
     lines = [f"def record(result, {', '.join(arguments)}):"]
     live = {}
     for i, t in enumerate(plan.targets):
-        lines += [f"    e{i} = edges_of({safe(t)})"] if is_list[t] else _edge_lines(i, safe(t))
+        lines.append(f"    e{i} = {'edges_of' if is_list[t] else 'edge'}({safe(t)})")
         live[t] = f"any(e{i})" if is_list[t] else f"e{i} is not None"
     lines.append(f"    if not ({' or '.join(live[t] for t in plan.targets)}):")
     lines.append("        return result")
@@ -177,17 +177,6 @@ def make_recorder(op: Operator):
     namespace = {**_GLOBALS, "node_class": op.node_class}
     exec(compile("\n".join(lines), f"<record {op}>", "exec"), namespace)
     return namespace["record"]
-
-
-def _edge_lines(i: int, x: str) -> list[str]:
-    """`edge_of`, written out for the common case: a plain recorded result that is no view."""
-    return [
-        f"    if {x}.__class__ in PLAIN:",
-        f"        a = {x}.autograd",
-        f"        e{i} = None if a is None else a.edge if a.edge is not None and {x}.view_info is None else edge_of({x})",
-        "    else:",
-        f"        e{i} = edge_of({x})",
-    ]
 
 
 def _attach_lines(op: Operator, edges: str) -> list[str]:
