@@ -67,8 +67,22 @@ PRIVATE: dict[str, dict[str, str]] = {
         "schedule": "pullback.profiler:schedule",
         "tensorboard_trace_handler": "pullback.profiler:tensorboard_trace_handler",
     },
-    "torch._tensor": {"Tensor": "pullback:Tensor"},
-    "torch.storage": {"UntypedStorage": "pullback:UntypedStorage", "TypedStorage": "pullback:TypedStorage"},
+    "torch._tensor": {
+        "Tensor": "pullback:Tensor",
+        "_rebuild_from_type_v2": "pullback.serialization.tensors:rebuild_from_type",
+    },
+    "torch._utils": {  # the functions that plain pickles name
+        name: f"pullback.serialization.tensors:{name[1:]}"
+        for name in (
+            "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
+            "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_meta_tensor_no_storage",
+        )
+    },  # fmt: skip
+    "torch.storage": {
+        "UntypedStorage": "pullback:UntypedStorage",
+        "TypedStorage": "pullback:TypedStorage",
+        "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
+    },
     "torch.types": {"Number": "numbers:Number", "Device": "pullback:device"},
     "torch.return_types": {},
     "torch.utils._python_dispatch": {

@@ -67,4 +67,3 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return x.exp().log1p()
-

@@ -20,9 +20,7 @@ class Categorical(ProbsOrLogits, Distribution):
     _is_binary = False
     _batched = ("probs", "logits")
 
-    def __init__(
-        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
-    ):
+    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None):
         only_one_given(probs, logits)
         self._given = "logits" if probs is None else "probs"
         given: Tensor = logits if probs is None else probs

@@ -29,7 +29,10 @@ class Distribution:
     _batched: ClassVar[tuple[str, ...] | None] = None
 
     def __init__(
-        self, batch_shape: Sequence[int] = Size(), event_shape: Sequence[int] = Size(), validate_args: bool | None = None
+        self,
+        batch_shape: Sequence[int] = Size(),
+        event_shape: Sequence[int] = Size(),
+        validate_args: bool | None = None,
     ):
         self._batch_shape = Size(batch_shape)
         self._event_shape = Size(event_shape)
@@ -201,9 +204,7 @@ class Distribution:
     def _validate_shape(self, value: Tensor) -> None:
         actual = value.size()
         if actual[len(actual) - len(self._event_shape) :] != self._event_shape:
-            raise ValueError(
-                f"The right-most size of value must match event_shape: {actual} vs {self._event_shape}."
-            )
+            raise ValueError(f"The right-most size of value must match event_shape: {actual} vs {self._event_shape}.")
         expected = self._batch_shape + self._event_shape
         if any(i != j and 1 not in (i, j) for i, j in zip(reversed(actual), reversed(expected))):
             raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {actual} vs {expected}.")

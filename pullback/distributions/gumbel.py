@@ -24,9 +24,7 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_all(loc, scale)
         info = finfo(self.loc.dtype)
-        base = Uniform(
-            full_like(self.loc, info.tiny), full_like(self.loc, 1 - info.eps), validate_args=validate_args
-        )
+        base = Uniform(full_like(self.loc, info.tiny), full_like(self.loc, 1 - info.eps), validate_args=validate_args)
         transforms = [
             ExpTransform().inv,
             AffineTransform(0, -ones_like(self.scale)),

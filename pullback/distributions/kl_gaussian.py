@@ -14,9 +14,7 @@ from .multivariate_normal import MultivariateNormal
 
 def _check_events(p, q, kind: str) -> None:
     if p.event_shape != q.event_shape:
-        raise ValueError(
-            f"KL-divergence between two {kind} with different event shapes cannot be computed"
-        )
+        raise ValueError(f"KL-divergence between two {kind} with different event shapes cannot be computed")
 
 
 def _whitened(q: LowRankMultivariateNormal) -> Tensor:

@@ -222,9 +222,7 @@ def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     width = p.high - p.low
     mean_log = (_x_log_x(p.high) - _x_log_x(p.low) - width) / width
     mean_log_rest = (_x_log_x(1 - p.high) - _x_log_x(1 - p.low) + width) / width
-    normalizer = (
-        q.concentration1.lgamma() + q.concentration0.lgamma() - (q.concentration1 + q.concentration0).lgamma()
-    )
+    normalizer = q.concentration1.lgamma() + q.concentration0.lgamma() - (q.concentration1 + q.concentration0).lgamma()
     powers = (q.concentration0 - 1) * mean_log_rest - (q.concentration1 - 1) * mean_log
     result = normalizer - width.log() + powers
     return where((p.high > q.support.upper_bound) | (p.low < q.support.lower_bound), inf, result)

@@ -98,9 +98,7 @@ def _check(mixture: Categorical, component: Distribution) -> None:
     if not isinstance(mixture, Categorical):
         raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
     if not isinstance(component, Distribution):
-        raise ValueError(
-            "The Component distribution needs to be an instance of torch.distributions.Distribution"
-        )
+        raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
     ours, theirs = mixture.batch_shape, component.batch_shape[:-1]
     if any(a != b and 1 not in (a, b) for a, b in zip(reversed(ours), reversed(theirs))):
         raise ValueError(

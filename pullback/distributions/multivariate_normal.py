@@ -43,9 +43,7 @@ class MultivariateNormal(Distribution):
         given = {"scale_tril": scale_tril, "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix}
         given = {name: value for name, value in given.items() if value is not None}
         if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         ((name, matrix),) = given.items()
         if matrix.dim() < 2:
             shown = "scale_tril matrix" if name == "scale_tril" else name

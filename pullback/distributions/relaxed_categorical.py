@@ -36,9 +36,7 @@ class ExpRelaxedCategorical(Distribution):
     ):
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        super().__init__(
-            self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args
-        )
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     @property
     def param_shape(self) -> Size:

@@ -1,4 +1,4 @@
-"""A distribution seen through transforms: samples of the base go through them, densities come back with the Jacobian."""
+"""A distribution seen through transforms: samples of the base go through them, densities come with the Jacobian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms of vectors and matrices: onto simplices, triangular factors, correlation and positive definite matrices."""
+"""Transforms of vectors and matrices: onto simplices, triangular factors, correlations, positive definite matrices."""
 
 from __future__ import annotations
 

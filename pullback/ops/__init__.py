@@ -7,8 +7,6 @@ public function, e.g. `public("torch", "sin")`.
 from __future__ import annotations
 
 import importlib
-import sys
-import traceback
 
 from ..core.tensor import Tensor
 from . import dunders
@@ -25,13 +23,7 @@ MODULES = (
 )  # fmt: skip
 
 for _module in MODULES:
-    try:
-        importlib.import_module(f"{__name__}.{_module}")
-    except Exception as e:
-        if isinstance(e, ModuleNotFoundError) and e.name == f"{__name__}.{_module}":
-            continue
-        print(f"pullback.ops.{_module} is broken:", file=sys.stderr)
-        traceback.print_exc(limit=-3)
+    importlib.import_module(f"{__name__}.{_module}")
 
 for _name, _function in exports["Tensor"].items():
     if _name not in Tensor.__dict__:

@@ -22,6 +22,7 @@ from ..core.tensor import (
     NEG,
     NESTED,
     SPARSE,
+    TRANSFORMED,
     Parameter,
     Tensor,
     set_requires_grad,
@@ -62,6 +63,8 @@ def _state(t: Tensor) -> Any:
 
 
 def _reduce_plain(t: Tensor) -> tuple:
+    if t.keys & TRANSFORMED:
+        raise RuntimeError("a tensor inside vmap or another transform cannot be pickled: it has no numbers of its own")
     if t.keys & NESTED:
         return _reduce_nested(t)
     if t.keys & SPARSE:

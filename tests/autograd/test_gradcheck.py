@@ -92,6 +92,7 @@ class MakesNan(Function):
         return g * float("nan")
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_names_the_forward_call():
     x = leaf(2)
     with pytest.raises(RuntimeError, match="Function 'MakesNanBackward' returned nan values in its 0th output"):
@@ -129,6 +130,7 @@ def test_dual_tensors():
         forward_ad.exit_dual_level()
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_names_writes_in_place_too():
     x = torch.tensor([-1.0], requires_grad=True)
     with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values"):

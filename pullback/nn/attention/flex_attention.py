@@ -96,12 +96,12 @@ def or_masks(*mask_mods: Callable) -> Callable:
 
 
 def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device=None) -> Tensor:
-    """The whole mask of a mask function, or the additive mask of a score function."""
+    """The whole mask of a mask function, or of a score function: what it does not make minus infinity."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     indices = _indices(sizes, device)
     takes_scores = mod_fn.__code__.co_argcount == 5 if hasattr(mod_fn, "__code__") else False
-    made = mod_fn(_torch("zeros")(sizes, device=device), *indices) if takes_scores else mod_fn(*indices)
-    return made.expand(sizes).clone() if takes_scores else made.to(dtypes.bool).expand(sizes).clone()
+    made = mod_fn(*indices) if not takes_scores else ~mod_fn(_torch("zeros")(sizes, device=device), *indices).isneginf()
+    return made.to(dtypes.bool).expand(sizes).clone()
 
 
 class BlockMask:
@@ -175,10 +175,7 @@ class BlockMask:
         index = index if isinstance(index, tuple) else (index,)
         index = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i for i in index)
         kept = [None if t is None else t[index] for t in list(self._tensors().values())[:4]]
-        lengths = self.seq_lengths
-        if len(index) == 3:
-            lengths = (kept[0].shape[-1] * self.BLOCK_SIZE[0], lengths[1])
-        return BlockMask.from_kv_blocks(*kept, self.BLOCK_SIZE, None, lengths, self.q_indices is not None)
+        return BlockMask.from_kv_blocks(*kept, self.BLOCK_SIZE, None, self.seq_lengths, self.q_indices is not None)
 
     def numel(self) -> int:
         """How many elements the whole mask would have."""
