@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.modes import is_grad_enabled
+import numpy as np
+
+from ..core.modes import LISTENING, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
+from ..core.objects import make_tensor
 from ..core.tensor import Tensor
 from ..ops.factories import ones, ones_like
 from .engine import run_graph
@@ -55,7 +58,9 @@ def _gradient_of(i: int, out, g, batched: bool):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        return ones_like(out)
+        if out.keys or ambient.mode >= LISTENING:
+            return ones_like(out)
+        return make_tensor(np.ones(out.array.shape, dtype.numpy), dtype)
     if not isinstance(g, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
     have = tuple(g.shape)[1:] if batched else tuple(g.shape)
@@ -122,7 +127,7 @@ def backward(
     inputs=None,
 ) -> None:
     """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
-    from ..core.modes import TRANSFORM, ambient
+    from ..core.modes import TRANSFORM
 
     if ambient.mode & TRANSFORM:
         raise RuntimeError(

@@ -17,6 +17,7 @@ from . import device as devices
 from . import dtype as dtypes
 
 GRAD = 1
+LISTENING = 2  # a mode of at least this: something other than recording looks at calls
 FUNCTION = 2  # a TorchFunctionMode is active
 DISPATCH = 4  # a TorchDispatchMode is active
 TRANSFORM = 8  # a function transform (vmap, grad, jvp, functionalize) is active

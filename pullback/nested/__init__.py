@@ -17,7 +17,7 @@ from .construct import (
     nested_tensor_from_jagged,
     to_padded_tensor,
 )
-from .layouts import Structure, is_nested, wrap_nested
+from .layouts import is_nested
 from .operators import components, get_values, linear, matmul, nested_layer, not_implemented
 
 
@@ -30,18 +30,6 @@ def execute_nested(op, args: tuple):
 
 def write_nested(target: Tensor, result: Tensor) -> None:
     raise NotImplementedError("writing into nested tensors is not implemented")
-
-
-def reduce_nested(t: Tensor) -> tuple:
-    """What pickle keeps of a nested tensor: packed values and where components lie."""
-    s = t.array.structure
-    return rebuild_nested, (t.array.values, s.layout, s.offsets, s.lengths, s.sizes, t.requires_grad)
-
-
-def rebuild_nested(values: Tensor, layout, offsets, lengths, sizes, requires_grad: bool) -> Tensor:
-    """A nested tensor from what `reduce_nested` kept."""
-    made = wrap_nested(values, Structure(layout, offsets, lengths, sizes))
-    return made.requires_grad_() if requires_grad else made
 
 
 def values_of_nested(t: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def _quick_expand(input, size, implicit):
     a = input.array
     shape, strides = a.shape, a.strides
     lead = len(size) - len(shape)
-    if lead < 0 or not shape or not a.flags.c_contiguous or not a.size or a.dtype.kind == "V":
+    if lead < 0 or not a.flags.c_contiguous or not a.size or a.dtype.kind == "V":
         return None
     steps = [0] * lead + list(strides)
     for i, s in enumerate(size):

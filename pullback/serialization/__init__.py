@@ -20,8 +20,8 @@ from .options import (
     set_default_mmap_options,
     skip_data,
 )
+from .storage_types import StorageType
 from .storages import (
-    StorageType,
     default_restore_location,
     location_tag,
     normalize_storage_type,

@@ -29,7 +29,8 @@ from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, atomic_write, is_a
 from .legacy import load_from_bytes  # noqa: F401 - plain pickles name it as part of this module
 from .options import MAP_SHARED, LoadEndianness, options
 from .pickling import StorageTable, dump, load_trusted
-from .storages import dtype_of, goes_to_meta, read_entry, restorer
+from .storage_types import dtype_of
+from .storages import goes_to_meta, read_entry, restorer
 from .weights_only import globals_in, load_safe
 
 DEFAULT_PROTOCOL = 2

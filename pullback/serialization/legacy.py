@@ -21,7 +21,8 @@ from ..core.storage import Storage, UntypedStorage
 from ..core.tensor import Tensor
 from ..ops.construct import TypedStorage
 from .pickling import StorageTable, dump, load_trusted
-from .storages import dtype_of, read_entry, restorer
+from .storage_types import dtype_of
+from .storages import read_entry, restorer
 from .tensors import rebuild_tensor
 from .weights_only import load_safe
 

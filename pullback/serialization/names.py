@@ -20,7 +20,7 @@ from ..core.storage import UntypedStorage
 from ..core.tensor import Parameter, Tensor
 from ..ops.construct import TYPED, TypedStorage
 from . import tensors
-from .storages import STORAGE_TYPES, StorageType
+from .storage_types import STORAGE_TYPES, StorageType
 
 _ROOT = __package__.partition(".")[0]
 
@@ -56,6 +56,8 @@ def constants() -> dict[tuple[str, str], Any]:
         ("torch.storage", "TypedStorage"): TypedStorage,
         ("torch._tensor", "_rebuild_from_type_v2"): tensors.rebuild_from_type,
         ("torch.serialization", "_get_layout"): tensors.layout_named,
+        ("torch.nested._internal.nested_tensor", "_rebuild_njt"): tensors.rebuild_jagged_tensor,
+        ("torch._dynamo.decorators", "_DimRange"): tensors.Ignored,
     }
     found.update({("torch._utils", name): function for name, function in tensors.REBUILDERS.items()})
     found.update({("torch", d.name): d for d in dtypes.ALL})
@@ -64,6 +66,7 @@ def constants() -> dict[tuple[str, str], Any]:
     for space in ("torch", "torch.cuda"):
         found.update({(space, name): kind for name, kind in STORAGE_TYPES.items()})
     found.update({("torch", name): kind for name, kind in TYPED.items()})
+    found["torch.nested._internal.nested_tensor", "NestedTensor"] = Tensor  # no class of its own here
     return found
 
 

@@ -20,7 +20,8 @@ from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor, wrap
 from ..ops.construct import TypedStorage
 from .names import name_of, resolve
-from .storages import location_tag, storage_type, untyped
+from .storage_types import storage_type
+from .storages import location_tag, untyped
 from .tensors import layout_named, reduce_tensor
 
 _PLAIN = frozenset((int, str, float, bool, type(None), dict, list, tuple, bytes, complex, set, frozenset, OrderedDict))

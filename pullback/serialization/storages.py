@@ -1,4 +1,4 @@
-"""Storages in files: the name of their type, where they lived, and where they are to live when loaded.
+"""Storages in files: where they lived, and where they are to live when loaded.
 
 A storage is tagged with a location ("cpu", "cuda:0", "meta") when it is saved. Loading makes it in CPU memory first and
 then lets `map_location` (a function, a device, a dict from tag to tag, or None) say where it goes.
@@ -10,42 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import device as devices
-from ..core import dtype as dtypes
 from ..core.storage import Storage, UntypedStorage
 from ..ops.construct import TypedStorage
-
-
-class StorageType:
-    """The name of a typed storage (`FloatStorage`), which stands for a dtype in files."""
-
-    def __init__(self, name: str):
-        self.dtype = _BY_NAME[name]
-        self.__name__ = self.__qualname__ = name
-        self.__module__ = "torch"
-
-    def __str__(self) -> str:
-        return f"StorageType(dtype={self.dtype})"
-
-
-_UNTYPED = ("UInt16", "UInt32", "UInt64", "Float8", "ComplexHalf")
-_BY_NAME = {f"{d.scalar_name}Storage": d for d in dtypes.ALL if not d.scalar_name.startswith(_UNTYPED)}
-STORAGE_TYPES = {name: StorageType(name) for name in _BY_NAME}
-_TYPE_OF = {kind.dtype: kind for kind in STORAGE_TYPES.values()}
-
-
-def storage_type(dtype: dtypes.dtype) -> StorageType | None:
-    """The typed storage of a dtype; None for the newer dtypes, whose storages have no type."""
-    return _TYPE_OF.get(dtype)
-
-
-def dtype_of(kind: Any) -> dtypes.dtype | None:
-    """The dtype for a storage's type in a file; None for an untyped one."""
-    if kind is UntypedStorage:
-        return None
-    found = getattr(kind, "dtype", None)
-    if not isinstance(found, dtypes.dtype):
-        raise RuntimeError(f"expected a storage type in the file, but got {kind!r}")
-    return found
 
 
 def read_entry(entry: Any) -> tuple[Any, str, str, int]:

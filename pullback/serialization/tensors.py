@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import device as devices
 from ..core import dtype as dtypes
-from ..core.geometry import Geometry
+from ..core.geometry import Geometry, contiguous_strides
 from ..core.storage import Storage, UntypedStorage, check_bounds, storage_of, window
 from ..core.tensor import (
     CONJ,
@@ -33,7 +33,7 @@ from ..core.tensor import (
 )
 from ..ops import public
 from ..ops.construct import TypedStorage
-from .storages import storage_type
+from .storage_types import storage_type
 
 _COMPRESSED = {
     devices.sparse_csr: ("crow_indices", "col_indices"),
@@ -104,9 +104,15 @@ def _sparse_parts(t: Tensor) -> tuple:
 
 
 def _reduce_nested(t: Tensor) -> tuple:
-    from ..nested import reduce_nested
-
-    return reduce_nested(t)
+    """Packed numbers, and where components lie in them."""
+    values, structure = t.array.values, t.array.structure
+    if structure.layout is devices.jagged:
+        parts = {"values": values, "offsets": structure.offsets, "lengths": structure.lengths, "_ragged_idx": 1}
+        return rebuild_jagged_tensor, (parts | {"_metadata_cache": {}, "requires_grad": t.requires_grad},)
+    table = lambda rows: public("torch", "tensor")(rows, dtype=dtypes.int64)
+    sizes, starts = [tuple(s) for s in structure.sizes], [start for start, _ in structure.spans()]
+    strides = [contiguous_strides(s) for s in sizes]
+    return rebuild_nested_tensor, (_finish(values.detach(), t.requires_grad), table(sizes), table(strides), table(starts))
 
 
 # ---- from pickle
@@ -193,6 +199,8 @@ def _set_state(t: Tensor, state: Any) -> Tensor:
 def rebuild_from_type(function, new_type, args, state) -> Tensor:
     """A tensor of a subclass, or one with attributes."""
     made = function(*args)
+    if function is rebuild_jagged_tensor:
+        return made
     if not isinstance(made, Tensor) or not isinstance(new_type, type) or not issubclass(new_type, Tensor):
         raise RuntimeError(f"expected a tensor of a tensor class in the file, but got {type(made).__name__}")
     if type(made) is not new_type:
@@ -237,11 +245,28 @@ def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, d
 
 def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
     """A strided nested tensor from its packed numbers and where its components lie in them."""
-    rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
-    parts = [buffer.as_strided(size, stride, offset) for size, stride, offset in rows]
-    from ..nested import nested_tensor
+    from ..nested.construct import nested_tensor
 
-    return nested_tensor(parts)
+    rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
+    plain = buffer.detach()
+    made = nested_tensor([plain.as_strided(size, stride, offset) for size, stride, offset in rows])
+    return _finish(made, buffer.requires_grad)
+
+
+def rebuild_jagged_tensor(parts) -> Tensor:
+    """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
+    from ..nested.construct import nested_tensor_from_jagged
+
+    lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
+    made = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
+    return _finish(made, parts.get("requires_grad"))
+
+
+class Ignored:
+    """Stands for marks of PyTorch's compiler on tensors in files: they are read over."""
+
+    def __setstate__(self, state: Any) -> None:
+        pass
 
 
 def rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad) -> Tensor:

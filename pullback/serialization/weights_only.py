@@ -25,8 +25,9 @@ from .allowed import by_default, by_user, encode
 _BLOCKED = ("sys", "os", "posix", "nt")
 _CALLABLE = (
     OrderedDict, Counter, set, bytearray, complex, encode, Size, device, tensors.layout_named,
-    tensors.rebuild_from_type, *tensors.REBUILDERS.values(),
+    tensors.rebuild_from_type, tensors.rebuild_jagged_tensor, *tensors.REBUILDERS.values(),
 )  # fmt: skip
+_MAKEABLE = (OrderedDict, Counter, tensors.Ignored)
 
 
 class Refused(UnpicklingError):
@@ -158,7 +159,8 @@ class SafeUnpickler:
             raise _Outside from error
 
     def _rebuilds(self, function: Any) -> bool:
-        return any(function is known for known in tensors.REBUILDERS.values()) or self.is_users(function)
+        known = (tensors.rebuild_jagged_tensor, *tensors.REBUILDERS.values())
+        return any(function is rebuild for rebuild in known) or self.is_users(function)
 
     def new_object(self) -> None:
         self._make(self.stack.pop(), {})
@@ -169,7 +171,7 @@ class SafeUnpickler:
 
     def _make(self, args: Any, keywords: Any) -> None:
         cls = self.stack.pop()
-        if cls is not OrderedDict and cls is not Counter and not self.is_users(cls):
+        if not any(cls is known for known in _MAKEABLE) and not self.is_users(cls):
             raise Refused(f"Trying to create new object for unrecognized class {cls}")
         self.push(self.outside(cls.__new__, cls, *args, **keywords))
 
@@ -180,6 +182,8 @@ class SafeUnpickler:
             tensors._set_state(value, state)
         elif kind is OrderedDict:
             value.__dict__.update(state)
+        elif kind is tensors.Ignored:
+            value.__setstate__(state)
         elif self.is_users(kind):
             self.outside(_set_state, value, state)
         else:

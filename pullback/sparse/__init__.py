@@ -10,7 +10,7 @@ from ..core.tensor import SPARSE, Tensor
 from ..ops import inplace
 from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes
 from .invariants import check_sparse_tensor_invariants
-from .layouts import CompressedArray, CooArray, is_sparse, wrap_sparse
+from .layouts import is_sparse, wrap_sparse
 from .semi_structured import (
     SparseSemiStructuredTensor,
     SparseSemiStructuredTensorCUSPARSELT,
@@ -19,21 +19,6 @@ from .semi_structured import (
 )
 from .table import execute_sparse
 from .testing import as_sparse_gradcheck
-
-
-def reduce_sparse(t: Tensor) -> tuple:
-    """What pickle keeps of a sparse tensor: its parts."""
-    a = t.array
-    parts = (a.indices, a.values) if t.is_sparse else (a.compressed, a.plain, a.values)
-    return rebuild_sparse, (a.layout, parts, a.shape, getattr(a, "coalesced", None), t.requires_grad)
-
-
-def rebuild_sparse(layout, parts: tuple, shape: tuple, coalesced: bool | None, requires_grad: bool) -> Tensor:
-    """A sparse tensor from what `reduce_sparse` kept."""
-    made = wrap_sparse(
-        CooArray(*parts, shape, coalesced) if coalesced is not None else CompressedArray(layout, *parts, shape)
-    )
-    return made.requires_grad_() if requires_grad else made
 
 
 def write_sparse(target: Tensor, result: Tensor) -> None:

@@ -319,3 +319,22 @@ def test_subclasses_keep_class_and_state():
         assert type(got) is Marked and got.note == 3
     with torch.serialization.safe_globals([Marked]):
         assert type(round_trip(t)) is Marked
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
+def test_nested(layout):
+    t = torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)], layout=layout).requires_grad_()
+    got = round_trip(t)
+    assert got.layout is layout and got.requires_grad and [c.tolist() for c in got.unbind()] == [[1, 1], [0, 0, 0]]
+
+
+def test_lazy_modules_stay_lazy():
+    with pytest.warns(UserWarning, match="Lazy modules"):
+        lazy = nn.LazyLinear(3)
+    got = round_trip(lazy, weights_only=False)
+    assert got(torch.ones(2, 4)).shape == (2, 3) and type(got) is nn.Linear
+
+
+def test_inside_transforms_is_refused():
+    with pytest.raises(RuntimeError, match="cannot be pickled"):
+        torch.vmap(lambda x: pickle.dumps(x) and x)(torch.ones(2))
