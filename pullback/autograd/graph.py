@@ -50,9 +50,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of a tensor arrives; it can stand for the tensor in `grad` and `backward`."""
     edge = edge_of(tensor)
     if edge is None:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        )
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     token = None
     if isinstance(edge[0], BackwardCFunction):
         with modes.masked(0, modes.GRAD):

@@ -74,8 +74,13 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch._utils": {  # the functions that plain pickles name
         name: f"pullback.serialization.tensors:{name[1:]}"
         for name in (
-            "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
-            "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_meta_tensor_no_storage",
+            "_rebuild_tensor",
+            "_rebuild_tensor_v2",
+            "_rebuild_tensor_v3",
+            "_rebuild_parameter",
+            "_rebuild_parameter_with_state",
+            "_rebuild_sparse_tensor",
+            "_rebuild_meta_tensor_no_storage",
         )
     },  # fmt: skip
     "torch.storage": {
@@ -98,8 +103,16 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch.distributions.utils": {
         name: f"pullback.distributions.parameters:{name}"
         for name in (
-            "broadcast_all", "clamp_probs", "euler_constant", "lazy_property", "logits_to_probs", "probs_to_logits",
-            "tril_matrix_to_vec", "vec_to_tril_matrix", "_standard_normal", "_sum_rightmost",
+            "broadcast_all",
+            "clamp_probs",
+            "euler_constant",
+            "lazy_property",
+            "logits_to_probs",
+            "probs_to_logits",
+            "tril_matrix_to_vec",
+            "vec_to_tril_matrix",
+            "_standard_normal",
+            "_sum_rightmost",
         )
     },
     "torch._ops": {

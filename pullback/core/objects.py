@@ -85,6 +85,7 @@ def fresh_lines(dtype: str = "d") -> list[str]:
 
 _LISTS = frozenset((tuple, list))
 
+
 def keep_tangents(before: Autograd, after: Autograd) -> None:
     """A result that already carries tangents keeps them when it is recorded."""
     if before.tangents:

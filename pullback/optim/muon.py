@@ -42,9 +42,7 @@ class Muon(PerParameter):
         )  # fmt: skip
         for p in (p for group in self.param_groups for p in group["params"]):
             if p.ndim != 2:
-                raise ValueError(
-                    f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}"
-                )
+                raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
 
     def start(self, p: Tensor, group: dict) -> dict:
         if p.dtype.is_complex:

@@ -275,9 +275,7 @@ class Optimizer:
         self._check_params(param_group["params"])
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         self._check_group(param_group)
         self.param_groups.append(param_group)

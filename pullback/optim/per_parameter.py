@@ -176,6 +176,4 @@ def check_fused(p: Tensor) -> None:
 
 def check_capturable(p: Tensor) -> None:
     if p.device.type not in _CAPTURABLE:
-        raise AssertionError(
-            f"If capturable=True, params and state_steps must be on supported devices: {_CAPTURABLE}."
-        )
+        raise AssertionError(f"If capturable=True, params and state_steps must be on supported devices: {_CAPTURABLE}.")

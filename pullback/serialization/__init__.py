@@ -43,10 +43,14 @@ def check_module_version_greater_or_equal(
 ) -> bool:
     """Whether a module's version is at least the one asked for."""
     try:
-        found = tuple(type(req)(part) for req, part in zip(req_version_tuple, module.__version__.split("."), strict=False))
+        found = tuple(
+            type(req)(part) for req, part in zip(req_version_tuple, module.__version__.split("."), strict=False)
+        )
     except ValueError as error:
         if error_if_malformed:
-            raise RuntimeError(f"'{module.__name__}' module version string is malformed '{module.__version__}'") from error
+            raise RuntimeError(
+                f"'{module.__name__}' module version string is malformed '{module.__version__}'"
+            ) from error
         return True
     return found >= req_version_tuple
 

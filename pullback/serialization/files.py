@@ -118,7 +118,9 @@ def load(
     with _opened_to_read(f) as file:
         if is_archive(file):
             mapped = map_file(f, options.mmap_flags == MAP_SHARED) if mmap else None  # type: ignore[arg-type]
-            return _load_archive(ArchiveReader(file, mapped), map_location, pickle_module, weights_only, pickle_load_args)
+            return _load_archive(
+                ArchiveReader(file, mapped), map_location, pickle_module, weights_only, pickle_load_args
+            )
         if mmap:
             raise RuntimeError(
                 f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization=True), please "
@@ -131,7 +133,9 @@ def _is_safe(weights_only: bool | None, pickle_module: Any) -> bool:
     """Whether to read safely: what the call says, then what the environment says, then yes."""
     forced = {name: os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in _ENVIRONMENT}
     if all(forced.values()):
-        raise RuntimeError(f"Only one of {' or '.join(f'`{name}`' for name in _ENVIRONMENT)} should be set, but both were set.")
+        raise RuntimeError(
+            f"Only one of {' or '.join(f'`{name}`' for name in _ENVIRONMENT)} should be set, but both were set."
+        )
     if forced[_ENVIRONMENT[0]]:
         return True
     if weights_only is None:
@@ -157,7 +161,9 @@ def _opened_to_read(f: Any) -> Iterator[IO[bytes]]:
     yield f
 
 
-def _load_archive(archive: ArchiveReader, map_location: Any, pickle_module: Any, weights_only: bool, given: dict) -> Any:
+def _load_archive(
+    archive: ArchiveReader, map_location: Any, pickle_module: Any, weights_only: bool, given: dict
+) -> Any:
     if "constants.pkl" in archive:
         raise RuntimeError("the file is a TorchScript archive: it is code, not weights, and cannot be loaded")
     storages = _ArchiveStorages(archive, map_location)
@@ -198,7 +204,9 @@ class _ArchiveStorages:
         if self.swapped and dtype.itemsize > 1:
             word = dtype.to_real().itemsize  # a complex number is two words
             data = data.view(f"u{word}").byteswap().view(np.uint8)
-        return self.restore(UntypedStorage(storage=Storage(data, size, devices.cpu, self.archive.mapped is None)), location)
+        return self.restore(
+            UntypedStorage(storage=Storage(data, size, devices.cpu, self.archive.mapped is None)), location
+        )
 
     def _data(self, name: str, size: int) -> np.ndarray:
         if self.no_data:

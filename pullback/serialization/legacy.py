@@ -28,7 +28,11 @@ from .weights_only import load_safe
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
-_SYS_INFO = {"protocol_version": PROTOCOL_VERSION, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+_SYS_INFO = {
+    "protocol_version": PROTOCOL_VERSION,
+    "little_endian": True,
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
 
 
 def _truncated(what: str) -> RuntimeError:
@@ -95,7 +99,9 @@ class _Stream:
                 raise _truncated(f"the size of storage {key}")
             count = struct.unpack("<q", head)[0]
             if count * dtype.itemsize != face.nbytes():
-                raise RuntimeError(f"storage {key} has wrong byte size: expected {face.nbytes()} got {count * dtype.itemsize}")
+                raise RuntimeError(
+                    f"storage {key} has wrong byte size: expected {face.nbytes()} got {count * dtype.itemsize}"
+                )
             data = file.read(face.nbytes())
             if len(data) != face.nbytes():
                 raise _truncated(f"{face.nbytes() - len(data)} more bytes of storage {key}")

@@ -25,7 +25,12 @@ from .storage_types import STORAGE_TYPES, StorageType
 _ROOT = __package__.partition(".")[0]
 
 # Files of torch.nn.modules that are called otherwise here, and classes that share a file here only.
-_NN_FILES = {"attention_module": "activation", "containers": "container", "embedding": "sparse", "norm": "normalization"}
+_NN_FILES = {
+    "attention_module": "activation",
+    "containers": "container",
+    "embedding": "sparse",
+    "norm": "normalization",
+}
 _NN_CLASSES = {
     "ChannelShuffle": "channelshuffle", "Flatten": "flatten", "Unflatten": "flatten", "Fold": "fold", "Unfold": "fold",
     "PixelShuffle": "pixelshuffle", "PixelUnshuffle": "pixelshuffle", "Upsample": "upsampling",

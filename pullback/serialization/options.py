@@ -79,7 +79,9 @@ class _Restored:
 def set_default_mmap_options(flags: int) -> _Restored:
     """Choose how files are mapped, from here on or inside a block."""
     if flags not in (MAP_PRIVATE, MAP_SHARED):
-        raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+        raise ValueError(
+            f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}"
+        )
     return _Restored("mmap_flags", flags)
 
 

@@ -112,7 +112,12 @@ def _reduce_nested(t: Tensor) -> tuple:
     table = lambda rows: public("torch", "tensor")(rows, dtype=dtypes.int64)
     sizes, starts = [tuple(s) for s in structure.sizes], [start for start, _ in structure.spans()]
     strides = [contiguous_strides(s) for s in sizes]
-    return rebuild_nested_tensor, (_finish(values.detach(), t.requires_grad), table(sizes), table(strides), table(starts))
+    return rebuild_nested_tensor, (
+        _finish(values.detach(), t.requires_grad),
+        table(sizes),
+        table(strides),
+        table(starts),
+    )
 
 
 # ---- from pickle

@@ -351,7 +351,17 @@ def explained(error: Exception) -> UnpicklingError:
     return UnpicklingError(f"Weights only load failed. {_CHANGED}\nWeightsUnpickler error: \n\n{said}{_MORE}")
 
 
-_MALFORMED = (Refused, EOFError, IndexError, KeyError, TypeError, AttributeError, ValueError, struct.error, OverflowError)
+_MALFORMED = (
+    Refused,
+    EOFError,
+    IndexError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    ValueError,
+    struct.error,
+    OverflowError,
+)
 
 
 def load_safe(data: Any, persistent: Callable[[Any], Any], encoding: str = "bytes") -> Any:

@@ -97,7 +97,10 @@ def saved_result_of_a_view(x):
 def test_second_derivatives_agree_in_every_mode(function, second) -> None:
     close(second(function)(X), jacfwd(jacfwd(function))(X))
     eps = 1e-5
-    rows = [(jacrev(function)(X + eps * e) - jacrev(function)(X - eps * e)) / (2 * eps) for e in torch.eye(3, dtype=torch.float64)]
+    rows = [
+        (jacrev(function)(X + eps * e) - jacrev(function)(X - eps * e)) / (2 * eps)
+        for e in torch.eye(3, dtype=torch.float64)
+    ]
     close(second(function)(X), torch.stack(rows), rtol=1e-6, atol=1e-5)
 
 

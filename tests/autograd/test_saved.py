@@ -95,7 +95,9 @@ def test_mutation_allowed():
 def test_multi_grad_hooks_and_edges():
     a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
     seen = []
-    handle = graph.register_multi_grad_hook((a, b), lambda gs: seen.append([None if g is None else g.tolist() for g in gs]))
+    handle = graph.register_multi_grad_hook(
+        (a, b), lambda gs: seen.append([None if g is None else g.tolist() for g in gs])
+    )
     (a * 2 + b * 3).sum().backward()
     (a * 2).sum().backward()
     assert seen == [[[2.0, 2.0], [3.0, 3.0]], [[2.0, 2.0], None]]

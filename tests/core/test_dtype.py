@@ -10,7 +10,20 @@ import pytest
 
 import pullback as torch
 
-ALL = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128]
+ALL = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+]
 
 
 @pytest.mark.parametrize("d", ALL, ids=str)
@@ -30,7 +43,9 @@ def test_facts() -> None:
 @pytest.mark.parametrize("d", [torch.float16, torch.float32, torch.float64], ids=str)
 def test_finfo_is_numpys(d) -> None:
     ours, theirs = torch.finfo(d), np.finfo(d.numpy)
-    assert (ours.eps, ours.max, ours.min, ours.tiny) == tuple(float(v) for v in (theirs.eps, theirs.max, theirs.min, theirs.tiny))
+    assert (ours.eps, ours.max, ours.min, ours.tiny) == tuple(
+        float(v) for v in (theirs.eps, theirs.max, theirs.min, theirs.tiny)
+    )
 
 
 def test_iinfo() -> None:

@@ -48,14 +48,20 @@ def test_broadcasting_is_numpys(a, b) -> None:
 @bounded
 @given(st.data())
 def test_a_view_has_strides_exactly_when_numpy_needs_no_copy(data) -> None:
-    a = np.arange(24).reshape(2, 3, 4).transpose(data.draw(st.permutations(range(3))))[:, :: data.draw(st.integers(1, 2))]
+    a = (
+        np.arange(24)
+        .reshape(2, 3, 4)
+        .transpose(data.draw(st.permutations(range(3))))[:, :: data.draw(st.integers(1, 2))]
+    )
     new = data.draw(st.sampled_from([(a.size,), (2, a.size // 2), (*a.shape, 1), (a.shape[0], -1), (1, *a.shape)]))
     new = infer_size(new, a.size)
     made = view_strides(a.shape, tuple(s // 8 for s in a.strides), new)
     reshaped = a.reshape(new)
     assert (made is not None) == np.shares_memory(reshaped, a)
     if made is not None:
-        assert [s for s, n in zip(made, new, strict=True) if n > 1] == [s // 8 for s, n in zip(reshaped.strides, new, strict=True) if n > 1]
+        assert [s for s, n in zip(made, new, strict=True) if n > 1] == [
+            s // 8 for s, n in zip(reshaped.strides, new, strict=True) if n > 1
+        ]
 
 
 def test_overlap() -> None:

@@ -9,7 +9,9 @@ import pytest
 import pullback as torch
 
 
-@pytest.mark.parametrize(("block", "inside"), [(torch.no_grad, False), (torch.enable_grad, True), (torch.inference_mode, False)])
+@pytest.mark.parametrize(
+    ("block", "inside"), [(torch.no_grad, False), (torch.enable_grad, True), (torch.inference_mode, False)]
+)
 def test_blocks_give_the_mode_back(block, inside) -> None:
     assert torch.is_grad_enabled()
     with block():

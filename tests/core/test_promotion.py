@@ -8,7 +8,18 @@ import pytest
 
 import pullback as torch
 
-ORDER = [torch.bool, torch.uint8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex64, torch.complex128]
+ORDER = [
+    torch.bool,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+]
 
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations_with_replacement(ORDER, 2)), ids=str)

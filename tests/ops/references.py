@@ -83,7 +83,9 @@ def _variance(root: bool):
 
 
 def _along(function):
-    return lambda x, dim, *rest: function(x, axis=dim) if np.ndim(x) else function(np.reshape(x, (1,)), axis=0).reshape(())
+    return lambda x, dim, *rest: (
+        function(x, axis=dim) if np.ndim(x) else function(np.reshape(x, (1,)), axis=0).reshape(())
+    )
 
 
 REDUCTIONS = {

@@ -10,7 +10,12 @@ from pullback.ops.overrides import TorchDispatchMode, TorchFunctionMode
 
 def test_arguments_by_position_and_by_name() -> None:
     x = torch.ones(2, 3)
-    assert torch.sum(x, 1).tolist() == torch.sum(input=x, dim=1).tolist() == torch.sum(x, axis=1).tolist() == x.sum(dim=(1,)).tolist()
+    assert (
+        torch.sum(x, 1).tolist()
+        == torch.sum(input=x, dim=1).tolist()
+        == torch.sum(x, axis=1).tolist()
+        == x.sum(dim=(1,)).tolist()
+    )
     assert x.view(3, 2).shape == x.view((3, 2)).shape == (3, 2)
     with pytest.raises(TypeError):
         torch.sum(x, nothing=1)

@@ -34,7 +34,9 @@ class Refuses:
 
 def test_results_have_the_class_of_the_arguments() -> None:
     t = torch.ones(2).as_subclass(Parent)
-    assert type(t + 1) is Parent and type(1 + t) is Parent and type(t[0]) is Parent and type(torch.ones(2) + t) is Parent
+    assert (
+        type(t + 1) is Parent and type(1 + t) is Parent and type(t[0]) is Parent and type(torch.ones(2) + t) is Parent
+    )
     assert type(t.tolist()) is list and t.sum().item() == 2
 
 

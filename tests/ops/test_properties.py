@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 import pullback as torch
 from pullback.core.tensor import wrap_meta
 
-DTYPES = {torch.float64: np.float64, torch.float32: np.float32, torch.int64: np.int64, torch.int32: np.int32, torch.uint8: np.uint8, torch.bool: np.bool_}
+DTYPES = {
+    torch.float64: np.float64,
+    torch.float32: np.float32,
+    torch.int64: np.int64,
+    torch.int32: np.int32,
+    torch.uint8: np.uint8,
+    torch.bool: np.bool_,
+}
 bounded = settings(max_examples=60, deadline=None, derandomize=True)
 
 
@@ -113,7 +120,13 @@ def test_a_write_through_a_view_is_seen_by_base_and_siblings(drawn, value) -> No
     sibling = whole.reshape(-1)
     array = array.copy()
     before = whole._version
-    mirror = np.lib.stride_tricks.as_strided(array.reshape(-1)[_offset(t) :], a.shape, tuple(s * a.itemsize for s in t.stride())) if a.size else a
+    mirror = (
+        np.lib.stride_tricks.as_strided(
+            array.reshape(-1)[_offset(t) :], a.shape, tuple(s * a.itemsize for s in t.stride())
+        )
+        if a.size
+        else a
+    )
     t.fill_(value)
     if a.size:
         mirror[...] = value
@@ -134,7 +147,9 @@ def test_writing_expanded_memory_raises_and_changes_nothing(drawn, name) -> None
         return
     wide = t.unsqueeze(0).expand(2, *t.shape)
     kept, version = array.copy(), whole._version
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
         getattr(wide, name)(torch.ones(wide.shape, dtype=t.dtype) if name == "copy_" else 1)
     equal(whole, kept)
     assert whole._version == version
@@ -200,4 +215,6 @@ def test_tensors_without_data_get_the_strides_of_real_ones(left, right, name) ->
         return
     fake = getattr(torch, name)(*(wrap_meta(tuple(x.shape), x.dtype, x.stride()) for x in (t, u)))
     assert (fake.shape, fake.dtype) == (real.shape, real.dtype)
-    assert [s for s, n in zip(fake.stride(), real.shape, strict=True) if n > 1] == [s for s, n in zip(real.stride(), real.shape, strict=True) if n > 1] or not real.numel()
+    assert [s for s, n in zip(fake.stride(), real.shape, strict=True) if n > 1] == [
+        s for s, n in zip(real.stride(), real.shape, strict=True) if n > 1
+    ] or not real.numel()

@@ -10,9 +10,17 @@ from pullback.ops.schema import Schema
 
 
 def test_arguments_are_read() -> None:
-    s = Schema("f.x(Tensor(a!) self, int[2] size=1, *, Scalar? alpha=None, str mode='none', Tensor?[] rest) -> (Tensor values, Tensor indices)")
+    s = Schema(
+        "f.x(Tensor(a!) self, int[2] size=1, *, Scalar? alpha=None, str mode='none', Tensor?[] rest) -> (Tensor values, Tensor indices)"
+    )
     names = [(a.name, a.kwarg_only, a.is_tensor, a.is_list, a.optional) for a in s.arguments]
-    assert names == [("self", False, True, False, False), ("size", False, False, True, False), ("alpha", True, False, False, True), ("mode", True, False, False, False), ("rest", True, True, True, False)]
+    assert names == [
+        ("self", False, True, False, False),
+        ("size", False, False, True, False),
+        ("alpha", True, False, False, True),
+        ("mode", True, False, False, False),
+        ("rest", True, True, True, False),
+    ]
     assert s.arguments[3].default == "none" and s.arguments[2].default is None
     assert [n for _, n in s.returns] == ["values", "indices"]
 

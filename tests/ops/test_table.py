@@ -85,7 +85,9 @@ def test_reference(key: str) -> None:
         wanted = REFERENCES[key](*arrays.values())
         got = results(dispatch(op, args))
         for g, w in zip(got, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
-            assert tuple(g.shape) == np.shape(w), f"{key}({describe(args)}): shape {tuple(g.shape)}, expected {np.shape(w)}"
+            assert tuple(g.shape) == np.shape(w), (
+                f"{key}({describe(args)}): shape {tuple(g.shape)}, expected {np.shape(w)}"
+            )
             np.testing.assert_allclose(to_numpy(g), w, rtol=1e-9, atol=1e-11, err_msg=f"{key}({describe(args)})")
 
 

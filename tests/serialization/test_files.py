@@ -99,7 +99,9 @@ def test_protocols(protocol):
 
 
 def test_whole_modules_under_pytorch_names():
-    model = nn.ModuleDict({"a": nn.LSTM(2, 3), "b": nn.Sequential(nn.Linear(2, 2), nn.InstanceNorm1d(2)), "c": nn.Embedding(2, 2)})
+    model = nn.ModuleDict(
+        {"a": nn.LSTM(2, 3), "b": nn.Sequential(nn.Linear(2, 2), nn.InstanceNorm1d(2)), "c": nn.Embedding(2, 2)}
+    )
     file = io.BytesIO()
     torch.save(model, file)
     file.seek(0)
@@ -120,7 +122,9 @@ def test_optimizers_schedulers_and_generators():
     opt = torch.optim.AdamW([p])
     generator = torch.Generator().manual_seed(3)
     got, gen = round_trip([opt, generator], weights_only=False)
-    assert type(got) is torch.optim.AdamW and torch.equal(torch.rand(3, generator=gen), torch.rand(3, generator=generator))
+    assert type(got) is torch.optim.AdamW and torch.equal(
+        torch.rand(3, generator=gen), torch.rand(3, generator=generator)
+    )
 
 
 def test_same_memory_as_different_types_is_refused():

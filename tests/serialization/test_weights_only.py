@@ -116,7 +116,9 @@ def test_sparse_indices_are_checked():
 def test_damaged_pickles_never_run_code(monkeypatch):
     """Random changes to a good pickle: a value, or one of the errors of a bad file."""
     file = io.BytesIO()
-    torch.save({"a": torch.ones(4), "b": nn.Parameter(torch.ones(2)), "s": torch.eye(2).to_sparse(), "n": [1, "x"]}, file)
+    torch.save(
+        {"a": torch.ones(4), "b": nn.Parameter(torch.ones(2)), "s": torch.eye(2).to_sparse(), "n": [1, "x"]}, file
+    )
     with zipfile.ZipFile(file) as z:
         text = z.read("archive/data.pkl")
         storages = {n: z.read(n) for n in z.namelist() if "/data/" in n}
@@ -155,7 +157,9 @@ def saved(value) -> io.BytesIO:
 
 def test_safe_globals():
     file = saved(Point(3))
-    with pytest.raises(UnpicklingError, match=r"Unsupported global: GLOBAL .*Point was not an allowed global by default"):
+    with pytest.raises(
+        UnpicklingError, match=r"Unsupported global: GLOBAL .*Point was not an allowed global by default"
+    ):
         torch.load(file)
     file.seek(0)
     with torch.serialization.safe_globals([Point]):

@@ -37,8 +37,12 @@ class Pointwise(Family):
 
     def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:
         """The operands, the dtype they are computed in, and the dtype of the result."""
-        operands = [a for a, is_operand in zip(args, self._operand_mask(op), strict=True) if is_operand and a is not None]
-        compute = result_type(*operands) if len(operands) > 1 or not isinstance(operands[0], Tensor) else operands[0].dtype
+        operands = [
+            a for a, is_operand in zip(args, self._operand_mask(op), strict=True) if is_operand and a is not None
+        ]
+        compute = (
+            result_type(*operands) if len(operands) > 1 or not isinstance(operands[0], Tensor) else operands[0].dtype
+        )
         promote = op.options["promote"]
         if (promote(*args) if callable(promote) else promote) == INT_TO_FLOAT:
             compute = to_float(compute)
@@ -62,7 +66,12 @@ class Pointwise(Family):
         if "numbers" in options:
             allowed = options["numbers"]
             for argument, value in zip(op.schema.arguments, args, strict=True):
-                if argument.is_tensor and not isinstance(value, Tensor) and value is not None and argument.name not in allowed:
+                if (
+                    argument.is_tensor
+                    and not isinstance(value, Tensor)
+                    and value is not None
+                    and argument.name not in allowed
+                ):
                     raise wrong_type(op.display, argument, value)
         if options.get("check") is not None:
             options["check"](*args)
@@ -84,7 +93,10 @@ class Pointwise(Family):
         xp = library(device)
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.options.get("native") else compute
-        values = [self._operand(xp, a, compute, working) if m else array_of(a) for a, m in zip(args, self._operand_mask(op), strict=True)]
+        values = [
+            self._operand(xp, a, compute, working) if m else array_of(a)
+            for a, m in zip(args, self._operand_mask(op), strict=True)
+        ]
         try:
             array = run_kernel(op, xp, values, result.numpy)
         except ValueError as error:
@@ -118,7 +130,9 @@ class Pointwise(Family):
         shape = broadcast_shapes(*[t.array.shape for t in tensors])
         if op.options.get("contiguous"):  # a row-major copy that is written, whatever the order of the operands
             return Spec(shape, result)
-        stride = elementwise_strides(shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())])
+        stride = elementwise_strides(
+            shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())]
+        )
         return Spec(shape, result, stride)
 
     def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
@@ -129,7 +143,9 @@ class Pointwise(Family):
         if check is not None:
             check(*args)
         ufunc, out = getattr(library(target.device), op.options["ufunc"]), target.array
-        operands = [a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m]
+        operands = [
+            a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
+        ]
         arrays = [np.asarray(o, out.dtype) for o in operands]
         if out.size >= LARGE and can_split([out, *arrays], out.shape):
             split_elementwise(ufunc, arrays, out)
@@ -143,7 +159,9 @@ class Pointwise(Family):
         if out.size < LARGE or out.__class__ is not np.ndarray or not out.flags.c_contiguous or op.options.get("whole"):
             return False
         arrays = [t.array for t in op.tensors(args)]
-        alike = all(a.dtype == out.dtype and (not a.ndim or a.shape == out.shape and a.flags.c_contiguous) for a in arrays)
+        alike = all(
+            a.dtype == out.dtype and (not a.ndim or a.shape == out.shape and a.flags.c_contiguous) for a in arrays
+        )
         if not alike or any(t.keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
             return False
         self.validate(op, args)
@@ -164,8 +182,13 @@ class Pointwise(Family):
 
     # ---- vmap: batch dimensions to the front, ranks aligned
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
-        rank = max((a.ndim - (d is not None) for a, d in zip(args, dims, strict=True) if isinstance(a, Tensor)), default=0)
-        moved = tuple(_align(a, d, rank) if isinstance(a, Tensor) and d is not None else a for a, d in zip(args, dims, strict=True))
+        rank = max(
+            (a.ndim - (d is not None) for a, d in zip(args, dims, strict=True) if isinstance(a, Tensor)), default=0
+        )
+        moved = tuple(
+            _align(a, d, rank) if isinstance(a, Tensor) and d is not None else a
+            for a, d in zip(args, dims, strict=True)
+        )
         return op(*moved), 0
 
 

@@ -128,9 +128,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         kernel=kernel_backward,
         meta=lambda grad_output, self: Spec(self.shape, grad_output.dtype),
-        vjp={
-            "grad_output": lambda g, grad_output_shape: dispatch(forward, (g, tuple(grad_output_shape[-spatial:])))
-        },
+        vjp={"grad_output": lambda g, grad_output_shape: dispatch(forward, (g, tuple(grad_output_shape[-spatial:])))},
         vmap=fold_batch(lambda: backward, spatial),
         function=False,
         method=False,

@@ -24,9 +24,7 @@ def _check_attributes(kernel: tuple, dilation: tuple, padding: tuple, stride: tu
     for what, prefix, value in (("kernel size", "kernel", kernel), ("dilation", "dilation", dilation)):
         _positive(what, prefix, value)
     if min(padding) < 0:
-        raise RuntimeError(
-            f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}"
-        )
+        raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
     _positive("stride", "stride", stride)
 
 

@@ -43,9 +43,7 @@ def checkpoint(
     if debug and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in DETERMINISM_CHECKS:
-        raise ValueError(
-            f"determinism_check should be one of {list(DETERMINISM_CHECKS)}, but got {determinism_check}"
-        )
+        raise ValueError(f"determinism_check should be one of {list(DETERMINISM_CHECKS)}, but got {determinism_check}")
     explainer = Explainer() if debug else None
     forward_context, recompute_context = explainer.contexts() if explainer is not None else context_fn()
     surroundings = Surroundings(preserve)

@@ -197,9 +197,7 @@ def runtime_validation(f: Callable) -> Callable:
         for value in f(self):
             plain = wanted and isinstance(wanted[0], type)
             if _validation and plain and not isinstance(value, wanted[0]):
-                raise RuntimeError(
-                    f"Expected an instance as subtype of {wanted[0]}, but found {value}({type(value)})"
-                )
+                raise RuntimeError(f"Expected an instance as subtype of {wanted[0]}, but found {value}({type(value)})")
             yield value
 
     return checked

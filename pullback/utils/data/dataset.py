@@ -89,9 +89,7 @@ def _many(dataset: Dataset, indices: list[int], nested: bool = False) -> list:
         return [dataset[i] for i in indices]
     made = dataset.__getitems__(indices)
     if nested and len(made) != len(indices):
-        raise ValueError(
-            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(made)}"
-        )
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(made)}")
     return made
 
 
@@ -124,9 +122,7 @@ class ConcatDataset(Dataset[T]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        warnings.warn(
-            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2
-        )
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
@@ -199,7 +195,5 @@ def _from_fractions(total: int, fractions: Sequence[float]) -> list[int]:
         lengths[i % len(lengths)] += 1
     for i, n in enumerate(lengths):
         if n == 0:
-            warnings.warn(
-                f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3
-            )
+            warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=3)
     return lengths

@@ -85,7 +85,10 @@ def samples_of(op: Operator) -> tuple:
 
 
 def _has_complex(args) -> bool:
-    return any(_has_complex(a) if isinstance(a, tuple) else getattr(getattr(a, "dtype", None), "is_complex", False) for a in args)
+    return any(
+        _has_complex(a) if isinstance(a, tuple) else getattr(getattr(a, "dtype", None), "is_complex", False)
+        for a in args
+    )
 
 
 def _takes(op: Operator, args: tuple) -> bool:

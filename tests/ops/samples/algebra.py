@@ -33,7 +33,9 @@ def _solvers(m: Make) -> dict:
     lu = lambda: torch.linalg.lu_factor(m.square(3))
     chol = lambda upper=False: torch.linalg.cholesky(m.definite(3), upper=upper).detach()
     tri = lambda: m.square(3).tril()
-    ldl = lambda hermitian: torch.linalg.ldl_factor(m.definite(3) if hermitian else (lambda a: a + a.mT)(m.square(3)), hermitian=hermitian)
+    ldl = lambda hermitian: torch.linalg.ldl_factor(
+        m.definite(3) if hermitian else (lambda a: a + a.mT)(m.square(3)), hermitian=hermitian
+    )
     return {
         "linalg_solve_triangular": [call(tri(), m(3, 2), upper=False), call(tri().mT, m(3, 2), upper=True), call(tri(), m(2, 3), upper=False, left=False), call(tri(), m(3, 2), upper=False, unitriangular=True), call(m.square(2, 3).tril(), m(3, 2), upper=False)],
         "triangular_solve": [call(m(3, 2), tri().mT), call(m(3, 2), tri(), False, True)],
@@ -101,7 +103,13 @@ def _fourier(m: Make) -> dict:
     one, many, two = {}, {}, {}
     for n in ("fft", "ifft", "rfft", "ihfft", "irfft", "hfft"):
         x = z if n in ("irfft", "hfft") else m.real
-        one[f"fft_{n}"] = [call(x(5)), call(x(2, 4), 3), call(x(4, 2), 6, 0), call(x(2, 5), None, -1, "ortho"), call(x(2, 4), None, 1, "forward")]
+        one[f"fft_{n}"] = [
+            call(x(5)),
+            call(x(2, 4), 3),
+            call(x(4, 2), 6, 0),
+            call(x(2, 5), None, -1, "ortho"),
+            call(x(2, 4), None, 1, "forward"),
+        ]
     for n in ("fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn"):
         x = z if n in ("irfftn", "hfftn") else m.real
         many[f"fft_{n}"] = [call(x(3, 4)), call(x(2, 3, 4), (3, 5), (0, 2)), call(x(3, 4), None, (1,), "ortho")]

@@ -6,7 +6,10 @@ from .make import Make, call
 
 
 def table(m: Make) -> dict:
-    windows = {f"{n}_window.periodic": [call(5, True), call(1, False), call(4, False)] for n in ("bartlett", "blackman", "hann")}
+    windows = {
+        f"{n}_window.periodic": [call(5, True), call(1, False), call(4, False)]
+        for n in ("bartlett", "blackman", "hann")
+    }
     return windows | {
         "zeros": [call((2, 3))], "ones": [call(())], "full": [call((2, 3), 1.5), call((2,), 3)], "scalar_tensor": [call(1.5)],
         "arange.start_step": [call(0, 5, 1), call(1.0, 2.0, 0.25)], "range.step": [call(0.0, 2.0, 0.5)],

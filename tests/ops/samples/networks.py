@@ -16,14 +16,21 @@ def _pairs(m: Make, first, second, *rest) -> list:
 def _losses(m: Make) -> dict:
     real, unit, signs = m.real, (lambda *s: m.real(*s, low=0.1, high=0.9)), (lambda *s: m.mask(*s).double() * 2 - 1)
     bce = "binary_cross_entropy"
-    found = {n: _pairs(m, real, real) for n in ("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "l1_loss", "hinge_embedding_loss")}
+    found = {
+        n: _pairs(m, real, real)
+        for n in ("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "l1_loss", "hinge_embedding_loss")
+    }
     found["l1_loss"] += [call(m(2, 3), m(2, 3))] if m.is_complex else []
     found["hinge_embedding_loss"] = _pairs(m, real, signs)
     found["soft_margin_loss"] = _pairs(m, real, signs)
     for n in ("mse", "soft_margin"):
-        found[f"{n}_loss_backward"] = [call(real(2, 3) if r == 0 else real(), real(2, 3), signs(2, 3), r) for r in REDUCTIONS]
+        found[f"{n}_loss_backward"] = [
+            call(real(2, 3) if r == 0 else real(), real(2, 3), signs(2, 3), r) for r in REDUCTIONS
+        ]
     for n in ("smooth_l1", "huber"):
-        found[f"{n}_loss_backward"] = [call(real(2, 3) if r == 0 else real(), real(2, 3), real(2, 3), r, 0.7) for r in REDUCTIONS]
+        found[f"{n}_loss_backward"] = [
+            call(real(2, 3) if r == 0 else real(), real(2, 3), real(2, 3), r, 0.7) for r in REDUCTIONS
+        ]
     return found | {
         bce: _pairs(m, unit, unit) + [call(unit(2, 3), unit(2, 3), unit(3))],
         f"{bce}_with_logits": _pairs(m, real, unit) + [call(real(2, 3), unit(2, 3), unit(3), unit(3)), call(real(2, 3), unit(2, 3), None, unit(3), 2)],
@@ -64,7 +71,11 @@ def _ctc(m: Make) -> dict:
 def _normalisation(m: Make) -> dict:
     x, real, unit = (lambda: m.real(3, 2, 4)), m.real, (lambda *s: m.real(*s, low=0.3, high=2))
     stats = lambda: (real(2), unit(2))
-    layer = [call(x(), (4,), unit(4), real(4), 1e-5), call(x(), (2, 4), None, None, 1e-5), call(x(), (4,), unit(4), None, 1e-5)]
+    layer = [
+        call(x(), (4,), unit(4), real(4), 1e-5),
+        call(x(), (2, 4), None, None, 1e-5),
+        call(x(), (4,), unit(4), None, 1e-5),
+    ]
     batch = [(unit(2), real(2), None, None, True), (None, None, *stats(), False), (unit(2), real(2), *stats(), False)]
     mean = lambda a: a.mean((0, 2))
     return {
@@ -104,13 +115,17 @@ def _attention(m: Make) -> dict:
 def _recurrence(m: Make) -> dict:
     found: dict = {}
     for name, gates in (("rnn_tanh", 1), ("rnn_relu", 1), ("lstm", 4), ("gru", 3)):
-        weights = lambda n=1, g=gates: tuple(w for _ in range(n) for w in (m.real(g * 2, 3), m.real(g * 2, 2), m.real(g * 2), m.real(g * 2)))
+        weights = lambda n=1, g=gates: tuple(
+            w for _ in range(n) for w in (m.real(g * 2, 3), m.real(g * 2, 2), m.real(g * 2), m.real(g * 2))
+        )
         hidden = lambda n=1, lstm=name == "lstm": (m.real(n, 2, 2), m.real(n, 2, 2)) if lstm else m.real(n, 2, 2)
         found[f"{name}.input"] = [
             call(m.real(3, 2, 3), hidden(), weights(), True, 1, 0.0, False, False, False),
             call(m.real(2, 3, 3), hidden(2), weights(2), True, 1, 0.0, False, True, True),
         ]
-        found[f"{name}.data"] = [call(m.real(5, 3), torch.tensor([2, 2, 1]), hidden(), weights(), True, 1, 0.0, False, False)]
+        found[f"{name}.data"] = [
+            call(m.real(5, 3), torch.tensor([2, 2, 1]), hidden(), weights(), True, 1, 0.0, False, False)
+        ]
         cell = (m.real(2, 3), (m.real(2, 2), m.real(2, 2)) if name == "lstm" else m.real(2, 2), *weights())
         found[f"{name}_cell"] = [call(*cell), call(*cell[:4])]
     return found
@@ -130,7 +145,9 @@ def _activations(m: Make) -> dict:
 
 def _special(m: Make) -> dict:
     positive, unit = (lambda: m.real(2, 3, low=0.5, high=3)), (lambda: m.real(2, 3, low=0.1, high=0.9))
-    found = {f"special_{n}": [call(m.real(2, 3))] for n in ("erf", "erfc", "exp2", "expit", "expm1", "i0", "sinc", "round")}
+    found = {
+        f"special_{n}": [call(m.real(2, 3))] for n in ("erf", "erfc", "exp2", "expit", "expm1", "i0", "sinc", "round")
+    }
     found |= {f"special_{n}": [call(positive())] for n in ("digamma", "psi", "gammaln", "log1p")}
     found |= {f"special_{n}": [call(unit())] for n in ("erfinv", "logit")}
     found |= {f"special_{n}": [call(positive(), positive())] for n in ("gammainc", "gammaincc", "xlogy")}

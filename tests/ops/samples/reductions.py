@@ -21,14 +21,20 @@ def reduction_samples(op: Operator, make: Make) -> list:
     """Every way to say which dimensions go."""
     names = op.schema.index
     data = make.distinct if op.name in DISTINCT else make
-    empty = [] if op.name in EMPTY_RAISES else [call(make(0, 3), *(((1,) if _is_list(op) else 1,) if "dim" in names else ()))]
+    empty = (
+        []
+        if op.name in EMPTY_RAISES
+        else [call(make(0, 3), *(((1,) if _is_list(op) else 1,) if "dim" in names else ()))]
+    )
     if "dim" not in names:
         return [call(data(2, 3)), call(data()), call(data(2, 1, 3)), *empty]
     dims = [0, -1] + ([(0, 2), (-1, 0), (1,)] if _is_list(op) else [])
     dims += [None] if op.schema.arguments[names["dim"]].optional else []
     calls = [call(data(2, 3, 4), dim=(d,) if _is_list(op) and isinstance(d, int) else d) for d in dims]
     if "keepdim" in names:
-        calls += [call(data(2, 3, 4), dim=(d,) if _is_list(op) and isinstance(d, int) else d, keepdim=True) for d in dims[1:3]]
+        calls += [
+            call(data(2, 3, 4), dim=(d,) if _is_list(op) and isinstance(d, int) else d, keepdim=True) for d in dims[1:3]
+        ]
     if "correction" in names:
         calls += [call(data(2, 3), dim=(1,), correction=c) for c in (0, 2, 0.5)]
     return calls + [call(data(), dim=(0,) if _is_list(op) else 0)] * (op.name not in ("var", "std")) + empty

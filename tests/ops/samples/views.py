@@ -111,7 +111,11 @@ def _indexing(m: Make) -> dict:
     found = {"index.Tensor": [call(x(), i) for i in indices_of(m)] + [call(x(), (m.ints(3, 0),))]}
     shapes = [torch.zeros(3, 4, 2)[tuple(slice(None) if v is None else v for v in i)].shape for i in indices_of(m)]
     found["index_put"] = [call(x(), i, m(*s), True) for i, s in zip(indices_of(m), shapes, strict=True)]
-    found["index_put"] += [call(x(), (m.order(3)[:2], m.order(4)[:2]), m(2, 2)), call(x(), (m.mask(3, 4),), m()), call(x(), (None, m.order(4)), m(2))]
+    found["index_put"] += [
+        call(x(), (m.order(3)[:2], m.order(4)[:2]), m(2, 2)),
+        call(x(), (m.mask(3, 4),), m()),
+        call(x(), (None, m.order(4)), m(2)),
+    ]
     for source, name in (("index.Tensor", "_unsafe_index.Tensor"), ("index_put", "_unsafe_index_put")):
         found[name] = found[source][:3]
     reduces = ("sum", "prod", "mean", "amax", "amin")

@@ -4,6 +4,7 @@ Comes in: x (N, C, spatial...), or g shaped as the answer. Goes out: averages, o
 axis by axis, so that their cost grows with the sum of the kernel's sides and not with their product; and a backward
 is the exact transpose of its forward.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +15,13 @@ from .max_pool import adaptive_bounds
 
 
 def avg_pool(
-    xp: Any, x: Array, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
+    xp: Any,
+    x: Array,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
     divisor: int | None,
 ) -> Array:
     """Sum of each window divided by its count of entries, or by `divisor`."""
@@ -35,7 +42,14 @@ def avg_pool(
 
 
 def avg_pool_backward(
-    xp: Any, g: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
+    xp: Any,
+    g: Array,
+    size: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
+    ceil_mode: bool,
+    count_include_pad: bool,
     divisor: int | None,
 ) -> Array:
     """What meets x, of spatial `size`."""

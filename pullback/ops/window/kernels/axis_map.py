@@ -5,6 +5,7 @@ to read and with which weight. Goes out: the mapped array, or the array mapped b
 that a map does not read never touch the answer, so that an infinity stays where it is; and `transpose` of a map is a
 map again, so that a backward runs by the same code as its forward.
 """
+
 from __future__ import annotations
 
 from math import prod

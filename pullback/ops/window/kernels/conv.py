@@ -8,6 +8,7 @@ each is one of the other two; a transposed convolution is `convolution_input`. C
 The work is one matrix product per block of images: windows are copied to columns in a buffer that stays near the
 processor's cache, so that memory use does not grow with the batch.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -144,8 +145,10 @@ def _by_scatter(
     n, o, out, kernel = g.shape[0], g.shape[1], g.shape[2:], w.shape[2:]
     matrix = xp.ascontiguousarray(w.reshape(groups, o // groups, -1).swapaxes(1, 2))
     channels, nd = w.shape[1] * groups, len(kernel)
-    reach = [max(m + 2 * p, (q - 1) * s + d * (k - 1) + 1)
-             for m, p, q, s, d, k in zip(size, padding, out, stride, dilation, kernel)]
+    reach = [
+        max(m + 2 * p, (q - 1) * s + d * (k - 1) + 1)
+        for m, p, q, s, d, k in zip(size, padding, out, stride, dilation, kernel)
+    ]
     total = xp.zeros((n, channels, *reach), g.dtype)
     row_bytes = channels * prod(kernel) * prod(out[1:]) * g.dtype.itemsize
     for images, rows in _blocks(n, out[0], row_bytes, COLUMN_BYTES):

@@ -4,6 +4,7 @@ Comes in: a bordered `x` (N, C, spatial...), `w` (C * m, 1, kernel...), `g` (N, 
 same three faces as in `conv`, for bordered arrays. A matrix product would have a single row here, so the sum runs over
 kernel positions instead, each a scaled shift of the contiguous stretches that `planes` lays out.
 """
+
 from __future__ import annotations
 
 from math import prod

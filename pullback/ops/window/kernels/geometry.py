@@ -3,6 +3,7 @@
 Comes in: an array (N, C, spatial...) and one int per spatial axis for each attribute. Goes out: views or copies whose
 axes are documented at each function. Always holds: no function here changes its argument.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

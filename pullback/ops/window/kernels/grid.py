@@ -5,6 +5,7 @@ from -1 to 1 across the image. Goes out: samples (N, C, out...), or what meets x
 is a sum over taps, each the product of one neighbour per axis; a neighbour carries its index, its weight, and the
 derivative of that weight along the grid, so forward and both backwards are sums over the same taps.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -54,9 +55,7 @@ def grid_sample_input(
     return narrow_to(total, g.dtype)
 
 
-def grid_sample_grid(
-    xp: Any, g: Array, x: Array, grid: Array, mode: int, padding: int, align_corners: bool
-) -> Array:
+def grid_sample_grid(xp: Any, g: Array, x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
     """What meets the grid."""
     if mode == NEAREST:
         return xp.zeros_like(grid)

@@ -7,6 +7,7 @@ lies inside the input even when a window holds nothing above negative infinity.
 Regular, adaptive and fractional pooling differ only in where windows start and how long they are. The two irregular
 ones first copy x so that windows lie side by side, and then pool with a regular window.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -4,6 +4,7 @@ Comes in: x and, for each of its last axes, how much to add before and after; a 
 padded array, or what meets x. Always holds: apart from the constant, a padded entry is a copy of one input entry, so
 the backward adds every entry of g to the input entry it was copied from.
 """
+
 from __future__ import annotations
 
 from typing import Any

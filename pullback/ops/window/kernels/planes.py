@@ -5,6 +5,7 @@ planes per channel, one for each remainder of a coordinate, so that a kernel pos
 stride. A plane is then read flat, across row ends: position p of a window grid sits at a fixed flat distance from the
 first, and the few entries that straddle a row end are never looked at. Always holds: `merge` undoes `split`.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator

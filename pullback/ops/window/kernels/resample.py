@@ -5,6 +5,7 @@ sizes). Goes out: x resampled, or what meets x. Always holds: every method is a 
 forward and backward are `apply_all` of the maps or of their transposes. Source coordinates are computed in float32
 unless x is float64, as users of the reference expect: nearest would else pick other pixels.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -52,9 +53,7 @@ def _fixed_point_bits(largest: float) -> int:
     return bits
 
 
-def resample_backward(
-    xp: Any, g: Array, size: Ints, scales: Scales, method: str, align_corners: bool = False
-) -> Array:
+def resample_backward(xp: Any, g: Array, size: Ints, scales: Scales, method: str, align_corners: bool = False) -> Array:
     """What meets x, of spatial `size`."""
     maps = axis_maps(xp, size, g.shape[2:], scales, method, align_corners, _coordinate_dtype(g))
     return narrow_to(apply_all(xp, widen(g), transposed(xp, maps)), g.dtype)

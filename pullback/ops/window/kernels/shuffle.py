@@ -3,6 +3,7 @@
 Comes in: x (..., C, H, W), or (N, C, ...) for channels. Goes out: a contiguous copy in the new order. Always holds:
 entries are only moved; pixel_shuffle and pixel_unshuffle undo each other.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 Comes in: x (N, C, spatial...) or columns (N, C * prod(kernel), positions). Goes out: the other of the two. Always
 holds: `fold` is the transpose of `unfold`, and neither computes anything but sums, so that every dtype works.
 """
+
 from __future__ import annotations
 
 from math import prod
