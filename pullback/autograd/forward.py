@@ -17,9 +17,9 @@ from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import NESTED, SPARSE, Tensor, stride_of
 from ..ops import dispatch as dispatching
-from ..ops.conversion import alias_op
 from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
 from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
+from ..ops.views import alias as alias_op
 
 _next_level = itertools.count().__next__
 

@@ -20,8 +20,8 @@ from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Autograd, edge_of
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
-from ..ops.conversion import alias_op
 from ..ops.dispatch import dispatch
+from ..ops.views import alias as alias_op
 
 
 # ---- arguments

@@ -13,7 +13,7 @@ from . import dunders
 from .operator import exports
 
 MODULES = (
-    "factories", "construct", "conversion",
+    "factories", "construct", "conversion", "filling", "python_values", "memory",
     "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
     "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "softmaxes", "normalization", "batch_normalization", "group_normalization", "batch_statistics", "class_losses", "ctc", "segments",
     "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
