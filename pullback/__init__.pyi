@@ -68,6 +68,7 @@ from pullback import linalg as linalg
 from pullback.core.device import memory_format as memory_format
 from pullback import namespaces as namespaces
 from pullback import nested as nested
+from pullback import nn as nn
 from pullback.core.modes import no_grad as no_grad
 from pullback import overrides as overrides
 from pullback.core.promotion import promote_types as promote_types

@@ -21,13 +21,21 @@ def _run(args: argparse.Namespace) -> int:
 def _demo(args: argparse.Namespace) -> int:
     from .demo import demo
 
-    return demo(steps=args.steps, plain=args.plain)
+    picture = args.picture or (None if args.plain else "demo-loss.svg")
+    return demo(steps=args.steps, plain=args.plain, seed=args.seed, picture=picture)
 
 
 def _doctor(args: argparse.Namespace) -> int:
     from .doctor import doctor
 
     return doctor()
+
+
+def _count(word: str) -> int:
+    """A whole number above zero."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {word!r}")
+    return int(word)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -41,9 +49,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(action=_run)
 
-    demo = commands.add_parser("demo", help="fit a curve and watch it")
-    demo.add_argument("--steps", type=int, default=400, help="steps of gradient descent (default %(default)s)")
-    demo.add_argument("--plain", action="store_true", help="no progress bar, no colour")
+    demo = commands.add_parser("demo", help="train a small language model and read what it writes")
+    demo.add_argument("--steps", type=_count, default=400, help="steps of gradient descent (default %(default)s)")
+    demo.add_argument("--seed", type=int, default=0, help="of the weights, the batches and the sample (default 0)")
+    demo.add_argument("--picture", metavar="FILE", help="where the loss curve goes (default demo-loss.svg; none if plain)")
+    demo.add_argument("--plain", action="store_true", help="lines for a log: no progress bar, no colour")
     demo.set_defaults(action=_demo)
 
     doctor = commands.add_parser("doctor", help="what this machine offers: versions, BLAS, compiler, GPU")

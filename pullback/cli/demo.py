@@ -1,108 +1,101 @@
-"""`pullback demo`: a small network fits a noisy curve, with nothing but tensors and their gradients.
+"""`pullback demo`: a small language model learns, character by character, to write like a short story.
 
-In: how many steps, and whether the terminal may be drawn on. Out: the loss, a plot of the data and the fit, and exit
-status 0 when the fit is as close as the noise allows. Everything below is what a PyTorch user would write.
+In: how many steps, a seed, and whether the terminal may be drawn on. Out: the curve of the loss (in the terminal, and as
+a file), a few lines the model wrote, and exit status 0 when it predicts the text better than counting pairs of letters.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import pullback as torch
+from pullback.nn import functional as F
+
+from .demo_model import LanguageModel, sample
+from .demo_text import TEXT
+from .loss_curve import as_svg, as_text
 
 __all__ = ["demo"]
 
-POINTS, HIDDEN, NOISE = 128, 32, 0.08
+BATCH, RATE, WARM = 16, 3e-3, 20
+SYMBOLS = sorted(set(TEXT))
 
 
-def curve(x: torch.Tensor) -> torch.Tensor:
-    return torch.sin(2.5 * x) * torch.exp(-0.3 * x * x)
+def encode(text: str) -> torch.Tensor:
+    return torch.tensor([SYMBOLS.index(symbol) for symbol in text])
 
 
-class Network:
-    """One hidden layer of tanh units, its weights plain tensors that require a gradient."""
-
-    def __init__(self) -> None:
-        self.w1 = torch.randn(1, HIDDEN) * 2.0
-        self.b1 = torch.randn(HIDDEN)
-        self.w2 = torch.randn(HIDDEN, 1) / math.sqrt(HIDDEN)
-        self.b2 = torch.zeros(1)
-        self.parameters = [p.requires_grad_() for p in (self.w1, self.b1, self.w2, self.b2)]
-
-    def __call__(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(x @ self.w1 + self.b1) @ self.w2 + self.b2
+def decode(numbers: torch.Tensor) -> str:
+    return "".join(SYMBOLS[number] for number in numbers.tolist())
 
 
-class Adam:
-    """Adam, written out: it shows that in-place updates without recording leave the next step's graph alone."""
-
-    def __init__(self, parameters: list[torch.Tensor], rate: float) -> None:
-        self.parameters, self.rate, self.step_count = parameters, rate, 0
-        self.means = [torch.zeros_like(p) for p in parameters]
-        self.squares = [torch.zeros_like(p) for p in parameters]
-
-    def step(self) -> None:
-        self.step_count += 1
-        correct1, correct2 = 1 - 0.9**self.step_count, 1 - 0.99**self.step_count
-        with torch.no_grad():
-            for p, mean, square in zip(self.parameters, self.means, self.squares):
-                assert p.grad is not None
-                mean.mul_(0.9).add_(p.grad * 0.1)
-                square.mul_(0.99).add_(p.grad * p.grad * 0.01)
-                p.sub_(self.rate * (mean / correct1) / ((square / correct2).sqrt() + 1e-8))
-                p.grad = None
+def pair_entropy(text: str) -> float:
+    """What is left to guess (nats a character) for one who knows how often each letter follows each other one."""
+    pairs, firsts = Counter(zip(text, text[1:])), Counter(text[:-1])
+    return -sum(n * math.log(n / firsts[first]) for (first, _), n in pairs.items()) / (len(text) - 1)
 
 
-def plot(x: list[float], data: list[float], fit: list[float], width: int = 72, height: int = 17) -> str:
-    """The data as dots and the fit as a line of circles, on one small page of text."""
-    low, high = min(data + fit), max(data + fit)
-    page = [[" "] * width for _ in range(height)]
-    for values, mark in ((data, "·"), (fit, "●")):
-        for at, value in zip(x, values):
-            column = round((at - x[0]) / (x[-1] - x[0]) * (width - 1))
-            page[round((high - value) / (high - low) * (height - 1))][column] = mark
-    return "\n".join("  " + "".join(row).rstrip() for row in page)
-
-
-def train(steps: int, tick: Callable[[float], None]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, float]:
-    """Fit the curve; gives the points, the data, the fit and the last loss."""
-    torch.manual_seed(0)
-    x = torch.linspace(-3.0, 3.0, POINTS).reshape(POINTS, 1)
-    y = curve(x) + NOISE * torch.randn(POINTS, 1)
-    network = Network()
-    optimizer = Adam(network.parameters, rate=0.02)
-    loss = torch.tensor(math.inf)
-    for _ in range(steps):
-        loss = ((network(x) - y) ** 2).mean()
+def train(model: LanguageModel, steps: int, tick: Callable[[int, float], None]) -> list[float]:
+    """Fit the model to the text; gives the loss of every step."""
+    text = encode(TEXT)
+    windows = text.unfold(0, model.context + 1, 1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    fall = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / WARM, 0.1 + 0.45 * (1 + math.cos(math.pi * step / max(steps, 1))))
+    )
+    losses = []
+    for step in range(steps):
+        rows = windows[torch.randint(len(windows), (BATCH,))]
+        loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
+        optimizer.zero_grad()
         loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        tick(loss.item())
-    with torch.no_grad():
-        return x, y, network(x), loss.item()
+        fall.step()
+        losses.append(loss.item())
+        tick(step + 1, losses[-1])
+    return losses
 
 
-def demo(steps: int = 400, plain: bool = False) -> int:
-    """Run the demonstration; 0 when the fit reached the noise."""
-    console = Console(no_color=plain, highlight=False)
-    columns = (
-        TextColumn("fitting a curve"),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]:.5f}"),
-        TimeElapsedColumn(),
-    )
-    began = time.perf_counter()
-    with Progress(*columns, console=console, disable=plain, transient=True) as progress:
+def _train_and_show(model: LanguageModel, steps: int, console: Console, plain: bool) -> list[float]:
+    """Train under a progress bar; on a plain terminal a line now and then says the same."""
+    bar = (TextColumn("learning to spell"), BarColumn(), TextColumn("loss {task.fields[loss]:.3f}"), TimeElapsedColumn())
+    every = max(steps // 10, 1)
+    with Progress(*bar, console=console, disable=plain, transient=True) as progress:
         task = progress.add_task("", total=steps, loss=math.inf)
-        x, y, fit, loss = train(steps, lambda value: progress.update(task, advance=1, loss=value))
+
+        def tick(step: int, loss: float) -> None:
+            progress.update(task, advance=1, loss=loss)
+            if plain and step % every == 0:
+                console.print(f"step {step:4d}  loss {loss:.3f}")
+
+        return train(model, steps, tick)
+
+
+def demo(steps: int = 400, plain: bool = False, seed: int = 0, picture: str | None = None) -> int:
+    """Run the demonstration; 0 when the model beats the count of letter pairs. `picture`: where the SVG goes."""
+    console = Console(no_color=plain, highlight=False, soft_wrap=True)
+    torch.manual_seed(seed)
+    model = LanguageModel(len(SYMBOLS))
+    weights = sum(p.numel() for p in model.parameters())
+    console.print(f"{len(TEXT)} characters of text, {len(SYMBOLS)} different; a transformer of {weights} weights")
+    began = time.perf_counter()
+    losses = _train_and_show(model, steps, console, plain)
     seconds = time.perf_counter() - began
-    console.print(plot(x.flatten().tolist(), y.flatten().tolist(), fit.flatten().tolist()))
-    console.print(
-        f"\n{steps} steps in {seconds:.2f} s ({1e6 * seconds / max(steps, 1):.0f} µs a step), loss {loss:.5f}"
-    )
-    console.print(f"the noise alone leaves {NOISE**2:.5f}")
-    return 0 if loss < 2 * NOISE**2 else 1
+    level, last = pair_entropy(TEXT), sum(losses[-10:]) / len(losses[-10:])
+    console.print(as_text(losses))
+    if picture:
+        Path(picture).write_text(as_svg(losses, level, "counting pairs of letters"), encoding="utf-8")
+        console.print(f"the same curve as a picture: {picture}", markup=False)
+    console.print(f"\n{steps} steps in {seconds:.1f} s ({1e3 * seconds / steps:.1f} ms a step), loss {last:.3f}")
+    console.print(f"counting pairs of letters would leave {level:.3f}; the model now writes:\n")
+    written = decode(sample(model, encode("The keeper ").unsqueeze(0), 300)[0])
+    console.print(written, markup=False)
+    return 0 if last < level else 1
