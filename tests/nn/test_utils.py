@@ -1,4 +1,4 @@
-"""Helpers around modules: clipping, vectors, parametrizations, norms, packed sequences, fusion."""
+"""What stands around modules: clipping, vectors, parametrizations, norms, packed sequences, fusion."""
 
 import copy
 import pickle

@@ -1,5 +1,4 @@
-"""Helpers around modules: gradient clipping, parameters as vectors, packed sequences, weight norms, "
-"parametrizations."""
+"""Around modules: gradient clipping, parameters as vectors, packed sequences, weight norms, parametrizations."""
 
 from __future__ import annotations
 
