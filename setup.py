@@ -1,4 +1,4 @@
-"""The optional extension in C; everything else is in pyproject.toml. Without a compiler, NumPy does its work."""
+"""The optional extensions in C; everything else is in pyproject.toml. Without a compiler, Python and NumPy do their work."""
 
 from setuptools import Extension, setup
 
@@ -12,6 +12,7 @@ setup(
             depends=[f"{SOURCES}/native_{part}.h" for part in ("pool", "rows", "channels", "jobs")],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
-        )
+        ),
+        Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )
