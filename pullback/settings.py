@@ -53,7 +53,7 @@ def get_default_device() -> device_type:
 
 @_public
 def set_num_threads(n: int) -> None:
-    """How many threads large element-wise work and reductions use."""
+    """How many threads large element-wise work, reductions and matrix products use."""
     if not isinstance(n, int):
         raise TypeError(f"set_num_threads expects an int, but got {type(n).__name__}")
     set_thread_count(n)

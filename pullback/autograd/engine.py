@@ -16,9 +16,13 @@ from sys import getrefcount
 
 from ..core import modes
 from ..core import node as nodes
+from ..core.arrays import LARGE, library
+from ..core.device import cpu
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
+from ..core.objects import native_delivery
 from ..core.tensor import SPARSE, Tensor
+from .cached_tensors import is_cached
 
 MAX_DEPTH = 20
 _next_task = itertools.count().__next__
@@ -132,50 +136,66 @@ def _walk(task: Task) -> None:
     keep_graph, wanted = task.keep_graph, task.wanted
     in_place = not ambient.mode & modes.GRAD
     watched = ambient.mode & (modes.ANOMALY | modes.PROFILE)
+    send = deliver if ambient.mode & ~modes.GRAD else quick_deliver  # somebody who listens hears of every sum
     while heap or sinks:
         node = task.node = sinks.pop() if sinks else ready.pop(heappop(heap))
         gs = records.pop(node)[_FIRST:]
         if wanted and not _capture(task, node, gs):
             continue
+        given, post_hooks = gs, None
         if node.hooked:
-            gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
-        post_hooks = node.hooked and node.post_hooks
-        given = list(gs) if post_hooks else gs  # a sink takes its gradient out of the list
+            given = gs = run_pre_hooks(node, run_tensor_hooks(node, gs))
+            post_hooks = node.post_hooks
+            if post_hooks:
+                given = list(gs)  # a sink takes its gradient out of the list
         results = run_watched(node, given) if watched else node.run(given)
-        edges = node.edges
         if not keep_graph:
             node.release()
-        if len(results) != len(edges):
+        if len(results) != len(node.edges):
             raise RuntimeError(
-                f"{node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})"
+                f"{node.name()} returned an incorrect number of gradients (expected {len(node.edges)}, got {len(results)})"
             )
         if node.hooked and node.post_hooks:
             # hooks that came while the node ran see no gradients of its outputs
             results = run_post_hooks(node, results, gs if post_hooks else [None] * len(gs))
-        for i, (edge, g) in enumerate(zip(edges, results)):  # noqa: B905 - lengths are checked above
-            if edge is None:
-                continue
-            target, number = edge
-            record = records.get(target)
-            if record is None:  # not on a path to what was asked for
-                continue
-            if g is not None:
-                shape, dtype, _ = record[1][number]
-                if g.dtype is not dtype or g.array.shape != shape:
-                    g = validate(node, i, record[1][number], g)
-                have = record[number + 3]
-                if have is None:
-                    record[number + 3] = g
-                elif in_place and record[2] >> number & 1 and not (have.keys or g.keys):
-                    have.add_(g)
-                else:
-                    record[number + 3] = _total(have, g)
-                    record[2] |= 1 << number
-            record[0] = left = record[0] - 1
-            if not left:
-                _enqueue(task, target)
-        results = g = have = record = None  # a sink that runs next may take a gradient over if nobody else holds it
+        for target in send(node, results, records, in_place):
+            if target.__class__ is AccumulateGrad:
+                sinks.append(target)
+            else:
+                order = -target.sequence
+                ready[order] = target
+                heappush(heap, order)
+        results = None  # a sink that runs next may take a gradient over if nobody else holds it
     task.node = None
+
+
+def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
+    """Add what a node returned to the records of the nodes its edges go to; gives those that now wait for nothing more.
+    With `in_place`, sums that only the engine holds are written into."""
+    ready = []
+    for i, (edge, g) in enumerate(zip(node.edges, results)):  # noqa: B905 - the caller compares the lengths
+        if edge is None:
+            continue
+        target, number = edge
+        record = records.get(target)
+        if record is None:  # not on a path to what was asked for
+            continue
+        if g is not None:
+            shape, dtype, _ = record[1][number]
+            if g.dtype is not dtype or g.array.shape != shape:
+                g = validate(node, i, record[1][number], g)
+            have = record[number + _FIRST]
+            if have is None:
+                record[number + _FIRST] = g
+            elif in_place and record[2] >> number & 1 and not (have.keys or g.keys):
+                have.add_(g)
+            else:
+                record[number + _FIRST] = _total(have, g)
+                record[2] |= 1 << number
+        record[0] = left = record[0] - 1
+        if not left:
+            ready.append(target)
+    return ready
 
 
 def run_watched(node: Node, gs: list):
@@ -351,9 +371,9 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
     this is the only reference to it, but for those of the sink's own hooks (`watchers`). (The same tensor may have gone to
     several leaves.)"""
     g = grads.pop()
-    if g is None:
-        return
     a = variable.autograd
+    if g is None or not a.requires_grad:  # it may have been detached since
+        return
     recording = ambient.mode & modes.GRAD
     with _locks[id(a) >> 6 & 15]:  # several threads may run backward over one leaf
         have = a.grad
@@ -374,9 +394,9 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
 
 
 def is_own(g: Tensor) -> bool:
-    """Whether a gradient's memory is plain, dense and its own."""
+    """Whether a gradient's memory is plain, dense and its own, and nobody will hand it out again."""
     alone = g.memory is None or getrefcount(g.memory) == 2 and g.array.flags.c_contiguous
-    return alone and g.view_info is None and g.autograd is None and not g.keys
+    return alone and g.view_info is None and g.autograd is None and not g.keys and not is_cached(g)
 
 
 def recorded_copy(g: Tensor) -> Tensor:
@@ -398,6 +418,7 @@ def _total(a: Tensor, b: Tensor) -> Tensor:
 
 
 nodes.accumulate = accumulate
+quick_deliver = native_delivery(validate, _total, library(cpu).add, LARGE) or deliver
 
 
 # ---- questions while a backward runs

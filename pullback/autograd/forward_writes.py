@@ -56,13 +56,22 @@ def _reshaped(op: Operator, args: tuple, tangent: Tensor | None):
     return out
 
 
+def _apart(arg, memory: list):
+    """An argument that no write to tensors of these versions changes."""
+    if isinstance(arg, (tuple, list)):
+        return type(arg)([_apart(a, memory) for a in arg])
+    return arg.clone() if isinstance(arg, Tensor) and any(arg.version is v for v in memory) else arg
+
+
 def _new_tangent(op: Operator, primals: tuple, tangents: list) -> Tensor | None:
     """The tangent after the write, from values before it; None where it is zero."""
     if not op.differentiable or "nondeterministic_seeded" in op.tags or primals[0].dtype.category < 2:
         return None
-    with modes.masked(modes.GRAD):
-        out = dispatching.dispatch(op, primals)
-    made = jvp(op, primals, tangents, out)
+    if ambient.mode & modes.GRAD:  # reverse mode may run over this: neither value nor tangent may be written after
+        memory = [t.version for t in (primals[0], tangents[0]) if t is not None]
+        primals, tangents = ([_apart(a, memory) for a in group] for group in (primals, tangents))
+    out = dispatching.dispatch(op, tuple(primals))
+    made = jvp(op, tuple(primals), tangents, out)
     return made.clone() if made is not None and made.version is primals[0].version else made
 
 
@@ -73,7 +82,8 @@ def _first_tangent(target: Tensor, made: Tensor, level: int) -> None:
     if info is None or tangent_of(info.base, level) is not None:
         with_tangent(target, made.clone(), level)
         return
-    whole = info.base.new_zeros(info.base.shape)
+    source = info.base.new_zeros(()) + made.new_zeros(())  # inside vmap, batched if either is
+    whole = source.new_zeros(info.base.shape)
     part = replay(recipe(info), whole)
     part.copy_(made)
     with_tangent(info.base, whole, level)

@@ -113,7 +113,7 @@ def register_hook(self, hook) -> RemovableHandle:
     """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
     if not requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-    a = self.autograd
+    a = own_autograd(self)
     if a.edge is None:
         if a.hooks is None:
             a.hooks = Hooks()
@@ -131,7 +131,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self.grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    a = self.autograd
+    a = own_autograd(self)
     if a.post_accumulate_hooks is None:
         a.post_accumulate_hooks = Hooks()
     return add_hook(a.post_accumulate_hooks, hook)
@@ -234,7 +234,11 @@ def detach_(self) -> Tensor:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
         )
-    self.autograd = None
+    a = self.autograd
+    if a is not None and a.edge is None:  # a leaf: graphs that know it still run, and its gradient stays
+        a.requires_grad = False
+    else:
+        self.autograd = None
     return self
 
 

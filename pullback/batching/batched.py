@@ -49,6 +49,14 @@ def unwrap(t, level: BatchLevel):
     return t, None
 
 
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The value under a batched tensor (under all its levels if `recurse`), to look at; any other tensor as it is."""
+    wrapped = tensor.__dict__.get("wrapped")
+    if wrapped is None:
+        return tensor
+    return debug_unwrap(wrapped.value) if recurse else wrapped.value
+
+
 def unwrap_argument(value, level: BatchLevel):
     if isinstance(value, tuple) and any(isinstance(v, Tensor) for v in value):
         pairs = [unwrap(v, level) for v in value]

@@ -19,8 +19,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _demo(args: argparse.Namespace) -> int:
+    from pullback import set_num_threads
+
     from .demo import demo
 
+    set_num_threads(1)  # its matrices are so small that threads would only wait for one another
     picture = args.picture or (None if args.plain else "demo-loss.svg")
     return demo(steps=args.steps, plain=args.plain, seed=args.seed, picture=picture)
 
@@ -50,9 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(action=_run)
 
     demo = commands.add_parser("demo", help="train a small language model and read what it writes")
-    demo.add_argument("--steps", type=_count, default=400, help="steps of gradient descent (default %(default)s)")
+    demo.add_argument("--steps", type=_count, default=600, help="steps of gradient descent (default %(default)s)")
     demo.add_argument("--seed", type=int, default=0, help="of the weights, the batches and the sample (default 0)")
-    demo.add_argument("--picture", metavar="FILE", help="where the loss curve goes (default demo-loss.svg; none if plain)")
+    demo.add_argument("--picture", metavar="FILE", help="of the loss curve (default demo-loss.svg; none if plain)")
     demo.add_argument("--plain", action="store_true", help="lines for a log: no progress bar, no colour")
     demo.set_defaults(action=_demo)
 

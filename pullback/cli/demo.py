@@ -1,7 +1,7 @@
 """`pullback demo`: a small language model learns, character by character, to write like a short story.
 
-In: how many steps, a seed, and whether the terminal may be drawn on. Out: the curve of the loss (in the terminal, and as
-a file), a few lines the model wrote, and exit status 0 when it predicts the text better than counting pairs of letters.
+In: how many steps, a seed, and whether the terminal may be drawn on. Out: the curve of the loss (in the terminal, and
+as a file), a few lines the model wrote, and exit status 0 when it predicts the text better than counting pairs of letters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import pullback as torch
+from pullback import nn, optim
 from pullback.nn import functional as F
 
 from .demo_model import LanguageModel, sample
@@ -46,8 +47,8 @@ def train(model: LanguageModel, steps: int, tick: Callable[[int, float], None]) 
     """Fit the model to the text; gives the loss of every step."""
     text = encode(TEXT)
     windows = text.unfold(0, model.context + 1, 1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
-    fall = torch.optim.lr_scheduler.LambdaLR(
+    optimizer = optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
+    fall = optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / WARM, 0.1 + 0.45 * (1 + math.cos(math.pi * step / max(steps, 1))))
     )
     losses = []
@@ -56,7 +57,7 @@ def train(model: LanguageModel, steps: int, tick: Callable[[int, float], None]) 
         loss = F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         fall.step()
         losses.append(loss.item())
@@ -66,7 +67,8 @@ def train(model: LanguageModel, steps: int, tick: Callable[[int, float], None]) 
 
 def _train_and_show(model: LanguageModel, steps: int, console: Console, plain: bool) -> list[float]:
     """Train under a progress bar; on a plain terminal a line now and then says the same."""
-    bar = (TextColumn("learning to spell"), BarColumn(), TextColumn("loss {task.fields[loss]:.3f}"), TimeElapsedColumn())
+    loss_shown = TextColumn("loss {task.fields[loss]:.3f}")
+    bar = (TextColumn("learning to spell"), BarColumn(), loss_shown, TimeElapsedColumn())
     every = max(steps // 10, 1)
     with Progress(*bar, console=console, disable=plain, transient=True) as progress:
         task = progress.add_task("", total=steps, loss=math.inf)
@@ -79,7 +81,7 @@ def _train_and_show(model: LanguageModel, steps: int, console: Console, plain: b
         return train(model, steps, tick)
 
 
-def demo(steps: int = 400, plain: bool = False, seed: int = 0, picture: str | None = None) -> int:
+def demo(steps: int = 600, plain: bool = False, seed: int = 0, picture: str | None = None) -> int:
     """Run the demonstration; 0 when the model beats the count of letter pairs. `picture`: where the SVG goes."""
     console = Console(no_color=plain, highlight=False, soft_wrap=True)
     torch.manual_seed(seed)

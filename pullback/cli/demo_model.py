@@ -50,7 +50,7 @@ class LanguageModel(nn.Module):
 
 
 @torch.no_grad()
-def sample(model: LanguageModel, start: torch.Tensor, length: int, temperature: float = 0.7) -> torch.Tensor:
+def sample(model: LanguageModel, start: torch.Tensor, length: int, temperature: float = 0.5) -> torch.Tensor:
     """`start` (one row) continued by `length` characters, each drawn from what the model expects there."""
     text = start
     for _ in range(length):

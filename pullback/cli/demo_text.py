@@ -1,7 +1,7 @@
 """The text that `pullback demo` learns to spell: a short story, written for it.
 
-Small enough that a model of a few thousand weights gets somewhere in half a minute, plain enough (few letters beyond the
-lower case) that what it then writes can be recognised.
+Small enough that a model of a hundred thousand weights gets somewhere in half a minute, plain enough (few letters
+beyond the lower case) that what it then writes can be recognised.
 """
 
 __all__ = ["TEXT"]

@@ -18,7 +18,7 @@ from .nn_rows import ROWS as NN_ROWS
 PRIVATE: dict[str, dict[str, str]] = {
     "torch": {
         "_C": "torch._C:",
-        "_VF": "pullback:",
+        "_VF": "torch._VF:",
     },
     "torch.autograd": {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
@@ -41,10 +41,15 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_current_autograd_node": "pullback.autograd.engine:current_node",
         "_will_engine_execute_node": "pullback.autograd.engine:will_execute",
         "_current_graph_task_execution_order": "pullback.autograd.engine:execution_order",
+        "_set_cached_tensors_enabled": "pullback.autograd.cached_tensors:set_enabled",
+        "_add_cached_tensor": "pullback.autograd.cached_tensors:add",
+        "_remove_cached_tensor": "pullback.autograd.cached_tensors:remove",
+        "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
         "_functions": "torch._C._functions:",
         "_autograd": "torch._C._autograd:",
         "_profiler": "torch._C._profiler:",
     },
+    "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",

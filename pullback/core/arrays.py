@@ -38,7 +38,10 @@ def thread_count() -> int:
 def set_thread_count(n: int) -> None:
     if n < 1:
         raise RuntimeError("set_num_threads expects a positive integer")
+    from .blas import set_blas_threads
+
     process.threads = n
+    set_blas_threads(n)
 
 
 def keep_freed_memory() -> None:

@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: `functional_call`, `stack_module_state`."""
+"""Modules as functions of their parameters: `functional_call`, `stack_module_state`, batch norms without state."""
 
 from __future__ import annotations
 
@@ -79,3 +79,17 @@ def stack_module_state(models):
         return made
 
     return stacked("named_parameters", True), stacked("named_buffers", False)
+
+
+def replace_all_batch_norm_modules_(root):
+    """Make every batch norm in `root` use the statistics of its batch alone: it then writes nothing, and batches."""
+    for module in root.modules():
+        if module_kind(module, "_BatchNorm") and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
+def module_kind(module, name: str) -> bool:
+    """Whether a class of that name is among the module's. Modules stand above this layer: their classes go by name."""
+    return any(kind.__name__ == name for kind in type(module).__mro__)

@@ -36,6 +36,11 @@ def type_name(value) -> str:
     )
 
 
+def _forward_unimplemented(self, *input: Any) -> None:
+    """What the module computes; every subclass defines it."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
 class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     """Base class of all neural network modules."""
 
@@ -67,9 +72,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input: Any) -> None:
-        """What the module computes; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    # Typed as anything that can be called: a subclass's own signature is then no conflict to a type checker.
+    forward: Callable[..., Any] = _forward_unimplemented
 
     # ---- registration
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:

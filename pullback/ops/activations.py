@@ -56,6 +56,7 @@ relu = pointwise(
 
 threshold = pointwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    inplace_node="ThresholdBackward1",
     numbers=(),
     supports="real_number",
     kernel=lambda xp, x, threshold, value: masked(xp, x, x <= threshold, value),
@@ -185,6 +186,7 @@ leaky_relu_backward = pointwise(
 
 leaky_relu = pointwise(
     "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    inplace_node="LeakyReluBackward1",
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x, slope: _leak(xp, x, x, slope),

@@ -75,6 +75,7 @@ conjugate = pointwise(
     function=False,
     method=False,
     inplace="hidden",
+    inplace_node="ConjPhysicalBackward1",
     jvp=LINEAR,
     vjp=lambda g: g.conj_physical(),
 )
@@ -88,7 +89,7 @@ def conj_physical(self):
 @front("torch.conj_physical_", "Tensor.conj_physical_")
 def conj_physical_(input: Tensor) -> Tensor:
     """Conjugate in place."""
-    return conjugate.inplace_function(input) if input.dtype.is_complex else input
+    return conjugate.inplace_function(input)
 
 
 # ---- angles

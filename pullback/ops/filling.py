@@ -70,6 +70,7 @@ fill_scalar = operator(
     function=False,
     method=False,
     inplace="hidden",
+    inplace_node="FillBackward2",
     write=_fill_write,
     vjp=lambda g: g.new_zeros(g.shape),
 )
@@ -81,6 +82,8 @@ fill_tensor = operator(
     method=False,
     inplace="hidden",
     number=1,
+    inplace_node="FillBackward3",
+    reads_first=True,
     write=_fill_write,
     vjp={"self": lambda g: g.new_zeros(g.shape), "value": lambda g: g.sum()},
 )

@@ -195,6 +195,7 @@ def _index_put(schema: str, **options):
 index_put = _index_put(
     "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     inplace="function",
+    reads_first=True,
     write=_put_write,
     vmap=_put_vmap(lambda: index_put),
 )

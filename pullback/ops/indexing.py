@@ -66,6 +66,16 @@ def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
     return plain_view(t, made, offset, slice_, (t, dim, start, stop, step))
 
 
+def _is_whole(t: Tensor, dim: int, index: slice) -> bool:
+    """Whether a slice takes a dimension as it is: beside other parts of an index, and in a write, it is no view then."""
+    if index == _ALL:
+        return True
+    if not is_plain(t) or not t.array.shape:
+        return False
+    size = t.array.shape[dim]
+    return index.indices(size) == (0, size, 1)
+
+
 def _slice_numbers(index: slice) -> tuple:
     """Start, end and step of a slice as ints (symbolic ones as they are)."""
     start, stop, step = (_slice_number(v) for v in (index.start, index.stop, index.step))
@@ -141,7 +151,7 @@ def _dims_of(item) -> int:
     return 1
 
 
-def apply_index(t: Tensor, index) -> tuple[Tensor, list]:
+def apply_index(t: Tensor, index, writes: bool = False) -> tuple[Tensor, list]:
     """(the view that basic parts make, index tensors per dimension of it; an empty list where there are none)."""
     parts = [_normal(p) for p in _as_tuple(index)]
     named = sum(map(_dims_of, parts))
@@ -163,7 +173,7 @@ def apply_index(t: Tensor, index) -> tuple[Tensor, list]:
         elif item.__class__ is bool:
             out, dim = _truth(out, dim, item, found)
         elif item.__class__ is slice:
-            if item != _ALL or len(parts) == 1:
+            if len(parts) == 1 and not (writes and rank) or not _is_whole(out, dim, item):
                 out = _slice(out, dim, item)
             dim += 1
         elif isinstance(item, Tensor):
@@ -265,7 +275,7 @@ def _basic(t: Tensor, index: tuple):
         if kind is int:
             out = _select(out, dim, item, place)
         elif kind is slice:
-            if item.start is not None or item.stop is not None or item.step is not None or len(index) == 1:
+            if len(index) == 1 or not _is_whole(out, dim, item):
                 out = _slice(out, dim, item)
             dim += 1
         elif item is None:
@@ -306,7 +316,7 @@ def setitem(self, index, value) -> None:
     if _quick_set(self, index, value):
         return
     given = _value(self, value)
-    out, indices = apply_index(self, index)
+    out, indices = apply_index(self, index, writes=True)
     if indices:
         if not isinstance(given, Tensor):
             given = _number_tensor(out, given)
@@ -362,6 +372,9 @@ def _copy_into(out: Tensor, value: Tensor) -> None:
     while drop < len(shape) - out.ndim and shape[drop] == 1:
         drop += 1
     value = value.reshape(shape[drop:]) if drop else value
+    if not value.ndim and out.ndim and not value.keys and value.dtype.is_complex <= out.dtype.is_complex:
+        out.fill_(value)
+        return
     if tuple(value.shape) != tuple(out.shape):
         value = value.expand(tuple(out.shape))
     out.copy_(value)

@@ -7,6 +7,8 @@ indices, leaves that require grad, and views that may not be written. Then the v
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..core import modes
 from ..core import node as nodes
 from ..core.geometry import is_dense, may_overlap
@@ -34,13 +36,16 @@ def run_inplace(op: Operator, args: tuple, written=None):
         check_writable(target)
     if functional.is_view and not keys & (SPARSE | NESTED):  # no element is written: the shape changes
         return op.family.execute(op, args)
-    original = before_write(functional, target) if wanted and op.differentiable else None
+    before = None
+    if wanted and op.differentiable:
+        before = (before_write(functional, target), *[operand_before(a, target) for a in args[1:]])
+        version = target.version[0]
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
     if written is not None:
         written()
-    if original is not None:
-        record_write(functional, target, (original, *args[1:]))
+    if before is not None:
+        record_write(functional, target, before, version)
     return target
 
 
@@ -63,8 +68,10 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         store(op, target, execute(functional, args, keys))
         return
     check_overlap(target)
+    reads_first = functional.options.get("reads_first")  # a value of one element is read before anything is written
     for t in op.tensors(args)[1:]:
-        check_partial_overlap(target, t)
+        if not (reads_first and t.array.size == 1):
+            check_partial_overlap(target, t)
     if direct is not None:
         direct(*args)
         bump(target)
@@ -103,13 +110,29 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     return target.shallow(_history(target))
 
 
+def operand_before(arg, target: Tensor):
+    """Another argument as it is before the write: one on the written memory keeps the history it has now."""
+    if isinstance(arg, (tuple, list)):
+        return type(arg)([operand_before(a, target) for a in arg])
+    if not isinstance(arg, Tensor) or arg.version is not target.version:
+        return arg
+    if ambient.saved_hooks:  # what they pack must be the old values
+        kept = arg.detach().clone()
+        kept.autograd = _history(arg)
+    else:
+        kept = arg.shallow(_history(arg))
+    if arg.autograd is not None and arg.autograd.tangents:
+        kept.autograd = nodes.with_tangents(kept.autograd, {k: t.clone() for k, t in arg.autograd.tangents.items()})
+    return kept
+
+
 def _history(target: Tensor):
     edge = nodes.edge_of(target)
     return None if edge is None else nodes.Autograd(True, edge)
 
 
-def record_write(op: Operator, target: Tensor, args: tuple) -> None:
-    """Hang a node for the write on `target`."""
+def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> None:
+    """Hang a node for the write on `target`; `args` and `version` are those before it."""
     stand_in = target.shallow()
     if target.autograd is not None and target.autograd.tangents:
         stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
@@ -120,11 +143,29 @@ def record_write(op: Operator, target: Tensor, args: tuple) -> None:
         note_stack(stand_in)
     if stand_in.autograd is not None:
         node = stand_in.autograd.edge[0]
+        if "inplace_node" in op.options:
+            node.__class__ = _inplace_class(op)
+        node.saved = [_as_of(e, target.version, version) for e in node.saved]
         rebase_history(target, stand_in.autograd.edge)
         if target.view_info is not None:
             node.saved = [_of_view(e, target) for e in node.saved]
     elif target.view_info is not None:
         target.view_info.version = target.version[0]
+
+
+@cache
+def _inplace_class(op: Operator) -> type:
+    """The node class of an operator whose in-place form has a node name of its own."""
+    return type(nodes.Node)(op.options["inplace_node"], (op.node_class,), {"__slots__": ()})
+
+
+def _as_of(entry, written: list, version: int):
+    """A saved operand on the written memory was saved as it was before: reading it after the write must raise."""
+    if entry.__class__ is list:
+        return [_as_of(e, written, version) for e in entry]
+    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED and entry[1].version is written:
+        return (*entry[:2], version, entry[3])
+    return entry
 
 
 def _of_view(entry, target: Tensor):

@@ -369,6 +369,7 @@ def vander(x, N, increasing):  # noqa: N803 - PyTorch's argument name
     count = x.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
+    x = x if x.dtype.category > 1 else x.long()
     rows = [x.new_ones(x.shape)] if count else []
     while len(rows) < count:
         rows.append(rows[-1] * x)

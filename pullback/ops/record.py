@@ -9,6 +9,7 @@ in `operator`.
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -316,23 +317,36 @@ def _not_implemented(op: Operator):
     return rule
 
 
+# `self_sym_sizes`, `bias_sym_sizes_opt`, `batch1_sym_argsize_0`, `self_sym_argsize_minus_1`: PyTorch's names of saved shapes
+_SIZES = re.compile(r"(\w+)_sym_(?:sizes(?:_opt)?|argsize_(minus_)?(\d+))")
+
+
 def saved_attribute(node: Node, attribute: str):
     """`node._saved_self`, `node._raw_saved_self`: what the node keeps, by PyTorch's names."""
     raw = attribute.startswith("_raw_saved_")
     if not raw and not attribute.startswith("_saved_"):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
     name = attribute.removeprefix("_raw").removeprefix("_saved_")
+    sizes = _SIZES.fullmatch(name)
+    kept = f"{sizes[1]}_shape" if sizes else "out" if name == "result" else name
     plan = type(node).plan
-    aliases = {
-        "result": "out",
-        **{f"{b}_sym_sizes{tail}": f"{b}_shape" for b in type(node).op.schema.index for tail in ("", "_opt")},
-    }
-    name = aliases.get(name, name)
-    if name not in plan.saved:
+    if kept not in plan.saved:
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
-    at = plan.saved.index(name)
+    at = plan.saved.index(kept)
     if raw:
         return nodes.raw_saved(node, at)
     if node.saved is None:
         raise_freed()
-    return unpack(node.saved[at], node)
+    value = unpack(node.saved[at], node)
+    return value if sizes is None or value is None else _saved_sizes(value, sizes, node)
+
+
+def _saved_sizes(shape: tuple, asked: re.Match, node: Node) -> tuple | int:
+    """A saved shape as PyTorch shows it: a plain tuple, (0,) for an argument that was absent; or one of its sizes."""
+    if asked[3] is None:
+        absent = shape.__class__ is tuple and not shape  # `shape_of(None)`; the shape of a tensor is a Size
+        return (0,) if absent else tuple(shape)
+    at = -int(asked[3]) if asked[2] else int(asked[3])
+    if not -len(shape) <= at < len(shape):
+        raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{asked[0]}'")
+    return shape[at]

@@ -69,6 +69,7 @@ elu_backward = pointwise(
 
 elu = pointwise(
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    inplace_node="EluBackward1",
     numbers=(),
     supports="real_float",
     kernel=_elu,
@@ -87,6 +88,7 @@ def _check_celu(self, alpha) -> None:
 
 celu = pointwise(
     "celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+    inplace_node="CeluBackward1",
     numbers=(),
     check=_check_celu,
     supports="real_float",

@@ -222,11 +222,6 @@ entr = special_only(
 )
 
 
-def _masked_log(g: Any, self: Any, other: Any, log: Any, pole: float) -> Any:
-    """g * log(other), zero where the product was zero by definition."""
-    return (g * log).masked_fill((self == 0) & (other <= pole), 0)
-
-
 def _xlog_rules(log: str, pole: float) -> dict[str, Any]:
     function = getattr(math, log)
 
@@ -234,7 +229,8 @@ def _xlog_rules(log: str, pole: float) -> dict[str, Any]:
         if not hasattr(other, "dtype"):
             value = function(other) if other > pole else -math.inf if other == pole else math.nan
             return (g * value).masked_fill(self == 0, 0) if other <= pole else g * value
-        return _masked_log(g, self, other, getattr(other, log)(), pole)
+        product = xlogy if log == "log" else xlog1py  # zero, not NaN, where no gradient comes in
+        return product(g, other).masked_fill((self == 0) & (other <= pole), 0)
 
     return {"self": slope, "other": lambda g, self, other: g * self / (other - pole if pole else other)}
 

@@ -253,3 +253,104 @@ def test_a_gradient_that_a_hook_keeps_is_copied(leaf):
     ((leaf * 2) * torch.ones(3)).sum().backward()
     leaf.sum().backward()
     assert kept[0].tolist() == [2.0, 2.0, 2.0] and leaf.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.fixture(params=["chosen", "python"])
+def delivered_by(request, monkeypatch):
+    """The delivery in use (in C, where the extension is built), and the one written in Python."""
+    if request.param == "python":
+        monkeypatch.setattr(engine, "quick_deliver", engine.deliver)
+    return request.param
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
+def test_many_gradients_add_up_at_one_node(delivered_by, dtype):
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=dtype, requires_grad=True)
+    y = x * 2
+    weights = torch.arange(5.0).to(dtype)
+    sum((y * w).sum() for w in weights).backward(torch.ones((), dtype=dtype))
+    assert x.grad.dtype is dtype and x.grad.tolist() == [20, 20, 20]
+
+
+def test_gradients_that_arrive_are_not_written_into(delivered_by):
+    x = torch.ones(3, requires_grad=True)
+    seen = []
+    parts = [x * 1 for _ in range(4)]
+    for p in parts:
+        p.register_hook(lambda g: seen.append(g))
+    sum(p.sum() * i for i, p in enumerate(parts)).backward()
+    assert sorted(g[0].item() for g in seen) == [0.0, 1.0, 2.0, 3.0] and x.grad.tolist() == [6.0, 6.0, 6.0]
+
+
+def test_sums_at_many_outputs_of_one_node(delivered_by):
+    x = torch.arange(80.0, requires_grad=True)
+    total = sum(part * i * n for i, part in enumerate(x.unbind(0)) for n in (1.0, 2.0, 3.0))
+    total.backward()
+    assert x.grad.tolist() == [6.0 * i for i in range(80)]
+
+
+def test_sums_of_broadcast_gradients_and_of_large_ones(delivered_by):
+    b = torch.ones(1, requires_grad=True)
+    n = 1 << 18
+    sum((b * torch.full((4,), float(i))).sum() for i in range(4)).backward()
+    x = torch.ones(n, requires_grad=True)
+    y = x * 1
+    sum(y.sum() * i for i in range(4)).backward()
+    assert b.grad.tolist() == [24.0] and x.grad.shape == (n,) and (x.grad == 6).all().item()
+
+
+def test_sums_are_recorded_when_the_graph_is_wanted(delivered_by):
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * x
+    (g,) = torch.autograd.grad((y + y * y + y * 3).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert g.tolist() == [4 * 2.0**3 + 8 * 2.0, 4 * 3.0**3 + 8 * 3.0] and h.tolist() == [12 * 4.0 + 8, 12 * 9.0 + 8]
+
+
+def test_a_gradient_that_does_not_fit_says_so(delivered_by):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.ones(5)
+
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="returned an invalid gradient at index 0 - got .*5.* but expected shape"):
+        Wrong.apply(x * 1).sum().backward()
+
+
+def test_a_mode_hears_of_the_sums():
+    from pullback.ops.overrides import TorchDispatchMode
+
+    class Listen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    names: list[str] = []
+    y = torch.ones(3, requires_grad=True) * 1
+    total = (y * 2 + y * 3 + y * 4).sum()
+    with Listen():
+        total.backward()
+    assert sum("add" in n for n in names) == 2
+
+
+def test_a_leaf_detached_in_place_keeps_its_gradient_and_gets_no_more():
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    y.sum().backward()
+    z = x * 3
+    x.detach_()
+    z.sum().backward()
+    assert not x.requires_grad and x.grad.tolist() == [2, 2]
+
+
+def test_a_view_made_without_grad_takes_hooks():
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        view = x[:1]
+    view.register_hook(lambda g: g)
+    assert view.is_leaf and x[:1].grad_fn is not None

@@ -108,3 +108,9 @@ def test_transposing_in_place_transposes_the_tangent() -> None:
     t = torch.arange(6, dtype=torch.float64).reshape(2, 3)
     _, tangent = jvp(lambda x: x.clone().t_(), (t * 2,), (t,))
     assert tangent.tolist() == t.t().tolist()
+
+
+@pytest.mark.parametrize("function", [written_view, saved_result_of_a_view, lambda x: x.clone().mul_(x).exp_().sum()])
+def test_reverse_mode_runs_over_the_tangent_of_a_write(function) -> None:
+    slope = torch.func.grad(lambda x: jvp(function, (x,), (ONES,))[1])(X)
+    close(slope, jacfwd(jacfwd(function))(X).sum(0))

@@ -1,18 +1,70 @@
-"""The demonstration fits its curve, and says so when it did not."""
+"""The demonstration learns its text, says so when it did not, and draws what happened."""
 
-from pullback.cli import demo
+import math
+import xml.etree.ElementTree
+
+import pytest
+
+import pullback as torch
+from pullback.cli import demo, main
+from pullback.cli.demo_model import LanguageModel, sample
+from pullback.cli.loss_curve import as_svg, as_text
 
 
-def test_the_fit_reaches_the_noise(capsys):
-    assert demo.demo(plain=True) == 0
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the command does
+    yield
+    torch.set_num_threads(before)
+
+
+def test_it_learns_and_writes(capsys, tmp_path):
+    picture = tmp_path / "loss.svg"
+    assert demo.demo(steps=120, plain=True, picture=str(picture)) == 0
     out = capsys.readouterr().out
-    assert "●" in out and "400 steps" in out
+    assert "120 steps in" in out and "The keeper " in out and str(picture) in out
+    assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
-def test_too_few_steps_are_not_called_a_success():
+def test_too_few_steps_are_not_called_a_success(capsys):
     assert demo.demo(steps=1, plain=True) == 1
 
 
-def test_plot_places_marks_at_the_edges():
-    lines = demo.plot([0.0, 1.0], [0.0, 0.0], [1.0, 0.5], width=5, height=3).split("\n")
-    assert lines == ["  ●", "      ●", "  ·   ·"]
+def test_a_seed_decides_everything():
+    def losses(seed):
+        torch.manual_seed(seed)
+        return demo.train(LanguageModel(len(demo.SYMBOLS), context=8, width=16), 3, lambda step, loss: None)
+
+    assert losses(1) == losses(1) != losses(2)
+
+
+def test_the_model_never_looks_ahead():
+    model = LanguageModel(len(demo.SYMBOLS))
+    text = demo.encode(demo.TEXT[:48]).unsqueeze(0)
+    with torch.no_grad():
+        torch.testing.assert_close(model(text)[:, :20], model(text[:, :20]))
+    assert demo.decode(sample(model, text, 5)[0]).startswith(demo.TEXT[:48])
+
+
+def test_pairs_of_letters_leave_what_they_should():
+    assert demo.pair_entropy("abababab") == 0.0
+    assert math.isclose(demo.pair_entropy("aabba"), math.log(2))
+
+
+def test_steps_must_be_a_count(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--steps", "0"])
+    assert "above zero" in capsys.readouterr().err
+
+
+def test_the_curve_falls_on_the_page():
+    lines = as_text([3.0, 2.0, 1.0], width=3, height=3).split("\n")
+    assert [line[9:] for line in lines[:3]] == ["•", " •", "  •"]
+    assert lines[0].startswith("  3.000") and lines[2].startswith("  1.000")
+
+
+def test_what_is_not_finite_leaves_a_gap():
+    assert as_text([1.0, math.nan, 2.0]).count("•") == 2
+    assert as_svg([1.0, 2.0, math.nan, math.inf, 1.0]).count("<polyline") == 2
+    assert "nan" not in as_svg([math.nan]) and as_text([1.0])

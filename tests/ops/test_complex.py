@@ -59,3 +59,11 @@ def test_parts():
         torch.complex(torch.tensor([1]), torch.tensor([1]))
     with pytest.raises(RuntimeError, match="scalar type Float but got scalar type Double for second argument"):
         torch.complex(torch.ones(1), torch.ones(1).double())
+
+
+def test_conj_physical_in_place_is_a_write_of_real_numbers_too():
+    x = torch.ones(2)
+    x.conj_physical_()
+    assert x._version == 1
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch.ones(2, requires_grad=True).conj_physical_()

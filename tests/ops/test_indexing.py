@@ -199,3 +199,19 @@ def test_masked_indices_read_and_add_only_where_the_mask_is_true():
     assert torch._unsafe_masked_index(x, inside, [at], -1.0).tolist() == [0.0, -1.0, -1.0, 3.0]
     added = torch._unsafe_masked_index_put_accumulate(x, inside, [at], torch.ones(4))
     assert added.tolist() == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_slices_that_take_everything_are_no_views_beside_other_parts() -> None:
+    y = torch.ones(2, 3, requires_grad=True) * 1
+    names = [y[0, 0:].grad_fn.name(), y[:, 0:3].grad_fn.name(), y[0:].grad_fn.name()]
+    assert names == ["SelectBackward0", "AliasBackward0", "SliceBackward0"]
+    y[:] = torch.zeros(3)
+    assert y.grad_fn.name() == "CopyBackwards"
+    y[0:2, ::1] = torch.tensor(2.0)
+    assert y.grad_fn.name() == "FillBackward3" and y.tolist() == [[2.0] * 3] * 2
+
+
+def test_a_complex_number_in_a_tensor_written_into_real_elements_loses_its_imaginary_part() -> None:
+    y = torch.zeros(2)
+    y[...] = torch.tensor(1 + 2j)
+    assert y.tolist() == [1, 1]

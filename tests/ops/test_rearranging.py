@@ -102,3 +102,8 @@ def test_gradients_sum_over_copies():
     (g,) = torch.autograd.grad(x.flip(0).roll(1, 1).tril(), x, counting(2, 3))
     expected = np.flip(np.roll(np.tril(counting(2, 3).numpy()), -1, 1), 0)
     assert np.array_equal(g.numpy(), expected)
+
+
+def test_powers_of_integers_are_long() -> None:
+    assert torch.vander(torch.tensor([1, 2], dtype=torch.int8)).dtype is torch.int64
+    assert torch.vander(torch.tensor([True, False])).tolist() == [[1, 1], [0, 1]]

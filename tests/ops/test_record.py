@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.nn import functional as F
 
 
 def leaf(*shape):
@@ -46,3 +47,23 @@ def test_freed_graphs_say_so() -> None:
     out.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         out.backward()
+
+
+def test_saved_shapes_are_plain_tuples():
+    sizes = torch.ones(2, 3, requires_grad=True).mean().grad_fn._saved_self_sym_sizes
+    assert type(sizes) is tuple and sizes == (2, 3)
+
+
+@pytest.mark.parametrize("bias, sizes", [(None, (0,)), (torch.ones(1), (1,))])
+def test_an_absent_argument_has_a_size_of_zero(bias, sizes):
+    out = F.conv1d(torch.ones(1, 1, 5, requires_grad=True), torch.ones(1, 1, 2), bias)
+    assert out.grad_fn._saved_bias_sym_sizes_opt == sizes
+
+
+def test_one_size_of_a_saved_shape():
+    a = torch.ones(1, 3, 4, requires_grad=True)
+    node = torch.addbmm(torch.ones(3, 3), a, a.transpose(1, 2)).grad_fn
+    assert (node._saved_batch1_sym_argsize_0, node._saved_batch1_sym_argsize_1) == (1, 3)
+    assert node._saved_batch1_sym_argsize_minus_1 == 4
+    with pytest.raises(AttributeError, match="_saved_batch1_sym_argsize_9"):
+        _ = node._saved_batch1_sym_argsize_9

@@ -162,3 +162,10 @@ RULES = ("digamma", "erf", "special_i1e", "sinc", "special_ndtri")
 @pytest.mark.parametrize("name", RULES)
 def test_rule(name, check):
     CHECKS[check](registry[f"{name}.default"], (torch.tensor(X[:4]),))
+
+
+@pytest.mark.parametrize("function", [S.xlogy, S.xlog1py])
+def test_no_gradient_comes_out_of_xlogy_where_none_comes_in(function):
+    x = torch.tensor([2.0, 2.0], requires_grad=True)
+    function(x, torch.tensor([-3.0, 1.0]))[1].backward()
+    assert x.grad[0].item() == 0
