@@ -35,7 +35,7 @@ def _functional(name: str):
 
 
 def _default_scale(query, scale) -> float:
-    return 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
 
 
 # ---- the blocked operator

@@ -116,3 +116,12 @@ def test_multi_head_attention_masks(need_weights):
         assert weights[1, :, 3:5].abs().max() == 0 and weights[0, 0, 1:5].abs().max() == 0
     other, _ = layer(x, x, x, key_padding_mask=padding, attn_mask=causal, need_weights=not need_weights)
     assert torch.allclose(out, other)
+
+
+@pytest.mark.parametrize(
+    "q, k, v", [((2, 3, 0), (2, 4, 0), (2, 4, 5)), ((2, 0, 3), (2, 4, 3), (2, 4, 5)), ((2, 3, 3), (2, 0, 3), (2, 0, 5))]
+)
+def test_sizes_of_zero(q, k, v):
+    out = F.scaled_dot_product_attention(torch.ones(q), torch.ones(k), torch.ones(v))
+    assert tuple(out.shape) == (2, q[1], 5)
+    assert out.numel() == 0 or out.unique().tolist() == [float(k[1] > 0)]
