@@ -104,7 +104,6 @@ class Node(metaclass=NodeMeta):
     tensor_pre_hooks: dict | None = None  # output number -> hooks of that output tensor
     retain_grad_hooks: dict | None = None
     post_hooks: dict | None = None
-    hooks: tuple = ()
     creation_stack = None  # set in anomaly mode
     user_metadata: dict | None = None
 

@@ -17,7 +17,7 @@ from .geometry import Geometry, contiguous_strides, is_channels_last, is_contigu
 from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
-from .storage import Storage, UntypedStorage, storage_of
+from .storage import UntypedStorage, storage_of
 
 CONJ = 1
 NEG = 2
@@ -425,4 +425,3 @@ Tensor.__torch_function__ = None  # set by the override layer; subclasses compar
 Tensor._make_subclass = classmethod(make_subclass)
 Tensor._make_wrapper_subclass = classmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))
-__all__ = ["Tensor", "Parameter", "wrap", "Storage"]

@@ -20,49 +20,27 @@ from ..core.tensor import (
     META,
     NEG,
     NESTED,
-    PLAIN,
     SPARSE,
-    SUBCLASS,
     TRANSFORMED,
     Tensor,
 )  # fmt: skip
 from . import overrides
 from .operator import Operator
 
-SIMPLE = frozenset((int, float, bool, type(None), str, complex))
 LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE
 
 
 def general(function, op: Operator, args: tuple, out=None):
     """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
-        return overrides.call_overridden(function, *_as_call(op, args, out))
+        positional, keywords = overrides.call_form(op, args, lists=False)
+        return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
     args = op.convert(args)
     if out is not None:
         from .inplace import write_out
 
         return write_out(op, args, out)
     return dispatch(op, args)
-
-
-def _as_call(op: Operator, args: tuple, out) -> tuple[tuple, dict]:
-    """Schema-ordered arguments as the (args, kwargs) a user would have written: defaults left out."""
-    arguments = op.schema.arguments
-    positional = [v for a, v in zip(arguments, args, strict=False) if not a.kwarg_only]
-    keywords = {a.name: v for a, v in zip(arguments, args, strict=False) if a.kwarg_only and not _same(v, a.default)}
-    while (
-        len(positional) > 1
-        and arguments[len(positional) - 1].has_default
-        and _same(positional[-1], arguments[len(positional) - 1].default)
-    ):
-        positional.pop()
-    if out is not None:
-        keywords["out"] = out
-    return tuple(positional), keywords
-
-
-def _same(value, default) -> bool:
-    return value is default or type(value) is type(default) and not isinstance(value, Tensor) and value == default
 
 
 def dispatch(op: Operator, args: tuple, seen: int = 0):
@@ -192,7 +170,7 @@ def execute(op: Operator, args: tuple, keys: int = 0):
         args = tuple(_resolve(a) for a in args)
     if keys & (SPARSE | NESTED | TRANSFORMED):
         return execute_layout(op, args, keys)
-    if keys & META or op.name in FACTORIES_ON_META and _meta_device(args):
+    if keys & META:
         return op.family.run_meta(op, args)
     out = op.family.execute(op, args)
     if ambient.mode & modes.INFERENCE and not (
@@ -200,13 +178,6 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     ):  # a view is what its base is
         _mark_inference(out, args)
     return out
-
-
-FACTORIES_ON_META: frozenset = frozenset()
-
-
-def _meta_device(args: tuple) -> bool:
-    return False
 
 
 def _mark_inference(out, args: tuple) -> None:
@@ -243,6 +214,3 @@ def resolve_bits(t: Tensor) -> Tensor:
     if t.keys & NEG:
         array = xp.negative(array, out=...)
     return wrap(array, t.dtype, t.device, t.keys & ~(CONJ | NEG))
-
-
-__all__ = ["PLAIN", "SIMPLE", "SUBCLASS", "dispatch", "execute", "general"]

@@ -185,10 +185,13 @@ def call_dispatch(op, args: tuple):
     )
 
 
-def call_form(op, args: tuple) -> tuple[tuple, dict]:
-    """Canonical arguments as (args, kwargs): trailing defaults dropped, lists as lists."""
+def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
+    """Schema-ordered arguments as the (args, kwargs) a user would have written: trailing defaults dropped; with `lists`,
+    canonical tuples for list arguments as lists."""
     arguments = op.schema.arguments
-    values = [list(v) if isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)]
+    values = [
+        list(v) if lists and isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)
+    ]
     keywords = {a.name: v for a, v in zip(arguments, values, strict=False) if a.kwarg_only and not _is_default(v, a)}
     positional = [v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only]
     while (
@@ -203,7 +206,9 @@ def call_form(op, args: tuple) -> tuple[tuple, dict]:
 def _is_default(value, argument) -> bool:
     if not argument.has_default or isinstance(value, Tensor):
         return False
-    default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
+    default = argument.default
+    if isinstance(default, tuple) and isinstance(value, (tuple, list)):
+        return tuple(value) == default
     return value is default or type(value) is type(default) and value == default
 
 
