@@ -54,7 +54,9 @@ def state_of(device: str) -> _State:
 def cast_arguments(op: Operator, args: tuple) -> tuple:
     """The arguments as autocast wants them."""
     target = None
-    if op.name in LOWER:
+    if op.namespace != "aten":
+        target = op.autocasts.get("cpu")
+    elif op.name in LOWER:
         target = state_of("cpu").dtype
     elif op.name in FLOAT32 or op.name.startswith(_PREFIXES):
         target = dtypes.float32

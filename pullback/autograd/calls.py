@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.modes import LISTENING, ambient, is_grad_enabled
+from ..core.modes import CAPTURE, LISTENING, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
@@ -127,6 +127,8 @@ def backward(
     inputs=None,
 ) -> None:
     """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
+    if ambient.mode & CAPTURE:
+        ambient.captures[-1].refuse("it calls backward(), which adds to .grad of tensors that are no results of the graph")
     from ..core.modes import TRANSFORM
 
     if ambient.mode & TRANSFORM:
@@ -167,6 +169,9 @@ def backward(
 def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False, only_inputs: bool = True,
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
+    if ambient.mode & CAPTURE:
+        given = (outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched, materialize_grads)
+        return ambient.captures[-1].call(grad, given, {})
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."

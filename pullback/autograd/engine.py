@@ -81,6 +81,8 @@ def run_graph(
 ) -> dict:
     """Send `grads` into `roots` (edges) and let them flow. With `inputs` (edges), only what leads to them runs, and the
     gradients that arrive at them are returned, keyed by edge (or, with `accumulate_inputs`, go to the leaves' `.grad`)."""
+    if ambient.mode & modes.CAPTURE:
+        ambient.captures[-1].refuse("it differentiates inside (other than by autograd.grad or backward)")
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
     needed = needed_for(roots, inputs) if inputs is not None else None

@@ -12,12 +12,12 @@ import itertools
 from ..batching.levels import batch_everywhere, lower, rewrap, strip
 from ..core import device as devices
 from ..core import modes
-from ..core.geometry import may_overlap
+from ..core.geometry import contiguous_strides, may_overlap
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
-from ..core.tensor import NESTED, SPARSE, Tensor, stride_of
+from ..core.tensor import LAYOUTS, Tensor, stride_of
 from ..ops import dispatch as dispatching
-from ..ops.operator import ELEMENTWISE, LINEAR, NOT_IMPLEMENTED, Operator
+from ..ops.operator import ELEMENTWISE, LINEAR, Missing, Operator
 from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
 from ..ops.views import alias as alias_op
 
@@ -114,6 +114,8 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     tangents = [argument_tangents(a, level) for a in args]
     primals = tuple(primal_of(a, level) for a in args)
     with below_level():
+        if op.name == "view" and tangents[0] is not None:
+            tangents[0] = _laid_out_alike(args[0], tangents[0], level)
         out = dispatching.autograd_layer(op, primals)
         if all(t is None for t in tangents) or not op.differentiable:
             return out
@@ -127,13 +129,25 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
         if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
             with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
     final = type(out)(results) if many else results[0]
-    if op.is_view and not keys & (SPARSE | NESTED):  # views of the arguments, not of their copies without tangents
+    if op.is_view and not keys & LAYOUTS:  # views of the arguments, not of their copies without tangents
         for r in results:
             r.view_info = None
         dispatching.mark_views(op, final, args)
     if wanted and ambient.mode & modes.GRAD:
         op.record(final, *args)
     return final
+
+
+def _laid_out_alike(t: Tensor, tangent: Tensor, level: int) -> Tensor:
+    """A tangent that can be viewed wherever the tensor can: it lies in memory as the tensor does, from now on (row by row,
+    if the tensor has one element at several places)."""
+    stride = stride_of(t)
+    stride = contiguous_strides(t.array.shape) if may_overlap(t.array.shape, stride) else stride
+    if tangent.keys or stride == stride_of(tangent):
+        return tangent
+    made = tangent.new_empty_strided(t.shape, stride).copy_(tangent)
+    with_tangent(t, made, level)
+    return made
 
 
 def _own_memory(t: Tensor, tangents: list) -> Tensor:
@@ -168,7 +182,7 @@ def _is_elementwise(op: Operator, tangents: list) -> bool:
     from ..ops.family.pointwise import POINTWISE
 
     return op.family is POINTWISE and not any(
-        r.joint or r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents)
+        r.joint or isinstance(r.function, Missing) for r in _rules_in_use(op, tangents)
     )
 
 
@@ -264,7 +278,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     """The derivative of `<vjp(g), tangents>` with respect to `g`: the jvp, by transposing the vjp."""
     from .calls import grad
 
-    if any(r.function is NOT_IMPLEMENTED for r in _rules_in_use(op, tangents)):
+    if any(isinstance(r.function, Missing) for r in _rules_in_use(op, tangents)):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
         )

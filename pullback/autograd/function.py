@@ -279,6 +279,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
             args, kwargs = _with_defaults(cls.forward, args, kwargs)
         if ambient.mode & modes.TRANSFORM:
             return apply_batched(cls, args, kwargs)
+        if ambient.mode & modes.CAPTURE:
+            return ambient.captures[-1].call(cls.apply, args, kwargs)
         return call(cls, args, kwargs)
 
     @staticmethod

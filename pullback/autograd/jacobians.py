@@ -46,6 +46,8 @@ def content_of(x: Tensor) -> Tensor:
     """The numbers of a tensor, dense or not, on the same memory and without history."""
     if is_strided(x):
         return x.data
+    if x.is_mkldnn:
+        return x.array.values
     return (x._values() if "coo" in str(x.layout) else x.values()).detach()
 
 
@@ -53,7 +55,7 @@ def densified(x):
     """A sparse tensor of the same layout that has an entry everywhere; anything else as it is."""
     if isinstance(x, (list, tuple)):
         return type(x)(map(densified, x))
-    if not isinstance(x, Tensor) or is_strided(x):
+    if not isinstance(x, Tensor) or is_strided(x) or x.is_mkldnn:
         return x
     from ..ops import public
 
@@ -71,7 +73,7 @@ def densified(x):
 def entries(x: Tensor) -> Iterator[tuple[Tensor, tuple, int]]:
     """Each number of a tensor: (what holds it, its index there, its place in the dense tensor)."""
     content = content_of(x)
-    places = range(content.numel()) if is_strided(x) else _places(x)
+    places = range(content.numel()) if is_strided(x) or x.is_mkldnn else _places(x)
     for index, place in zip(product(*map(range, content.shape)), places, strict=True):
         yield content, index, place
 
@@ -171,7 +173,7 @@ def gradients(output: Tensor, inputs: tuple, g: Tensor) -> tuple:
 def backward_columns(output: Tensor, inputs: tuple, gs: list[Tensor]) -> tuple[list[Tensor], bool, bool]:
     """(per input a matrix with a column per given cotangent, whether sizes are right, whether dtypes are)."""
     sources = [inputs[i] for i in wanted(inputs)]
-    made = [x.new_zeros((x.numel(), len(gs)), layout=output.layout) for x in sources]
+    made = [content_of(x).new_zeros((x.numel(), len(gs)), layout=output.layout) for x in sources]
     sizes = types = True
     for j, g in enumerate(gs):
         for matrix, x, d in zip(made, sources, gradients(output, inputs, g), strict=True):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import weakref
 from collections import OrderedDict
 
+from ..core import modes
+from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import DISPATCH_SUBCLASS, META, SPARSE, Tensor
+from ..ops.inplace import told_mode
 from .calls import backward as run_backward
 
 
@@ -109,6 +112,7 @@ def grad_fn(self) -> Node | None:
     return a.edge[0] if a is not None and a.edge is not None else None
 
 
+@modes.whole_in_graphs
 def register_hook(self, hook) -> RemovableHandle:
     """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
     if not requires_grad(self):
@@ -125,6 +129,7 @@ def register_hook(self, hook) -> RemovableHandle:
     return add_hook(node.tensor_pre_hooks.setdefault(number, Hooks()), hook)
 
 
+@modes.whole_in_graphs
 def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     """Call `hook(tensor)` after its `.grad` was updated."""
     if not self.requires_grad:
@@ -137,6 +142,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
     return add_hook(a.post_accumulate_hooks, hook)
 
 
+@modes.whole_in_graphs
 def retain_grad(self) -> None:
     """Keep `.grad` of this result during backward."""
     if not requires_grad(self):
@@ -200,11 +206,14 @@ def set_grad_dtype(self, value) -> None:
 
 def get_data(self) -> Tensor:
     """The same memory without history and with a version of its own."""
+    if ambient.mode & modes.CAPTURE:
+        return ambient.captures[-1].call(get_data, (self,), {})
     t = self.detach()
     t.version = [self.version[0]]
     return t
 
 
+@modes.whole_in_graphs
 def set_data(self, value: Tensor) -> None:
     """Give this tensor the memory and shape of another, keeping its own place in the graph."""
     if not isinstance(value, Tensor):
@@ -217,6 +226,7 @@ def set_data(self, value: Tensor) -> None:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     from ..core.storage import storage_of
 
+    told_mode("set_memory", self, value)
     self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset
     self.memory = storage_of(value)
 
@@ -228,6 +238,7 @@ def volatile(self) -> bool:
     return False
 
 
+@modes.whole_in_graphs
 def detach_(self) -> Tensor:
     """Drop this tensor's history in place."""
     if self.view_info is not None:

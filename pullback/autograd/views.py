@@ -12,7 +12,7 @@ from ..core import modes
 from ..core import node as nodes
 from ..core.modes import ambient
 from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
-from ..core.tensor import Tensor, stride_of
+from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..ops import inplace
 from ..ops.dispatch import dispatch
 
@@ -71,8 +71,11 @@ def is_view_replay_enabled() -> bool:
 def remake(target: Tensor) -> Tensor:
     """A view's like, made from its base as the base is now."""
     info = target.view_info
-    plain = not (target.keys or info.base.keys) and target.dtype is info.base.dtype
-    if plain and not ambient.view_replay and target.memory is info.base.memory:
+    keys = target.keys | info.base.keys
+    replayed = bool(keys) or ambient.view_replay
+    if "reshaped" in info.base.__dict__ and not keys & ~(META | FAKE):  # the calls were made of another shape
+        replayed = False
+    if not replayed and target.dtype is info.base.dtype and target.memory is info.base.memory:
         return info.base.as_strided(target.shape, target.stride(), target.offset)
     return replay(recipe(info), info.base)
 
@@ -168,6 +171,8 @@ def refresh(target: Tensor) -> None:
     info = target.view_info
     if not requires_grad(info.base):
         info.version = target.version[0]
+        if info.creation is None and target.autograd.edge is not None:  # the base was detached and written
+            set_history(target, _dead_end(target))
         return
     refuse(target, "its base or another view of its base has been")
     info.version = target.version[0]
@@ -175,6 +180,14 @@ def refresh(target: Tensor) -> None:
         made = remake(target)
     if made.autograd is not None and made.autograd.requires_grad:
         set_history(target, made.autograd.edge)
+
+
+def _dead_end(target: Tensor) -> tuple:
+    """History of a view whose base has none: that of the view alone, which leads nowhere."""
+    with modes.masked(modes.ANOMALY, modes.GRAD):
+        made = target.view_info.base.detach().requires_grad_().as_strided(target.shape, target.stride(), target.offset)
+    made.autograd.edge[0].edges = (None,)
+    return made.autograd.edge
 
 
 inplace.rebase_history = rebase_history

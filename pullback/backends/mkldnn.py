@@ -1,4 +1,4 @@
-"""oneDNN (MKL-DNN): absent. Its switches can be set and read."""
+"""oneDNN (MKL-DNN): its tensor layout is there (`ops.opaque`), its kernels are not. Its switches can be set and read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ fp32_precision = "none"
 
 
 def is_available() -> bool:
-    return False
+    """Whether tensors of its layout can be made: `Tensor.to_mkldnn()`."""
+    return True
 
 
 def is_acl_available() -> bool:
@@ -28,7 +29,7 @@ class verbose:
 
     def __enter__(self):
         if self.level != VERBOSE_OFF:
-            raise RuntimeError("Failed to set MKLDNN into verbose mode: oneDNN is not available.")
+            raise RuntimeError("Failed to set MKLDNN into verbose mode: the kernels of oneDNN are not available.")
         return self
 
     def __exit__(self, *exc) -> None:

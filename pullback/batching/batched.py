@@ -109,7 +109,8 @@ class BatchLevel:
             if op.inplace_of is not None:
                 self.write(op, values, dims)
                 return args[0]
-            out, out_dims = batch_rule(op, values, dims, self.size)
+            own = op.batching
+            out, out_dims = batch_rule(op, values, dims, self.size) if own is None else own(values, dims, self)
             return self.wrap_result(out, out_dims)
 
     def wrap_result(self, out, dims):
@@ -124,12 +125,7 @@ class BatchLevel:
     def write(self, op: Operator, values: tuple, dims: tuple) -> None:
         """An in-place operator: the functional rule, then a copy into the value."""
         if dims[0] is None:
-            raise RuntimeError(
-                f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
-                "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
-                f"out-of-place operators instead of {op.name}. If said operator is being called inside the PyTorch framework, please file a bug "
-                "report instead."
-            )
+            raise unbatched_write(op)
         target = values[0]
         if op.differentiable and any(
             requires_grad(t) for t in op.tensors(values)
@@ -155,6 +151,19 @@ class BatchLevel:
         if self.randomness == "same" and all(d is None for d in dims):
             return dispatch(op, values), None
         return loop_rule(op, values, dims, self.size)
+
+
+def unbatched_write(op: Operator) -> RuntimeError:
+    """A tensor that is the same for all examples was to be written with one that is not. The error is marked as such, since
+    a transform that does not need to batch can do without."""
+    error = RuntimeError(
+        f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+        "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
+        f"out-of-place operators instead of {op.name}. If said operator is being called inside the PyTorch framework, please file a bug "
+        "report instead."
+    )
+    error.unbatched_write = True
+    return error
 
 
 def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):

@@ -83,6 +83,12 @@ def _parse(text: str, index: int | None) -> tuple[str, int | None]:
     return name, index
 
 
+def indexed(where: str | device) -> device:
+    """A device that may have many of its kind, with its number: the first, if none is named."""
+    where = device(where)
+    return device(where.type, 0) if where.index is None and where.type not in ("cpu", "meta") else where
+
+
 cpu = device("cpu")
 meta = device("meta")
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from .symbolic import holds, surely
+
 
 class Geometry:
     """The array of a tensor without data. `strides` are in bytes, as NumPy's are; `stride` in elements."""
@@ -79,6 +81,11 @@ def is_contiguous(shape: Sequence, stride: Sequence) -> bool:
     return True
 
 
+def surely_contiguous(shape: Sequence, stride: Sequence) -> bool:
+    """Whether symbolic sizes are row-major whatever their values: asks nothing that a guard would have to record."""
+    return all(surely(st == dense) for st, dense in zip(stride, contiguous_strides(shape), strict=True))
+
+
 def is_channels_last(shape: Sequence, stride: Sequence) -> bool:
     """Whether memory is channels-last for 4 or 5 dimensions (PyTorch's rule for ambiguous shapes)."""
     if len(shape) not in (4, 5):
@@ -133,7 +140,7 @@ def broadcast_shapes(*shapes: Sequence) -> tuple:
             have = out[i + shift]
             if have == 1:
                 out[i + shift] = s
-            elif s != 1 and s != have:
+            elif s is not have and s != 1 and not holds(s == have):
                 raise RuntimeError(
                     f"The size of tensor a ({have}) must match the size of tensor b ({s}) at non-singleton dimension {i + shift}"
                 )
@@ -175,7 +182,7 @@ def infer_size(shape: Sequence, numel) -> tuple:
         else:
             known = known * s
     if hole is None:
-        if known != numel:
+        if (fits := known == numel) is not True and not holds(fits):
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
         return tuple(shape)
     if known == 0:
@@ -185,14 +192,17 @@ def infer_size(shape: Sequence, numel) -> tuple:
                 "can be any value and is ambiguous"
             )
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
-    if numel % known:
+    if (fits := numel % known == 0) is not True and not holds(fits):
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
     return (*shape[:hole], numel // known, *shape[hole + 1 :])
 
 
 def view_strides(shape: Sequence, stride: Sequence, new_shape: Sequence) -> tuple | None:
     """Strides under which `new_shape` reads the same memory, or None where that takes a copy."""
-    if math.prod(shape) == 0:
+    total = math.prod(shape)
+    if total.__class__ is not int and surely_contiguous(shape, stride):
+        return contiguous_strides(new_shape)
+    if total == 0:
         return tuple(stride) if tuple(shape) == tuple(new_shape) else contiguous_strides(new_shape)
     out = [0] * len(new_shape)
     at = len(new_shape) - 1
@@ -219,14 +229,18 @@ def elementwise_strides(shape: tuple, operands: Sequence[tuple[tuple, tuple]]) -
 
     `operands` are (shape, stride) pairs that broadcast to `shape`.
     """
-    full = [o for o in operands if tuple(o[0]) == tuple(shape)]
+    if len(operands) == 1 and (stride := operands[0][1]) and stride[0].__class__ is int:  # most calls: one layout
+        dense = contiguous_strides(shape)
+        if dense[0].__class__ is int and dense == stride:
+            return dense
+    full = [o for o in operands if len(o[0]) == len(shape) and tuple(o[0]) == tuple(shape)]
     if full and all(is_contiguous(*o) for o in full) and len(full) == len(operands):
         return contiguous_strides(shape)
     if len(shape) == 4 and full and len(full) == len(operands):
         last = channels_last_strides(shape)
         if all(s == 1 or st == e for o in full for s, st, e in zip(shape, o[1], last, strict=True)):
             return last
-    if full and len({tuple(o[1]) for o in full}) == 1 and len(full) == len(operands) and is_dense(*full[0]):
+    if full and len(full) == len(operands) and all(o[1] == full[0][1] for o in full[1:]) and is_dense(*full[0]):
         return tuple(full[0][1])
     rows = [_broadcast_strides(o, shape) for o in operands]
     return strides_for_order(shape, _iteration_order(shape, rows))

@@ -29,6 +29,8 @@ PROFILE = 256
 SAVED_HOOKS = 512  # default saved-tensor hooks are set, or forbidden
 BELOW_AUTOGRAD = 1024  # inside a kernel's own calls: nothing is recorded
 DEFAULT_DEVICE = 2048  # a default device other than the CPU: factories look
+CAPTURE = 4096  # calls are being captured into a graph, above autograd
+UNNAMED = 8192  # names of dimensions are left alone
 
 
 class _Process:
@@ -54,6 +56,7 @@ class Ambient(threading.local):
         self.function_modes: list = []
         self.dispatch_modes: list = []
         self.transforms: list = []
+        self.captures: list = []
         self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
         self.forward_levels: tuple = ()
         self.autocast: dict = {}
@@ -93,6 +96,19 @@ class Ambient(threading.local):
 ambient = Ambient()
 
 
+def whole_in_graphs(function):
+    """Wrap a function that changes what Python knows of a tensor: a program being captured keeps the call as one node."""
+    import functools
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if ambient.mode & CAPTURE:
+            return ambient.captures[-1].call(call, args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
 @contextmanager
 def masked(clear: int, set: int = 0):
     """Run a block with some bits of the mode cleared and others set; the old mode comes back on any exit."""
@@ -102,6 +118,11 @@ def masked(clear: int, set: int = 0):
         yield
     finally:
         ambient.mode = before
+
+
+def _set_grad_enabled(value: bool) -> None:
+    """Set recording at once: what captured graphs call where a program entered or left `no_grad`."""
+    ambient.switch(GRAD, value)
 
 
 def is_grad_enabled() -> bool:

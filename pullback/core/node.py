@@ -12,6 +12,7 @@ import itertools
 import weakref
 from typing import NamedTuple
 
+from . import modes
 from .modes import ambient
 
 next_sequence = itertools.count(1).__next__
@@ -199,7 +200,11 @@ def edge_of(tensor):
         refresh_view(tensor)
         a = tensor.autograd
     if not a.requires_grad:
-        return None
+        info = tensor.view_info
+        if info is None or info.creation not in ("no_grad", "inference") or not requires_grad(info.base):
+            return None
+        a = own_autograd(tensor)  # a view made with recording off: it requires grad as its base does, and is a leaf
+        a.requires_grad = True
     edge = a.edge
     return edge if edge is not None else (accumulator_of(tensor), 0)
 
@@ -254,7 +259,8 @@ def save_output(tensor):
     if ambient.saved_hooks:
         return pack_with_hooks(tensor, True)
     a = tensor.autograd
-    kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=False)
+    followed = bool(ambient.mode & modes.DISPATCH)  # a mode may follow what is written to this memory later
+    kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=followed)
     if a is None:  # an integer among the results: it has no history to give back
         return (SAVED, kept, tensor.version[0], None)
     return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a.edge is not None else 0)
@@ -333,13 +339,17 @@ def unpack_packed(entry: SavedTensor, node: Node):
     raise RuntimeError("saved tensor hooks are not loaded")
 
 
+class ModifiedError(RuntimeError):
+    """A saved tensor was written before its backward."""
+
+
 def raise_modified(tensor, version: int, node: Node) -> None:
     """PyTorch's error for a saved tensor that was changed in place."""
     a = tensor.autograd
     made_by = ""
     if a is not None and a.edge is not None:
         made_by = f", which is output {a.edge[1]} of {a.edge[0].name()},"
-    raise RuntimeError(
+    raise ModifiedError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{tensor.type().replace('pullback', 'torch')} {list(tensor.array.shape)}]{made_by} is at version {tensor.version[0]}; "
         f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
@@ -354,8 +364,12 @@ def raise_detached() -> None:
     )
 
 
+class FreedError(RuntimeError):
+    """A graph whose saved values were freed was to be run again."""
+
+
 def raise_freed() -> None:
-    raise RuntimeError(
+    raise FreedError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "

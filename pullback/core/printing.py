@@ -342,6 +342,8 @@ def _gradient_suffix(t: Any) -> list[str]:
 
 def _prefix_of(t: Any) -> str:
     name = type(t).__name__
+    if "fake_mode" in getattr(t, "__dict__", ()):
+        return "FakeTensor"
     return "tensor" if name in ("Tensor", "Parameter") else name
 
 
@@ -350,6 +352,8 @@ def _numbers_of(t: Any) -> Any | None:
     array = t.array
     if isinstance(array, Geometry):
         return None
+    if getattr(t, "is_mkldnn", False):
+        return array.values.array
     if getattr(t, "is_conj", bool)():
         array = array.conj()
     return -array if getattr(t, "is_neg", bool)() else array
@@ -367,6 +371,10 @@ def tensor_repr(t: Any, *, tangent: str | None = None) -> str:
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
     device, layout = str(t.device), str(getattr(t, "layout", "torch.strided"))
+    if any(getattr(t, "names", ())):
+        suffixes.append(f"names={t.names}")
+    if layout == "torch._mkldnn":
+        suffixes.insert(0, f"layout={layout}")
     common: dict[str, Any] = {
         "suffixes": suffixes,
         "prefix": _prefix_of(t),

@@ -132,6 +132,12 @@ class UntypedStorage:
     def _cdata(self) -> int:
         return id(self._storage)
 
+    def _bytes(self):
+        """The memory itself, or an error where there is none."""
+        if self._storage.buffer is None:
+            raise NotImplementedError("Not available for 'meta' device type")
+        return self._storage.buffer
+
     def data_ptr(self) -> int:
         buffer = self._storage.buffer
         return 0 if buffer is None or not self._storage.length else buffer.__array_interface__["data"][0]
@@ -162,19 +168,21 @@ class UntypedStorage:
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        self._storage.buffer[...] = source._storage.buffer
+        if self._storage.buffer is not None:
+            self._storage.buffer[...] = source._bytes()
         return self
 
     def clone(self) -> UntypedStorage:
         s = self._storage
-        return UntypedStorage(storage=Storage(s.buffer.copy(), s.length, s.device))
+        return UntypedStorage(storage=Storage(None if s.buffer is None else s.buffer.copy(), s.length, s.device))
 
     def fill_(self, value: int) -> UntypedStorage:
-        self._storage.buffer.fill(value)
+        if self._storage.buffer is not None:
+            self._storage.buffer.fill(value)
         return self
 
     def tolist(self) -> list[int]:
-        return self._storage.buffer.tolist()
+        return self._bytes().tolist()
 
     def cpu(self) -> UntypedStorage:
         return self
@@ -190,11 +198,11 @@ class UntypedStorage:
         return self
 
     def __getitem__(self, index):
-        got = self._storage.buffer[index]
+        got = self._bytes()[index]
         return int(got) if np.ndim(got) == 0 else UntypedStorage(storage=Storage(got, got.size, self.device))
 
     def __setitem__(self, index, value) -> None:
-        self._storage.buffer[index] = value
+        self._bytes()[index] = value
 
     def __eq__(self, other) -> bool:
         return isinstance(other, UntypedStorage) and other._storage is self._storage

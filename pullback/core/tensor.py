@@ -29,7 +29,16 @@ SUBCLASS = 64  # a class with its own __torch_function__
 DISPATCH_SUBCLASS = 128  # a class with __torch_dispatch__
 TRANSFORMED = 256  # a level of a function transform wraps this tensor
 INFERENCE_TENSOR = 512
+FAKE = 1024  # no data, but the device (and so the errors, results and layout) of a real tensor: see capture.fake
+OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
+NAMED = 4096  # dimensions have names: see ops.names
+LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `array` is what the layout holds
 
+NO_DATA_POINTER = (
+    "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is "
+    "likely that we are erroneously tracing into a custom kernel. To fix this, please wrap the custom kernel into an opaque "
+    "custom op."
+)
 new_object = object.__new__
 
 if TYPE_CHECKING:  # what operators hang on the class, for editors and type checkers
@@ -73,7 +82,7 @@ class Tensor(TensorMethods):
 
     @property
     def layout(self) -> devices.layout:
-        return devices.strided if not self.keys & (SPARSE | NESTED) else self.array.layout
+        return devices.strided if not self.keys & LAYOUTS else self.array.layout
 
     @property
     def _version(self) -> int:
@@ -123,7 +132,11 @@ class Tensor(TensorMethods):
     def is_nested(self) -> bool:
         return bool(self.keys & NESTED)
 
-    is_quantized = is_mkldnn = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = False
+    @property
+    def is_mkldnn(self) -> bool:
+        return bool(self.keys & OPAQUE)
+
+    is_quantized = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = False
 
     def dim(self) -> int:
         return self.array.ndim
@@ -208,6 +221,8 @@ class Tensor(TensorMethods):
 
     def data_ptr(self) -> int:
         if isinstance(self.array, Geometry):
+            if self.keys & FAKE:
+                raise RuntimeError(NO_DATA_POINTER)
             return 0
         return self.array.__array_interface__["data"][0] if self.array.size else 0
 
@@ -229,12 +244,14 @@ class Tensor(TensorMethods):
             self.memory
             if not storage
             else storage_of(self)
-            if not self.keys & (SPARSE | NESTED | DISPATCH_SUBCLASS | TRANSFORMED)
+            if not self.keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED)
             else None
         )
         t.offset = self.offset
         t.view_info = None
-        if self.__dict__ and self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS):
+        if self.__dict__ and (
+            self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace" in self.__dict__
+        ):
             t.__dict__.update(self.__dict__)
         return t
 
@@ -322,6 +339,8 @@ def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
     t.memory = base.memory if base.memory is not None else storage_of(base)
     t.offset = offset
     t.view_info = None
+    if t.keys & FAKE:
+        t.__dict__["fake_mode"] = base.__dict__["fake_mode"]
     return t
 
 
@@ -374,7 +393,8 @@ class Parameter(Tensor):
         return p
 
     def __repr__(self) -> str:
-        return "Parameter containing:\n" + Tensor.__repr__(self)
+        said = Tensor.__repr__(self)
+        return f"Parameter({said})" if self.keys & FAKE else f"Parameter containing:\n{said}"
 
     __str__ = __repr__  # Tensor has one of its own
 
@@ -392,7 +412,10 @@ def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
     t.array, t.dtype, t.device = data.array, data.dtype, data.device
     t.keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
     t.autograd, t.version, t.view_info = None, data.version, None
-    t.memory, t.offset = None if data.keys & (SPARSE | NESTED) else storage_of(data), data.offset
+    t.memory, t.offset = None if data.keys & LAYOUTS else storage_of(data), data.offset
+    for name in ("fake_mode", "trace"):
+        if name in data.__dict__:
+            t.__dict__[name] = data.__dict__[name]
     if requires_grad:
         set_requires_grad(t, True)
     return t
@@ -422,6 +445,6 @@ def make_wrapper_subclass(
 
 
 Tensor.__torch_function__ = None  # set by the override layer; subclasses compare against it
-Tensor._make_subclass = classmethod(make_subclass)
-Tensor._make_wrapper_subclass = classmethod(make_wrapper_subclass)
+Tensor._make_subclass = staticmethod(make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))

@@ -5,11 +5,19 @@ from __future__ import annotations
 from .lazy import lazy
 
 optree = lazy("optree")
+tuple_types: list[type] = []  # tuples with named fields that are inner nodes too; known to optree from the first use on
+
+
+def _know_tuples() -> None:
+    while tuple_types:
+        kind = tuple_types.pop()
+        optree.register_pytree_node(kind, lambda t: (tuple(t), None), lambda _, values, kind=kind: kind(values), namespace="pullback")
 
 
 def tree_flatten(tree):
     """(leaves, structure); tuples, lists, dicts, named tuples and ordered dicts are inner nodes."""
-    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True)
+    _know_tuples()
+    leaves, spec = optree.tree_flatten(tree, none_is_leaf=True, namespace="pullback")
     return list(leaves), spec
 
 
@@ -18,11 +26,13 @@ def tree_unflatten(leaves, spec):
 
 
 def tree_map(function, tree, *rest):
-    return optree.tree_map(function, tree, *rest, none_is_leaf=True)
+    _know_tuples()
+    return optree.tree_map(function, tree, *rest, none_is_leaf=True, namespace="pullback")
 
 
 def tree_leaves(tree) -> list:
-    return optree.tree_leaves(tree, none_is_leaf=True)
+    _know_tuples()
+    return optree.tree_leaves(tree, none_is_leaf=True, namespace="pullback")
 
 
 def tree_map_only(kind, function, tree):

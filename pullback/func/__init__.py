@@ -7,7 +7,16 @@ from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, lin
 from .rearrange import rearrange
 from .stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
 
+
+def functionalize(func, *, remove: str = "mutations"):
+    """`func` without writes to tensors (and, with `remove="mutations_and_views"`, without views): its inputs get their new
+    values at the end. The layer that traces programs does it, and is loaded then."""
+    import importlib
+
+    return importlib.import_module("pullback.joint.transform").functionalize(func, remove=remove)
+
+
 __all__ = [
-    "chunk_vmap", "debug_unwrap", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "chunk_vmap", "debug_unwrap", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
     "linearize", "rearrange", "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from ..core.node import AccumulateGrad, Autograd, edge_of
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
 from ..ops.dispatch import dispatch
+from ..ops.joining import stack as stack_all
 from ..ops.views import alias as alias_op
 
 
@@ -301,7 +302,13 @@ def jacfwd(func, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, r
             basis[at : at + x.numel()].fill_diagonal_(1)
             bases.append(basis.view(total, *x.shape))
             at += x.numel()
-        got = vmap(push, randomness=randomness)(*bases)
+        try:
+            got = vmap(push, randomness=randomness)(*bases)
+        except RuntimeError as error:
+            if not getattr(error, "unbatched_write", False):
+                raise
+            # A new tensor takes on the argument's tangent in place: one direction after the other.
+            got = tree_map(lambda *each: stack_all(each), *[push(*[b[i] for b in bases]) for i in range(total)])
         columns, aux = got if has_aux else (got, None)
         flat_out, out_spec = tree_flatten(columns)
         made = tree_unflatten([_columns(c, flat, spec, argnums) for c in flat_out], out_spec)

@@ -13,13 +13,13 @@ from . import dunders
 from .operator import exports
 
 MODULES = (
-    "factories", "construct", "conversion", "filling", "python_values", "memory",
+    "factories", "construct", "conversion", "filling", "lifting", "python_values", "memory",
     "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
     "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "softmaxes", "normalization", "batch_normalization", "group_normalization", "batch_statistics", "class_losses", "ctc", "segments",
     "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
     "view_scatter", "rearranging", "view_copies",
     "contraction", "tensor_products", "einsum", "grouped", "attention", "multihead", "embedding", "recurrent",
-    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach", "layouts",
+    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach", "layouts", "names",
 )  # fmt: skip
 
 for _module in MODULES:

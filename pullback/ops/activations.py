@@ -59,7 +59,7 @@ threshold = pointwise(
     inplace_node="ThresholdBackward1",
     numbers=(),
     supports="real_number",
-    kernel=lambda xp, x, threshold, value: masked(xp, x, x <= threshold, value),
+    kernel=lambda xp, x, threshold, value: masked(xp, x, x <= number(xp, threshold, x), value),
     fast=True,
     method=False,
     inplace="hidden",

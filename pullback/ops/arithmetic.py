@@ -213,6 +213,7 @@ neg = pointwise(
     numbers=(),
     check=_check_neg,
     ufunc="negative",
+    dense_writes=True,  # NumPy 2.4 reads the wrong elements of rows with some strides when the result has strides too
     direct="number",
     aliases=("negative",),
     inplace="function",

@@ -6,6 +6,9 @@ kernels turn their constants into arrays of the operand's dtype first; large arr
 
 from __future__ import annotations
 
+from ..core.dtype import by_numpy
+from .scalars import check_fits
+
 LARGE = 2048  # elements from which on many passes over an array are quicker than one slow one
 _ERF_LIMIT = 3.92  # beyond, erf is 1 in single precision
 # A rational approximation of erf(x) / x in x², by weighted least squares: 3.5e-7 of relative error in single precision.
@@ -14,11 +17,19 @@ _ERF_BELOW = (3.8091811e-05, 0.001162526, 0.014969132, 0.1141087, 0.50207517, 1.
 
 
 def number(xp, value, like):
-    """A number as a 0-d array of the dtype of `like`; numbers that do not fit wrap or become infinite."""
+    """A number as a 0-d array of the dtype of `like`; numbers that do not fit wrap or become infinite.
+
+    A complex number without imaginary part is a real one; with one, it has no place among reals.
+    """
     try:
         return xp.asarray(value, dtype=like.dtype)
     except OverflowError:
         return xp.asarray(value).astype(like.dtype)
+    except TypeError:
+        if not isinstance(value, complex):
+            raise
+        check_fits(value, by_numpy[like.dtype])
+        return xp.asarray(value.real).astype(like.dtype)
 
 
 def masked(xp, x, mask, value):

@@ -11,6 +11,7 @@ import math
 from ..core import dtype as dtypes
 from ..core.geometry import broadcast_shapes
 from ..core.modes import GRAD, ambient, process
+from ..core.symbolic import sym_max, sym_sqrt
 from ..core.tensor import Tensor
 from . import attention_kernels as kernels
 from .contraction_shapes import c_name
@@ -35,7 +36,10 @@ def _functional(name: str):
 
 
 def _default_scale(query, scale) -> float:
-    return 1.0 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+    if scale is not None:
+        return scale
+    width = query.shape[-1]
+    return 1.0 / (math.sqrt(max(width, 1)) if width.__class__ is int else sym_sqrt(sym_max(width, 1)))
 
 
 # ---- the blocked operator
@@ -136,7 +140,7 @@ def _whole_mask(query, key, attn_mask, is_causal):
 
 def _weights(query, key, mask, scale: float):
     """softmax(query keyᵀ scale + mask); a row that may see nothing is all zeros."""
-    root = math.sqrt(abs(scale))
+    root = sym_sqrt(abs(scale))
     left = query * (root if scale >= 0 else -root)
     scores = left.matmul((key * root).transpose(-2, -1))
     if mask is None:

@@ -48,7 +48,7 @@ def lazy_function(name: str, prepare):
         source, names = prepare()
         namespace.update(COMMON | names)
         made: dict = {}
-        exec(compile(source, f"<{name}>", "exec"), namespace, made)
+        exec(compile(source, f"<pullback {name}>", "exec"), namespace, made)
         real = made["wrapper"]
         function.__defaults__ = real.__defaults__
         function.__kwdefaults__ = real.__kwdefaults__
@@ -68,7 +68,15 @@ def make_function(name: str, op: Operator, inplace: bool = False):
     function = lazy_function(name, prepare)
     function.__doc__ = f"{name}: `{op.text}`"
     function.operator = op  # type: ignore[attr-defined]
+    op.wrappers.append(function)
     return function
+
+
+def rewrite(op: Operator) -> None:
+    """Make the functions of an operator again, from what is registered for it now."""
+    for function in op.wrappers:
+        if function.__code__ is not _stub.__code__:
+            function.__globals__["materialize"]()
 
 
 def wrapper_source(name: str, op: Operator) -> str:
@@ -105,7 +113,8 @@ def wrapper_source(name: str, op: Operator) -> str:
     if extra and not starred:
         signature.append("*")
     lines = [f"def wrapper({', '.join(signature + extra)}):"] + fixes
-    lines += op.family.fast_lines(op, values, has_out)
+    if op.layer is None and op.backend is None:
+        lines += op.family.fast_lines(op, values, has_out)
     tail = ", out" if has_out else ""
     lines.append(f"    return general(function, op, ({', '.join(values)},){tail})")
     return "\n".join(lines)
@@ -145,10 +154,10 @@ def _pname(name: str) -> str:
 def default_names(op: Operator) -> dict:
     """Default values, as the generated signature names them."""
     names = {f"default_{_pname(a.name)}": a.default for a in op.schema.arguments}
-    return {**names, "INTS": _INTS}
+    return {**names, "INTS": INTS}
 
 
-_INTS = frozenset((int, bool, np.int64, np.int32))
+INTS = {int, bool, np.int64, np.int32}  # what a lone size may be; symbolic integers join when they are loaded
 
 
 def export_operator(op: Operator) -> Operator:

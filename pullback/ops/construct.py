@@ -6,17 +6,22 @@ import numpy as np
 
 from ..core import device as devices
 from ..core import dtype as dtypes
+from ..core import modes
 from ..core import tensor as core_tensor
 from ..core.arrays import library
 from ..core.dtype import computable, dtype, numpy_to_dtype
+from ..core.geometry import Geometry
 from ..core.modes import ambient
 from ..core.promotion import promote_types
 from ..core.size import Size
 from ..core.storage import Storage, UntypedStorage, window
-from ..core.tensor import Tensor, set_requires_grad, wrap, wrap_meta
+from ..core.symbolic import concrete, symbolic
+from ..core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
 from .calls import front
+from .dispatch import dispatch
 from .factories import convert_option, empty_op, sizes_from
 from .inplace import cast_array
+from .lifting import lift_fresh, lifted
 
 
 def infer_dtype(data) -> dtype:
@@ -126,6 +131,10 @@ def _numpy_dtype(array) -> dtype:
 def _plain(data, depth: int):
     if depth and not isinstance(data, (np.ndarray, Tensor)):
         return [_plain(d, depth - 1) for d in data]
+    if data.__class__ in (int, float, bool):
+        return data
+    if symbolic(data):
+        return concrete(data)
     return (
         data.tolist()
         if isinstance(data, Tensor) and depth
@@ -139,6 +148,8 @@ def _place(array, d: dtype, device) -> Tensor:
     device = devices.device(device) if device is not None else ambient.default_device
     if device is devices.meta:
         return wrap_meta(array.shape, d)
+    if ambient.mode & modes.DISPATCH:
+        return dispatch(lift_fresh, (wrap(array, d),)).to(device)
     library(device)
     return wrap(array, d, device)
 
@@ -251,7 +262,7 @@ def from_numpy(ndarray) -> Tensor:
     from ..core.storage import storage_of
 
     storage_of(made).resizable = False
-    return made
+    return lifted(made)
 
 
 @front("torch.frombuffer")
@@ -272,7 +283,7 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
         raise ValueError(
             f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
         )
-    made = wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype)
+    made = lifted(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype))
     if requires_grad:
         set_requires_grad(made, True)
     return made
@@ -306,7 +317,7 @@ def from_file(
 ) -> Tensor:
     """A 1-d tensor mapped from a file; with `shared=True`, writes go to the file."""
     d = dtype or ambient.default_dtype
-    return wrap(np.asarray(np.memmap(filename, d.numpy, "r+" if shared else "c", shape=(size,))), d)
+    return lifted(wrap(np.asarray(np.memmap(filename, d.numpy, "r+" if shared else "c", shape=(size,))), d))
 
 
 def _dlpack(self: Tensor, stream=None, **kwargs):
@@ -314,6 +325,8 @@ def _dlpack(self: Tensor, stream=None, **kwargs):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
+    if isinstance(self.array, Geometry):
+        raise BufferError("Cannot pack tensors on meta" if not self.keys & FAKE else core_tensor.NO_DATA_POINTER)
     return self.array.__dlpack__()
 
 

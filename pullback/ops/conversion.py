@@ -9,6 +9,7 @@ from ..core.device import device as device_type
 from ..core.dtype import computable
 from ..core.dtype import dtype as dtype_type
 from ..core.tensor import (
+    FAKE,
     META,
     SPARSE,
     Tensor,
@@ -156,6 +157,8 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
     flags = [a for a in args if isinstance(a, bool)]
     copy = flags[1] if len(flags) > 1 else copy
     dtype, device = _to_target("to", args, dtype, device, other)
+    if device is not None and device.index is None and device.type == self.device.type:
+        device = self.device
     same = (dtype is None or dtype is self.dtype) and (device is None or device is self.device)
     if (
         same
@@ -163,7 +166,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         and (memory_format in (None, devices.preserve_format) or self.is_contiguous(memory_format=memory_format))
     ):
         return self
-    if device is not None and device.type not in ("cpu", "meta"):
+    if device is not None and device.type not in ("cpu", "meta") and not self.keys & FAKE:
         library(device)
     return dispatch(to_copy, (self, dtype or self.dtype, None, device, None, non_blocking, memory_format))
 

@@ -16,8 +16,11 @@ from ..core.node import UNTRACKED_VIEW, View, requires_grad
 from ..core.tensor import (
     CONJ,
     DISPATCH_SUBCLASS,
+    FAKE,
     INFERENCE_TENSOR,
+    LAYOUTS,
     META,
+    NAMED,
     NEG,
     NESTED,
     SPARSE,
@@ -25,9 +28,9 @@ from ..core.tensor import (
     Tensor,
 )  # fmt: skip
 from . import overrides
-from .operator import Operator
+from .operator import NONDIFFERENTIABLE, Operator
 
-LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE
+LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
 
 
 def general(function, op: Operator, args: tuple, out=None):
@@ -35,7 +38,13 @@ def general(function, op: Operator, args: tuple, out=None):
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
         positional, keywords = overrides.call_form(op, args, lists=False)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
-    args = op.convert(args)
+    try:
+        args = op.convert(args)
+    except TypeError:
+        found = positions(args)
+        if found is None:
+            raise
+        args = op.convert(found[0])
     if out is not None:
         from .inplace import write_out
 
@@ -51,11 +60,18 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
             return profiled(op, args)
         if mode & modes.AUTOCAST:
             args = autocast(op, args)
+        if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
+            return ambient.captures[-1].process(op, args)
     if op.body is not None:
-        return op.body(*args)
+        return op.body(*args) if run_body is None else run_body(op, args)
     if mode & modes.TRANSFORM:
         return ambient.transforms[-1].process(op, args)
+    if op.layer is not None:
+        return op.layer(args)
     return autograd_layer(op, args)
+
+
+run_body = None  # set by the fake tensor layer: (operator, args) -> result of a composite's body
 
 
 def profiled(op: Operator, args: tuple):
@@ -81,6 +97,8 @@ def autograd_layer(op: Operator, args: tuple):
     keys = 0
     for t in tensors:
         keys |= t.keys
+    if keys & NAMED and not mode & modes.UNNAMED:
+        return named_layer(op, args)
     if keys & NESTED and "run" not in op.options:
         return nested_layer(op, args)
     if mode & modes.BELOW_AUTOGRAD:
@@ -93,9 +111,18 @@ def autograd_layer(op: Operator, args: tuple):
         if keys & INFERENCE_TENSOR:
             check_inference(op, args)
         out = record(op, out, args)
-    if op.is_view and not keys & (SPARSE | NESTED):  # those layouts have no memory that a view could share
+    if op.is_view and not keys & LAYOUTS:  # those layouts have no memory that a view could share
         mark_views(op, out, args)
     return out
+
+
+def named_layer(op: Operator, args: tuple):
+    """Replaced by the layer of named dimensions: run the operator, then say the names of its results."""
+    raise NotImplementedError(f"{op.display}() is not implemented for named tensors")
+
+
+def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
+    """Replaced by the layer of named dimensions: arguments with positions in the place of names."""
 
 
 def nested_layer(op: Operator, args: tuple):
@@ -136,7 +163,9 @@ def forward_inplace(op: Operator, args: tuple):
 
 
 def mark_views(op: Operator, out, args: tuple) -> None:
-    """Say on each result that it is a view, of what, and how to make it again."""
+    """Say on each result that it is a view, of what, and how to make it again; no gradient goes through some."""
+    if op.vjp is NONDIFFERENTIABLE:
+        return
     source = op.tensors(args)[0]
     many = not isinstance(out, Tensor)
     for i, t in enumerate(out if many else (out,)):
@@ -161,6 +190,10 @@ def below(op: Operator, args: tuple, keys: int):
         handled = overrides.call_dispatch(op, args)
         if handled is not NotImplemented:
             return handled
+    if op.backend is not None:
+        made = op.backend(args, keys)
+        if made is not NotImplemented:
+            return made
     return execute(op, args, keys)
 
 
@@ -168,10 +201,10 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     """Compute: the kernel on arrays, the meta rule where there are none, the sparse rule where the layout is sparse."""
     if keys & (CONJ | NEG) and not op.options.get("lazy_bits"):
         args = tuple(_resolve(a) for a in args)
-    if keys & (SPARSE | NESTED | TRANSFORMED):
+    if keys & (LAYOUTS | TRANSFORMED):
         return execute_layout(op, args, keys)
     if keys & META:
-        return op.family.run_meta(op, args)
+        return execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
     out = op.family.execute(op, args)
     if ambient.mode & modes.INFERENCE and not (
         op.is_view and not keys & INFERENCE_TENSOR
@@ -184,6 +217,11 @@ def _mark_inference(out, args: tuple) -> None:
     for t in out if isinstance(out, (tuple, list)) else (out,):
         if isinstance(t, Tensor) and not any(t is a for a in args):
             t.keys |= INFERENCE_TENSOR
+
+
+def execute_fake(op: Operator, args: tuple):
+    """Replaced by the fake tensor layer: the shape rule, on the devices of the arguments."""
+    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
 
 
 def execute_layout(op: Operator, args: tuple, keys: int):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from .arithmetic import conj, zeros_like
-from .calls import front
+from .calls import UNSET, front
 from .family.pointwise import INT_TO_FLOAT, PROMOTE, pointwise
 from .operator import NOT_IMPLEMENTED
 
@@ -82,17 +82,17 @@ div_mode = pointwise(
 
 
 @front("torch.div", "torch.divide", "Tensor.div", "Tensor.divide")
-def div(input: Tensor, other, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input / other`, rounded toward zero ("trunc"), down ("floor"), or not at all."""
-    if rounding_mode is None:
+def div(input: Tensor, other, *, rounding_mode: str | None = UNSET, out: Tensor | None = None) -> Tensor:
+    """`input / other`, rounded toward zero ("trunc"), down ("floor"), or not at all; a mode that is given is recorded."""
+    if rounding_mode is UNSET:
         return true_div.function(input, other, out=out)
     return div_mode.function(input, other, rounding_mode=rounding_mode, out=out)
 
 
 @front("Tensor.div_", "Tensor.divide_")
-def div_(input: Tensor, other, *, rounding_mode: str | None = None) -> Tensor:
+def div_(input: Tensor, other, *, rounding_mode: str | None = UNSET) -> Tensor:
     """`input /= other`, rounded as asked."""
-    if rounding_mode is None:
+    if rounding_mode is UNSET:
         return true_div.inplace_function(input, other)
     return div_mode.inplace_function(input, other, rounding_mode=rounding_mode)
 

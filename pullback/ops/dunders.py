@@ -45,7 +45,7 @@ def quick_method(dunder: str, op, general):
     def prepare() -> tuple[str, dict]:
         arguments = op.schema.arguments
         values = ["input" if i == 0 else a.name for i, a in enumerate(arguments)]
-        quick = len(values) >= 2 and all(a.has_default for a in arguments[2:])
+        quick = len(values) >= 2 and all(a.has_default for a in arguments[2:]) and op.layer is None is op.backend
         lines = op.family.fast_lines(op, values, False) if quick else []
         names = {**op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
         names.update({a.name: a.default for a in arguments[2:]})
@@ -54,7 +54,9 @@ def quick_method(dunder: str, op, general):
             [f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]
         ), names
 
-    return lazy_function(dunder, prepare)
+    method = lazy_function(dunder, prepare)
+    op.wrappers.append(method)
+    return method
 
 
 def _reflected(dunder: str, name: str) -> None:

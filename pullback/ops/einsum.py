@@ -125,10 +125,9 @@ def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
     if not tensors:
         raise RuntimeError("einsum(): must provide at least one operand")
     shapes = tuple(tuple(t.shape) for t in tensors)
-    try:
-        made = _kept_plan(equation, shapes, path)
-    except TypeError:  # symbolic sizes, which cannot be looked up
-        made = plan(equation, shapes, path)
+    # Symbolic sizes cannot be looked up; only tensors without data have them.
+    fixed = all(not t.keys or all(s.__class__ is int for s in t.shape) for t in tensors)
+    made = (_kept_plan if fixed else plan)(equation, shapes, path)
     operands = [_prepare(t, *steps) for t, steps in zip(tensors, made.prepared, strict=True)]
     for i, j, pairing in made.steps:
         t = pairing.apply(operands[i], operands[j])

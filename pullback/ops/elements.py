@@ -17,14 +17,12 @@ from .family.base import Family, composite, operator
 from .family.batching import batch_first
 from .gather_scatter import writer
 from .index_kernels import apply_at
-from .operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec, exports
+from .operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Operator, Spec, exports
 
 
 def _data_dependent(name: str):
     def meta(*args):
-        raise NotImplementedError(
-            f"{name}: the shape of the result depends on data, and tensors on device meta have none"
-        )
+        raise DataDependent(name)
 
     return meta
 
@@ -149,14 +147,13 @@ def _masked_scatter(xp, out, mask, source) -> None:
 
 
 def _masked_source(g, mask, source_shape):
-    """The gradient of `source`: what the mask named, in order, then zeros for elements that were not used."""
+    """The gradient of `source`: what the mask named, in order; zeros for elements that were not used."""
     from .view_geometry import numel
 
-    picked = dispatch(masked_select, (g, mask))
-    missing = numel(source_shape) - picked.numel()
-    if missing:
-        picked = exports["torch"]["cat"]((picked, picked.new_zeros((missing,))))
-    return picked.reshape(source_shape)
+    count = numel(source_shape)
+    flat = mask.expand(g.shape).reshape(-1)
+    places = (flat.cumsum(0) - 1).masked_fill(~flat, count)  # what the mask does not name lands behind the end
+    return g.new_zeros((count + 1,)).scatter(0, places, g.reshape(-1))[:count].reshape(source_shape)
 
 
 masked_scatter_ = operator(

@@ -333,9 +333,9 @@ def _reduce_bags(xp, rows, chosen, owner, sizes, mode):
 def _bag_of(indices, offsets, include_last_offset):
     """The bag that each index belongs to."""
     starts = offsets[:-1] if include_last_offset else offsets
-    places = indices.new_tensor(range(indices.shape[0]))
     from . import public
 
+    places = public("torch", "arange")(indices.shape[0], dtype=indices.dtype, device=indices.device)
     return public("torch", "searchsorted")(starts.to(places.dtype), places, right=True) - 1
 
 

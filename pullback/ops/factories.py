@@ -8,12 +8,14 @@ import numpy as np
 
 from ..core import device as devices
 from ..core import dtype as dtypes
+from ..core import modes
 from ..core.device import preserve_format
 from ..core.geometry import channels_last_strides, contiguous_strides, is_dense, strides_for_order
 from ..core.modes import ambient
 from ..core.promotion import result_type, scalar_dtype
 from ..core.storage import new_array
-from ..core.tensor import TRANSFORMED, Tensor, set_requires_grad, stride_of
+from ..core.symbolic import holds, symbolic
+from ..core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad, stride_of
 from .calls import front
 from .dispatch import dispatch
 from .family.factory import factory
@@ -116,15 +118,23 @@ def _format_strides(size, memory_format):
 def _range_spec(start, end, step, dtype, *_) -> Spec:
     if dtype is None:
         numbers = [x for x in (start, end, step) if x is not None]
-        dtype = dtypes.int64 if all(isinstance(x, int) for x in numbers) else ambient.default_dtype
+        dtype = dtypes.int64 if all(map(_is_whole, numbers)) else ambient.default_dtype
     for x in (start, end):
         if isinstance(x, float) and not math.isfinite(x):
             raise RuntimeError(f"unsupported range: {start} -> {end}")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if (end > start) != (step > 0) and end != start:
+    if (ordered := end >= start if step > 0 else end <= start) is not True and not holds(ordered):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    plain = start.__class__ is end.__class__ is step.__class__ is int
+    if not plain and symbolic(start, end, step) and all(map(_is_whole, (start, end, step))):
+        way = 1 if step > 0 else -1
+        return Spec(((end - start + step - way) // step,), dtype)
     return Spec((max(0, math.ceil((end - start) / step)),), dtype)
+
+
+def _is_whole(number) -> bool:
+    return isinstance(number, int) or getattr(number, "symbolic_type", None) is int
 
 
 def _arange(xp, spec: Spec, start, end, step, *_):
@@ -265,6 +275,31 @@ zeros_like_op = factory(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", shape=_li
 ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled(1))
 full_like_op = factory(
     f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled_with
+)
+
+
+def _new_spec(self, size, dtype, *rest) -> Spec:
+    return Spec(_sized(size, dtype, 0, 0, 0).shape, dtype or self.dtype)
+
+
+new_empty_op = factory(
+    f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=lambda xp, spec, *_: _blank(spec)
+)
+new_zeros_op = factory(
+    f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=_filled(0)
+)
+new_ones_op = factory(
+    f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=_filled(1)
+)
+new_full_op = factory(
+    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    shape=lambda self, size, fill_value, *rest: _new_spec(self, size, *rest),
+    kernel=lambda xp, spec, self, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
+)
+new_empty_strided_op = factory(
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
+    shape=lambda self, size, stride, dtype, *_: Spec(size, dtype or self.dtype, tuple(stride)),
+    kernel=lambda xp, spec, *_: _strided_blank(spec),
 )
 
 
@@ -469,6 +504,12 @@ def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_g
     return finish(dispatch(eye_op, (n, n if m is None else m, dtype, layout, device, None)), requires_grad, out)
 
 
+def check_input(name: str, input) -> None:
+    """`ones_like` and its kin take a tensor to be like."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
 def _make_like(name: str, op: Operator, filled: bool = False):
     def make_filled(
         input,
@@ -481,12 +522,14 @@ def _make_like(name: str, op: Operator, filled: bool = False):
         pin_memory=None,
         memory_format=None,
     ):
+        check_input(name, input)
         dtype, layout, device = _options(name, op, dtype, layout, device)
         return finish(
             dispatch(op, (input, fill_value, dtype, layout, device, pin_memory, memory_format)), requires_grad
         )
 
     def make(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
+        check_input(name, input)
         dtype, layout, device = _options(name, op, dtype, layout, device)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 
@@ -510,10 +553,18 @@ def batched_as(t, made):
     return exports["torch"]["where"](always, made, example)
 
 
-def _make_new(name: str, build):
+def _is_watched(t: Tensor) -> bool:
+    """Whether it matters from which tensor a new one is made: others only take its dtype and device."""
+    return bool(t.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH and not t.keys & TRANSFORMED)
+
+
+def _make_new(name: str, build, op: Operator):
     @front(f"Tensor.{name}")
     def make(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None, **extra):
         shape = sizes_from(name, size, extra.pop("size", None))
+        if _is_watched(self):
+            dtype, layout, device = _options(name, op, dtype, layout, device)
+            return finish(dispatch(op, (self, shape, dtype, layout, device, pin_memory)), requires_grad)
         made = build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
         return batched_as(self, made) if self.keys & TRANSFORMED else made
 
@@ -521,13 +572,17 @@ def _make_new(name: str, build):
     return make
 
 
-new_empty = _make_new("new_empty", empty)
-new_zeros = _make_new("new_zeros", zeros)
-new_ones = _make_new("new_ones", ones)
+new_empty = _make_new("new_empty", empty, new_empty_op)
+new_zeros = _make_new("new_zeros", zeros, new_zeros_op)
+new_ones = _make_new("new_ones", ones, new_ones_op)
 
 
 @front("Tensor.new_full")
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None):
+    if _is_watched(self):
+        dtype, layout, device = _options("new_full", new_full_op, dtype, layout, device)
+        args = (self, sizes_from("new_full", (size,)), fill_value, dtype, layout, device, pin_memory)
+        return finish(dispatch(new_full_op, new_full_op.convert(args)), requires_grad)
     made = full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
     return batched_as(self, made) if self.keys & TRANSFORMED else made
 
@@ -536,6 +591,10 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
 def new_empty_strided(
     self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None
 ):
+    if _is_watched(self):
+        dtype, layout, device = _options("new_empty_strided", new_empty_strided_op, dtype, layout, device)
+        args = (self, tuple(size), tuple(stride), dtype, layout, device, pin_memory)
+        return finish(dispatch(new_empty_strided_op, args), requires_grad)
     return empty_strided(
         size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )

@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 from ..core.geometry import broadcast_shapes
-from ..core.tensor import (
-    META,
-    Tensor,
-)
-from .calls import front
+from ..core.storage import new_array
+from ..core.tensor import META, Tensor, wrap
+from .calls import export_operator, front
 from .dispatch import dispatch
-from .family.base import operator
+from .factories import like_strides
+from .family.base import Family, device_of, operator
 from .inplace import cast_array
-from .operator import Spec
+from .operator import Operator, Spec
 
 
-def _copy_kernel(xp, self, src, non_blocking):
-    return (
-        xp.broadcast_to(src, self.shape).astype(self.dtype)
-        if not (src.dtype.kind == "c" and self.dtype.kind != "c")
-        else xp.broadcast_to(src.real, self.shape).astype(self.dtype)
-    )
+class Copying(Family):
+    """The numbers of one tensor in the layout of another."""
+
+    def execute(self, op: Operator, args: tuple) -> Tensor:
+        target, src = args[:2]
+        device, spec = device_of(op, args), _copy_spec(target, src)
+        array = new_array(spec.shape, spec.dtype, spec.stride)
+        array[...] = cast_array(src.array, src.dtype, target.dtype)
+        return wrap(array, target.dtype, device)
+
+
+def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
+    shape = target.array.shape
+    common = broadcast_shapes(shape, src.array.shape)
+    if common != shape:
+        raise RuntimeError(
+            f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}"
+        )
+    return Spec(shape, target.dtype, like_strides(target, None))
 
 
 def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
-    if broadcast_shapes(target.array.shape, src.array.shape) != target.array.shape:
-        raise RuntimeError(
-            f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(broadcast_shapes(target.array.shape, src.array.shape))}"
-        )
+    _copy_spec(target, src)
     if not target.keys & META:
         if src.keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         target.array[...] = cast_array(src.array, src.dtype, target.dtype)
 
 
-copy = operator(
-    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
-    kernel=_copy_kernel,
-    meta=lambda self, src, non_blocking: Spec(self.array.shape, self.dtype),
-    function=False,
-    method=False,
-    inplace=True,
-    node="CopyBackwards",
-    write=_copy_write,
-    vjp={"self": lambda g: g.new_zeros(g.shape), "src": lambda g: g},
-    jvp={
-        "self": lambda t: t.new_zeros(t.shape),
-        "src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape),
-    },
+copy = export_operator(
+    Operator(
+        "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+        Copying(),
+        meta=_copy_spec,
+        function=False,
+        method=False,
+        inplace=True,
+        node="CopyBackwards",
+        write=_copy_write,
+        vjp={"self": lambda g: g.new_zeros(g.shape), "src": lambda g: g},
+        jvp={
+            "self": lambda t: t.new_zeros(t.shape),
+            "src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape),
+        },
+    )
 )
 
 

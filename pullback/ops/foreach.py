@@ -2,7 +2,8 @@
 
 In: lists of tensors, and a second operand that is a number, a list of numbers, a tensor or a list of tensors. Out: a
 tuple of results; or, for a name that ends in an underscore, the very list that was given, its tensors changed. What
-always holds: gradients, meta and tracing are those of the operators in the loop.
+always holds: gradients, meta and tracing are those of the operators in the loop; a call that returns its results is
+recorded as one node.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 
 from ..core.tensor import Tensor
 from .family.base import composite
+from .foreach_nodes import join
 from .operator import Operator, exports
 from .overloads import overloaded, publish, resolve
 
@@ -75,7 +77,26 @@ def _declare(name: str, overload: str, arguments: str, body: Callable, inplace: 
     head = f"_foreach_{name}{'_' * inplace}" + (f".{overload}" if overload else "")
     first = "Tensor(a!)[] self" if inplace else "Tensor[] self"
     schema = f"{head}({first}{arguments}) -> {'()' if inplace else 'Tensor[]'}"
-    return composite(schema, function=False, method=False, out=False)(body)
+    chosen = body if inplace or (name, overload) in _SEVERAL else _recorded(name, overload, body)
+    return composite(schema, function=False, method=False, out=False)(chosen)
+
+
+_SEVERAL = {("addcmul", "Tensor"), ("addcdiv", "Tensor"), ("powsum", "Scalar")}  # several operators for each element
+
+
+def _recorded(name: str, overload: str, body: Callable) -> Callable:
+    """The body, its results made outputs of one node."""
+    names = body.__code__.co_varnames[1 : body.__code__.co_argcount]
+
+    def joined(self, *args):
+        given = {n: a for n, a in zip(names, args, strict=False) if not _tensors(a)}
+        return join(name, overload, body(self, *args), given)
+
+    return joined
+
+
+def _tensors(value) -> bool:
+    return isinstance(value, Tensor) or isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value)
 
 
 def _publish(name: str, operators: list[Operator], inplace: bool) -> None:
@@ -193,7 +214,13 @@ for _inplace in (False, True):
                     function=False,
                     method=False,
                     out=False,
-                )(lambda self, exponent: tuple(exports["torch"]["pow"](self, e) for e in exponent))
+                )(
+                    _recorded(
+                        "pow",
+                        "ScalarAndTensor",
+                        lambda self, exponent: tuple(exports["torch"]["pow"](self, e) for e in exponent),
+                    )
+                )
             )
         _publish(_row[0], _overloads, _inplace)
     for _name in TERNARY:

@@ -12,7 +12,7 @@ from ..core import dtype as dtypes
 from ..core.tensor import Tensor
 from .calls import front
 from .family.base import composite, operator
-from .operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Spec
+from .operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, DataDependent, Spec
 from .overloads import overloaded
 from .precision import rounded, wide
 from .reductions import HIDDEN, not_implemented
@@ -276,9 +276,7 @@ def _bincount(xp, a, weights, minlength):
 
 
 def _bincount_meta(self, weights, minlength):
-    raise NotImplementedError(
-        "the length of bincount's result depends on the data: it has no shape rule for tensors without data"
-    )
+    raise DataDependent("bincount", "the length of the result")
 
 
 bincount = operator(

@@ -6,6 +6,7 @@ the slices named, or the tensor with those slices replaced, added to, filled or 
 
 from __future__ import annotations
 
+from ..core import dtype as dtypes
 from ..core.dtype import by_numpy
 from ..core.geometry import wrap_dim
 from ..core.tensor import Tensor
@@ -155,9 +156,13 @@ def _fill_tensor(xp, out, dim, index, value) -> None:
     kernels.fill(xp, out, dim, index, value)
 
 
-def _distinct(index: Tensor) -> Tensor:
-    """Each index once, so that an element filled twice counts once."""
-    return index.reshape(-1).unique()
+def _fill_value(g: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The gradient of the number that was filled in: the sum over the elements filled, each counted once."""
+    if not g.ndim:
+        return g
+    dim = wrap_dim(dim, g.ndim)
+    kept = g.new_ones((g.shape[dim],), dtype=dtypes.bool).index_fill(0, index.reshape(-1), False)
+    return g.masked_fill(kept.reshape([-1 if d == dim else 1 for d in range(g.ndim)]), 0).sum()
 
 
 fill_tensor = operator(
@@ -168,7 +173,7 @@ fill_tensor = operator(
     inplace="hidden",
     number=1,
     jvp=LINEAR,
-    vjp={"self": _emptied, "value": lambda g, dim, index: g.index_select(dim, _distinct(index)).sum()},
+    vjp={"self": _emptied, "value": _fill_value},
 )
 overloaded("index_fill", fill_tensor, fill_number)
 overloaded_inplace("index_fill_", fill_tensor, fill_number)

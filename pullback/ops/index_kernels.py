@@ -173,16 +173,22 @@ def check_same_dtype(array, values) -> None:
 
 def fit_values(xp, values, target: tuple):
     """Values broadcast to the shape of what they are put into; leading ones are dropped."""
-    shape = values.shape
+    shape = check_values(values.shape, target)
+    return xp.broadcast_to(values.reshape(shape), target)
+
+
+def check_values(given: tuple, target: tuple) -> tuple:
+    """The shape of values without the leading ones that are dropped; raises where they do not fit what they go into."""
+    shape = given
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
-    try:
-        return xp.broadcast_to(values.reshape(shape), target)
-    except ValueError:
+    sizes = zip(reversed(shape), reversed(target), strict=False)
+    if len(shape) > len(target) or any(s != 1 and s != t for s, t in sizes):
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result "
+            f"shape mismatch: value tensor of shape {list(given)} cannot be broadcast to indexing result "
             f"of shape {list(target)}"
-        ) from None
+        )
+    return shape
 
 
 def _add(xp, array, indices, values, picked: tuple) -> None:

@@ -6,12 +6,15 @@ it has). Out: the elements picked, or the tensor with values put there. Kernels 
 
 from __future__ import annotations
 
+import math
+
+from ..core import dtype as dtypes
 from ..core.tensor import META, Tensor
 from . import index_kernels as kernels
 from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.batching import batch_first
-from .operator import LINEAR, Spec, exports
+from .operator import LINEAR, DataDependent, Spec, exports
 
 
 # ---- metadata
@@ -33,9 +36,7 @@ def _picked(self, indices) -> tuple:
             dim += 1
             continue
         if index.keys & META:
-            raise NotImplementedError(
-                "index: how many elements a mask picks depends on its data, and tensors on device meta have none"
-            )
+            raise DataDependent("index", "how many elements a mask picks")
         kernels.check_mask(index.array.shape, self.array.shape, dim)
         shapes.append((int((index.array != 0).sum()),))
         dim += index.array.ndim
@@ -48,6 +49,17 @@ def _index_meta(self, indices) -> Spec:
     kernels.check_types([None if i is None else i.array for i in indices])
     known = _indexed(self.ndim, indices)
     return Spec(kernels.result_shape(self.array.shape, known, _picked(self, indices)), self.dtype)
+
+
+def _put_meta(self, indices, values, accumulate) -> Spec:
+    """The tensor's own; values must fit, where it is known how many places there are."""
+    try:
+        target = _index_meta(self, indices).shape
+    except DataDependent:
+        return Spec(self.array.shape, self.dtype)
+    kernels.check_same_dtype(self.array, values.array)
+    kernels.check_values(values.array.shape, target)
+    return Spec(self.array.shape, self.dtype)
 
 
 # ---- batching
@@ -172,6 +184,9 @@ def _keep_rest(g, indices, accumulate):
 
 
 def _put_values(g, indices, values_shape):
+    if g.keys & META and math.prod(values_shape) == 1 and any(i is not None and kernels.is_mask(i.array) for i in indices):
+        hit = index_put(g.new_zeros(g.shape, dtype=dtypes.bool), indices, g.new_ones((), dtype=dtypes.bool), False)
+        return g.masked_fill(~hit, 0).sum().reshape(values_shape)
     picked = index(g, indices)
     lead = len(values_shape) - picked.ndim
     if lead > 0:  # leading ones of the values
@@ -183,7 +198,7 @@ def _index_put(schema: str, **options):
     return operator(
         schema,
         kernel=_put_kernel,
-        meta=lambda self, indices, values, accumulate: Spec(self.array.shape, self.dtype),
+        meta=_put_meta,
         strict=True,
         out=False,
         jvp=LINEAR,

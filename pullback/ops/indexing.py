@@ -13,12 +13,13 @@ import numpy as np
 
 from ..core.modes import ambient
 from ..core.objects import make_tensor, make_view
-from ..core.tensor import META, PLAIN, Tensor, wrap
+from ..core.tensor import FAKE, META, PLAIN, Tensor, wrap
 from . import index_kernels as kernels
 from .dispatch import dispatch
 from .family.view import is_plain, may_have_history, plain_view
 from .index_operators import index as index_op
 from .index_operators import index_put
+from .lifting import lifted
 from .operator import exports
 from .overrides import call_overridden
 from .shapes import overridden, raw
@@ -43,7 +44,7 @@ def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     if not shape:
         raise IndexError(_SCALAR)
     size = shape[dim]
-    if not -size <= index < size:
+    if not getattr(index, "is_symbolic", False) and not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
     if not is_plain(t):
         return dispatch(select, (t, dim, index))
@@ -135,7 +136,7 @@ def _normal(item):
 def _sequence(items) -> Tensor:
     """A sequence of numbers as an index tensor: truth values where all are, else integers."""
     if not len(items):
-        return wrap(np.zeros(0, np.int64))
+        return lifted(wrap(np.zeros(0, np.int64)))
     if any(isinstance(i, str) for i in items):
         raise TypeError("new(): invalid data type 'str'")
     made = exports["torch"]["tensor"](list(items))
@@ -185,14 +186,14 @@ def apply_index(t: Tensor, index, writes: bool = False) -> tuple[Tensor, list]:
 
 def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
     """True is a new dimension of size 1, False one of size 0."""
-    found.append((dim, 1, wrap(np.zeros(1 if value else 0, np.int64), device=t.device)))
+    found.append((dim, 1, lifted(wrap(np.zeros(1 if value else 0, np.int64), device=t.device))))
     return t.unsqueeze(dim), dim + 1
 
 
 def _tensor(t: Tensor, dim: int, item: Tensor, found: list, place: int) -> tuple:
     kernels.check_types((item.array,))
     mask = kernels.is_mask(item.array)
-    if not item.ndim and not item.keys & META:
+    if not item.ndim and (not item.keys & META or item.keys & FAKE):
         if mask:
             return _truth(t, dim, bool(item.item()), found)
         return _select(t, dim, item.item(), place), dim

@@ -16,7 +16,7 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.promotion import can_cast
 from ..core.storage import storage_of, window
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, META, NEG, NESTED, SPARSE, Tensor, stride_of
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, NEG, Tensor, stride_of
 from . import overrides
 from .operator import Operator
 
@@ -34,7 +34,7 @@ def run_inplace(op: Operator, args: tuple, written=None):
     wanted = bool(recording) and any(requires_grad(t) for t in op.tensors(args))
     if wanted:
         check_writable(target)
-    if functional.is_view and not keys & (SPARSE | NESTED):  # no element is written: the shape changes
+    if functional.is_view and not keys & LAYOUTS:  # no element is written: the shape changes
         return op.family.execute(op, args)
     before = None
     if wanted and op.differentiable:
@@ -42,11 +42,17 @@ def run_inplace(op: Operator, args: tuple, written=None):
         version = target.version[0]
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
+    if keys & NAMED and not mode & modes.UNNAMED:
+        named_write(op, target, args)
     if written is not None:
         written()
     if before is not None:
         record_write(functional, target, before, version)
     return target
+
+
+def named_write(op: Operator, target: Tensor, args: tuple) -> None:
+    """Replaced by the layer of named dimensions: the names of a tensor that was written."""
 
 
 def handed_over(op: Operator, args: tuple) -> bool:
@@ -62,9 +68,12 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     """Run the functional operator and put its result into `target`: directly where the operator or its family can."""
     from .dispatch import execute
 
+    if keys & FAKE:
+        write_fake(op, args)
+        return
     functional = op.inplace_of
     direct = functional.options.get("write")
-    if keys & (CONJ | NEG | SPARSE | NESTED) or direct is None and functional.family.write is None:
+    if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
     check_overlap(target)
@@ -79,6 +88,11 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         bump(target)
     else:
         store(op, target, execute(functional, args, keys))
+
+
+def write_fake(op: Operator, args: tuple) -> None:
+    """Replaced by the fake tensor layer: an in-place operator where nothing can be written."""
+    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
 
 
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
@@ -203,13 +217,18 @@ def bump(target: Tensor) -> None:
 
 def store(op: Operator, target: Tensor, result: Tensor) -> None:
     """Put the numbers of `result` into `target`, or raise and leave it as it was."""
+    check_result(op, target, result)
+    check_overlap(target)
+    write(target, result)
+
+
+def check_result(op: Operator, target: Tensor, result: Tensor) -> None:
+    """Refuse a result of another shape than the tensor it is to be written to, or of a higher category."""
     shape = target.array.shape
     if result.array.shape != shape:
         words = op.inplace_of.options.get("inplace_words", _no_fit) if op.inplace_of is not None else _no_fit
         raise RuntimeError(words(shape, result.array.shape))
     check_cast(result.dtype, target.dtype)
-    check_overlap(target)
-    write(target, result)
 
 
 def _no_fit(shape: tuple, result: tuple) -> str:
@@ -233,7 +252,7 @@ def check_overlap(target: Tensor) -> None:
 
 def write(target: Tensor, result: Tensor) -> None:
     """Copy numbers, minding conjugate and negative views, and count the write."""
-    if (target.keys | result.keys) & (SPARSE | NESTED):
+    if (target.keys | result.keys) & LAYOUTS:
         write_layout(target, result)
         return
     if not target.keys & META:
@@ -273,6 +292,7 @@ def _float_to_narrow_int(array, target):
 def write_out(op: Operator, args: tuple, out):
     """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
     from .dispatch import dispatch
+    from .filling import copy
 
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     for o in outs:
@@ -289,6 +309,11 @@ def write_out(op: Operator, args: tuple, out):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
     check_out = op.options.get("check_out")
     for o, r in zip(outs, results, strict=True):
+        if (o.keys ^ r.keys) & FAKE:
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {op}(..., out={'a real tensor' if r.keys & FAKE else 'a fake tensor'} of shape {list(o.array.shape)})"
+            )
         if check_out is not None:
             check_out(r, o)
         check_cast(r.dtype, o.dtype)
@@ -298,7 +323,11 @@ def write_out(op: Operator, args: tuple, out):
         if o.array.shape != r.array.shape:
             resize_output(o, r.array.shape)
         check_overlap(o)
-        write(o, r)
+        if ambient.mode & modes.CAPTURE:
+            with modes.masked(modes.GRAD):
+                dispatch(copy.inplace, (o, r, False))
+        elif not ambient.mode & modes.DISPATCH or not handed_over(copy.inplace, (o, r, False)):
+            write(o, r)
     if isinstance(out, (tuple, list)):
         return type(result)(outs) if isinstance(result, tuple) else list(outs)
     return out
@@ -319,6 +348,16 @@ def resize_output(out: Tensor, shape: tuple) -> None:
     resize(out, shape)
 
 
+def told_mode(event: str, *args) -> None:
+    """Tell the innermost dispatch mode, if it is one that traces, that memory is about to change shape or hands."""
+    if ambient.mode & modes.DISPATCH:
+        getattr(ambient.dispatch_modes[-1], event, _nobody)(*args)
+
+
+def _nobody(*args) -> None:
+    """A mode that does not care."""
+
+
 def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     """Change a tensor's shape in place; its storage grows if it must, and keeps its contents."""
     from ..core.geometry import Geometry, contiguous_strides
@@ -328,7 +367,12 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     if negative is not None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")
     stride = stride or contiguous_strides(shape)
+    if ambient.mode & modes.CAPTURE:
+        ambient.captures[-1].refuse("it resizes a tensor")
+    told_mode("resize", t, tuple(shape))
     if isinstance(t.array, Geometry):
+        memory = storage_of(t)
+        memory.length = max(memory.length, span_bytes(shape, stride, t.offset, t.dtype.itemsize))
         t.array = Geometry(shape, stride, t.dtype.numpy)
         return
     storage = storage_of(t)

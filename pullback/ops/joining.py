@@ -21,6 +21,7 @@ from .calls import export_operator, front
 from .dispatch import dispatch, general
 from .family.base import Family, composite
 from .family.batching import batch_first
+from .lifting import lifted
 from .operator import Operator, Spec
 from .shapes import raw
 from .views import slice_
@@ -95,7 +96,14 @@ def _cat_kernel(xp, tensors, dim):
     d, shape = _check_cat([a.shape for a in tensors], dim)
     cast = _cast_all(tensors)
     counted = [a for a in cast if not _skipped(a.shape)]
-    return xp.concatenate(counted, axis=d) if counted else xp.empty(shape, cast[0].dtype)
+    if not counted:
+        return xp.empty(shape, cast[0].dtype)
+    made = xp.concatenate(counted, axis=d)
+    return made if all(_is_channels_last(a) for a in counted) else xp.ascontiguousarray(made)
+
+
+def _is_channels_last(a) -> bool:
+    return a.ndim in (4, 5) and not a.flags.c_contiguous and is_channels_last(a.shape, [s // a.itemsize for s in a.strides])
 
 
 def _cat_meta(tensors, dim) -> Spec:
@@ -180,7 +188,7 @@ def _check_stack(shapes, dim: int) -> int:
 
 def _stack_kernel(xp, tensors, dim):
     d = _check_stack([a.shape for a in tensors], dim)
-    return xp.stack(_cast_all(tensors), axis=d)
+    return xp.ascontiguousarray(xp.stack(_cast_all(tensors), axis=d))
 
 
 def _stack_meta(tensors, dim) -> Spec:
@@ -376,7 +384,7 @@ def combinations(self, r, with_replacement):
         return self.new_empty((0,))
     grids = meshgrid(*[self] * r, indexing="ij")
     places = _combination_indices(self.numel(), r, with_replacement)
-    return stack([g.flatten()[wrap(places, device=self.device)] for g in grids], 1)
+    return stack([g.flatten()[lifted(wrap(places, device=self.device))] for g in grids], 1)
 
 
 def _combination_indices(n: int, r: int, with_replacement: bool):
@@ -397,7 +405,7 @@ def block_diag(*tensors) -> Tensor:
             )
     blocks = [at_least(t, 2) for t in tensors]
     if not blocks:
-        return wrap(np.empty((1, 0), np.float32))
+        return lifted(wrap(np.empty((1, 0), np.float32)))
     width = sum(b.shape[1] for b in blocks)
     rows, at = [], 0
     common = _common([b.dtype for b in blocks])

@@ -1,4 +1,4 @@
-"""The seam at which tensors that are not dense arrays enter: sparse and nested layouts.
+"""The seam at which tensors that are not dense arrays enter: sparse, nested and opaque layouts.
 
 Importing this module declares their operators and takes over the hooks that dispatch, in-place writes and the engine
 leave for them.
@@ -7,23 +7,27 @@ leave for them.
 from __future__ import annotations
 
 from .. import nested, sparse
-from ..core.tensor import NESTED, SPARSE
-from . import dispatch, inplace
+from ..core.tensor import NESTED, OPAQUE, SPARSE
+from . import dispatch, inplace, opaque
 
 _otherwise = dispatch.execute_layout
 
 
 def execute_layout(op, args: tuple, keys: int):
-    """The rule of a sparse operator, of a nested one, or the refusal of dispatch itself."""
+    """The rule of a sparse operator, of a nested or opaque one, or the refusal of dispatch itself."""
     if keys & NESTED:
         return nested.execute_nested(op, args)
+    if keys & OPAQUE:
+        return opaque.execute_opaque(op, args)
     return sparse.execute_sparse(op, args) if keys & SPARSE else _otherwise(op, args, keys)
 
 
 def write_layout(target, result) -> None:
-    """Write a result into a tensor where either is sparse or nested."""
+    """Write a result into a tensor where either is no dense array."""
     if (target.keys | result.keys) & NESTED:
         nested.write_nested(target, result)
+    elif (target.keys | result.keys) & OPAQUE:
+        opaque.write_opaque(target, result)
     else:
         sparse.write_sparse(target, result)
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.modes import is_grad_enabled
+from ..core.modes import is_grad_enabled, whole_in_graphs
 from ..core.promotion import result_type
 from ..core.storage import UntypedStorage, check_bounds, storage_of, window
 from ..core.tensor import (
+    FAKE,
+    LAYOUTS,
     META,
-    NESTED,
-    SPARSE,
     Tensor,
     set_requires_grad,
     stride_of,
     subclass_of,
     view_of,
     wrap,
+    wrap_meta,
 )
 from .calls import front
 from .construct import TypedStorage
 from .dispatch import dispatch
-from .inplace import bump, resize
+from .inplace import bump, resize, told_mode
 from .operator import export
 from .views import alias as alias_op
 
@@ -31,13 +32,18 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
-        fresh = wrap(np.empty(0, self.dtype.numpy), self.dtype)
+        fresh = wrap_meta((0,), self.dtype) if self.keys & META else wrap(np.empty(0, self.dtype.numpy), self.dtype)
         self.array, self.memory, self.offset = fresh.array, storage_of(fresh), 0
     elif isinstance(source, Tensor):
+        if (source.keys ^ self.keys) & META:
+            raise RuntimeError(
+                "set_(): a tensor with data and one without (on device meta, or fake) cannot share memory"
+            )
         if source.dtype is not self.dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}"
             )
+        told_mode("set_memory", self, source)
         self.array, self.memory, self.offset = source.array, storage_of(source), source.offset
     else:
         storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
@@ -59,10 +65,11 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     return self
 
 
-front("Tensor.set_")(_set_)
+front("Tensor.set_")(whole_in_graphs(_set_))
 
 
 @front("Tensor.resize_")
+@whole_in_graphs
 def resize_(self, *sizes, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows if it must."""
     from .factories import sizes_from
@@ -121,6 +128,7 @@ def pin_memory(self, device=None) -> Tensor:
 
 
 @front("Tensor.requires_grad_")
+@whole_in_graphs
 def requires_grad_(self, requires_grad: bool = True) -> Tensor:
     set_requires_grad(self, requires_grad)
     return self
@@ -205,7 +213,7 @@ def _deepcopy(self, memo):
     from .overrides import DisableTorchFunctionSubclass
 
     with DisableTorchFunctionSubclass():
-        if self.keys & (META | SPARSE | NESTED):
+        if self.keys & (META | LAYOUTS):
             made = self.detach().clone()
         else:
             source = storage_of(self)
@@ -221,7 +229,8 @@ def _deepcopy(self, memo):
             made.memory, made.version = target, [0]
         if type(self) is not Tensor:
             made = subclass_of(type(self), made)
-        made.__dict__.update(copying.deepcopy(self.__dict__, memo))
+        kept = {k: v for k, v in self.__dict__.items() if k not in made.__dict__}  # a fake stays its mode's
+        made.__dict__.update(copying.deepcopy(kept, memo))
         if self.requires_grad:
             set_requires_grad(made, True)
         if self.autograd is not None and self.autograd.grad is not None:
@@ -230,7 +239,31 @@ def _deepcopy(self, memo):
     return made
 
 
+class _Held:
+    """What copies a fake and cannot be pickled."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def __reduce__(self):
+        from ..serialization.tensors import reduce_tensor
+
+        return reduce_tensor(self.tensor)  # which says why not
+
+
+def _another(held: _Held) -> Tensor:
+    """`copy.copy` of a fake: the same memory, no history."""
+    source = held.tensor
+    made = source.shallow()
+    made.__dict__.update(source.__dict__)
+    if source.requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
 def _reduce_ex(self, protocol):
+    if self.keys & FAKE:
+        return (_another, (_Held(self),))
     from ..serialization.tensors import reduce_tensor
 
     return reduce_tensor(self)

@@ -10,6 +10,7 @@ import math
 import warnings
 
 from ..core import dtype as dtypes
+from ..core.symbolic import sym_sqrt
 from ..core.tensor import Tensor
 from .attention import scaled_dot_product_attention
 from .calls import front
@@ -147,7 +148,7 @@ def _check_sizes(query, key, value, expected: int, num_heads: int, separate: boo
 
 
 def _with_weights(q, k, v, attn_mask, dropout_p: float):
-    scores = (q * math.sqrt(1.0 / q.shape[-1]), k.transpose(-2, -1))
+    scores = (q * sym_sqrt(1.0 / q.shape[-1]), k.transpose(-2, -1))
     scores = _torch("bmm")(*scores) if attn_mask is None else _torch("baddbmm")(attn_mask, *scores)
     weights = _functional("softmax")(scores, -1)
     if dropout_p > 0.0:

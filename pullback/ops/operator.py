@@ -34,7 +34,20 @@ class _Marker:
 
 
 NONDIFFERENTIABLE = _Marker("NONDIFFERENTIABLE")  # integer results, comparisons: gradients never flow
-NOT_IMPLEMENTED = _Marker("NOT_IMPLEMENTED")  # a gradient exists and is not written: recording raises on backward
+
+
+class Missing(_Marker):
+    """A gradient that exists and is not written: the call is recorded, and backward raises."""
+
+
+NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
+
+
+def missing(what: str) -> Missing:
+    """The missing gradient of one argument, where PyTorch has a word for it: "igamma: input"."""
+    return Missing(what)
+
+
 LINEAR = _Marker("LINEAR")  # the jvp is the operator itself
 ELEMENTWISE = _Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
 
@@ -56,8 +69,28 @@ class Spec:
         self.stride = stride
 
 
+class DataDependent(NotImplementedError):
+    """What a shape rule raises where the shape of the result depends on data, which tensors without data have not."""
+
+    def __init__(self, name: str, what: str = "the shape of the result"):
+        super().__init__(
+            f"{name}: {what} depends on the data, and tensors on device meta and fake ones have none"
+        )
+
+
+class NoShapeRule(NotImplementedError):
+    """What is raised where an operator without a shape rule is called on tensors without data."""
+
+
 class Operator:
     """One overload. Calling it is calling `ops.aten.name.overload`."""
+
+    # What a library registers at run time (see `library`); None until then.
+    layer: Callable | None = None  # (args): stands in the place of recording
+    backend: Callable | None = None  # (args, keys): stands in the place of the kernel; NotImplemented passes
+    batching: Callable | None = None  # (values, dims, level): a vmap rule that is told its level
+    dispatch_rules: dict = {}  # class of a dispatch mode or subclass -> (mode, op, types, args, kwargs)
+    autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
 
     def __init__(
         self,
@@ -90,13 +123,14 @@ class Operator:
         self.options = options
         self.inplace_of: Operator | None = None  # the functional operator that an in-place twin stands for
         self.namespace = options.get("library", "aten")
+        self.wrappers: list[Callable] = []  # public functions that may have a fast path past `dispatch` in them
         self.record: Callable = self._first_record
         register(self)
 
     # ---- facts
     @cached_property
     def schema(self) -> Schema:
-        return Schema(self.text)
+        return Schema(self.text, self.namespace)
 
     @property
     def _schema(self) -> Schema:
@@ -105,6 +139,19 @@ class Operator:
     @property
     def qualified_name(self) -> str:
         return f"{self.namespace}::{self.name}" + (f".{self.overload}" if self.overload != "default" else "")
+
+    @property
+    def full_name(self) -> str:
+        """The name without the overload, as messages about arguments use it."""
+        return f"{self.namespace}::{self.name}"
+
+    @property
+    def _name(self) -> str:
+        return self.qualified_name
+
+    @property
+    def _opname(self) -> str:
+        return self.name
 
     @property
     def _overloadname(self) -> str:
@@ -129,6 +176,11 @@ class Operator:
     def tensor_positions(self) -> tuple[tuple[int, bool], ...]:
         """(index, is a list) of each tensor argument."""
         return tuple((i, a.is_list) for i, a in enumerate(self.schema.arguments) if a.is_tensor)
+
+    @cached_property
+    def lone_positions(self) -> tuple[int, ...] | None:
+        """Indices of tensor arguments where none is a list."""
+        return None if any(many for _, many in self.tensor_positions) else tuple(i for i, _ in self.tensor_positions)
 
     @cached_property
     def differentiable(self) -> bool:
@@ -174,17 +226,34 @@ class Operator:
                 out.append(argument.default)
             else:
                 raise RuntimeError(
-                    f"{self.qualified_name}() is missing value for argument '{argument.name}'. Declaration: {self.schema}"
+                    f"{self.full_name}() is missing value for argument '{argument.name}'. Declaration: {self.schema}"
                 )
-        unknown = set(kwargs) - {a.name for a in arguments}
-        if unknown or len(args) > len(arguments):
-            what = (
-                f"unexpected keyword argument(s) {sorted(unknown)}"
-                if unknown
-                else f"{len(args)} arguments, expected at most {len(arguments)}"
-            )
-            raise RuntimeError(f"{self.qualified_name}() got {what}. Declaration: {self.schema}")
+        if kwargs or len(args) > len(arguments):
+            self._check_given(args, kwargs)
         return tuple(out)
+
+    def _check_given(self, args: tuple, kwargs: dict) -> None:
+        arguments = self.schema.arguments
+        given = len(args) + len(kwargs)
+        if given > len(arguments):
+            raise RuntimeError(
+                f"{self.full_name}() expected at most {len(arguments)} argument(s) but received {given} argument(s). "
+                f"Declaration: {self.schema}"
+            )
+        names = [a.name for a in arguments]
+        for name in kwargs:
+            if name not in names:
+                raise RuntimeError(
+                    f"Unknown keyword argument '{name}' for operator '{self.full_name}'. Schema: {self.schema}"
+                )
+            if name in names[: len(args)]:
+                raise RuntimeError(
+                    f"Argument '{name}' specified both as positional and keyword argument. Schema: {self.schema}"
+                )
+
+    def quick(self, args: tuple, kwargs: dict):
+        """The result where nothing listens and the arguments are plain; NotImplemented where it takes more than that."""
+        return NotImplemented
 
     def __call__(self, *args, **kwargs):
         from .dispatch import dispatch
@@ -193,7 +262,13 @@ class Operator:
 
     def tensors(self, args: tuple) -> list[Tensor]:
         """The tensors among canonical arguments, lists flattened."""
-        out = []
+        out: list[Tensor] = []
+        lone = self.lone_positions
+        if lone is not None:
+            for i in lone:
+                if isinstance(value := args[i], Tensor):
+                    out.append(value)
+            return out
         for i, is_list in self.tensor_positions:
             value = args[i]
             if is_list:
@@ -226,19 +301,38 @@ class Operator:
         return id(self)
 
     def __reduce__(self):
-        return (find, (f"{self.name}.{self.overload}",))
+        return (find, (key_of(self),))
 
 
 def find(key: str) -> Operator:
     return registry[key]
 
 
+def key_of(op: Operator) -> str:
+    """The name of an operator in the registry."""
+    return f"{op.name}.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}.{op.overload}"
+
+
+def packet_key(namespace: str, name: str) -> str:
+    return name if namespace == "aten" else f"{namespace}::{name}"
+
+
 def register(op: Operator) -> None:
-    key = f"{op.name}.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}.{op.overload}"
+    key = key_of(op)
     if key in registry:
         raise ValueError(f"operator {key} is declared twice")
     registry[key] = op
-    packets.setdefault(op.name if op.namespace == "aten" else f"{op.namespace}::{op.name}", {})[op.overload] = op
+    packets.setdefault(packet_key(op.namespace, op.name), {})[op.overload] = op
+
+
+def unregister(op: Operator) -> None:
+    """Take an operator that a library defined at run time out again."""
+    registry.pop(key_of(op), None)
+    overloads = packets.get(packet_key(op.namespace, op.name), {})
+    if overloads.get(op.overload) is op:
+        del overloads[op.overload]
+        if not overloads:
+            del packets[packet_key(op.namespace, op.name)]
 
 
 def make_inplace(op: Operator) -> Operator:

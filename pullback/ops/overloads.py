@@ -65,7 +65,14 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
             from .inplace import write_out
 
             return write_out(op, bound, out)
+    named = positions(args, kwargs)
+    if named is not None:
+        return resolve(function, operators, *named, method)
     raise mismatch(function.__name__, operators, args, kwargs, method)
+
+
+def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
+    """Replaced by the layer of named dimensions: arguments with positions in the place of names."""
 
 
 def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:

@@ -6,6 +6,9 @@ bases, left to right; below autograd, dispatch modes and then the arguments' cla
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ..core import modes
 from ..core.modes import ambient
 from ..core.tensor import DISPATCH_SUBCLASS, PLAIN, Tensor, disabled_torch_dispatch, disabled_torch_function
@@ -163,18 +166,42 @@ def dispatch_args(op, args: tuple) -> list:
 
 def call_dispatch(op, args: tuple):
     """Offer an operator to dispatch modes and dispatching subclasses."""
+    if ambient.mode & modes.DISPATCH and ambient.dispatch_modes[-1].handle is not None:
+        return _call_handle(op, args)
     overridden = dispatch_args(op, args)
     types = tuple(type(o) for o in overridden)
     positional, keywords = call_form(op, args)
     if ambient.mode & modes.DISPATCH:
         mode = ambient.dispatch_modes[-1]
         with without_dispatch_mode():
-            result = mode.__torch_dispatch__(op, types, positional, keywords)
+            result = _handler(op, mode, type(mode))(op, types, positional, keywords)
         if result is not NotImplemented:
             return result
+    return _offer(op, overridden, types, positional, keywords)
+
+
+def _call_handle(op, args: tuple):
+    """A mode of ours, which steps aside meanwhile (as `without_dispatch_mode` says): traces make thousands of these calls."""
+    stack, before = ambient.dispatch_modes, ambient.mode
+    mode = stack.pop()
+    ambient.mode = (before if stack else before & ~modes.DISPATCH) | modes.BELOW_AUTOGRAD
+    try:
+        return mode.handle(op, args)
+    finally:
+        stack.append(mode)
+        ambient.mode = before
+
+
+def call_subclasses(op, args: tuple):
+    """Offer an operator to the classes of its arguments alone."""
+    overridden = dispatch_args(op, args)
+    return _offer(op, overridden, tuple(type(o) for o in overridden), *call_form(op, args))
+
+
+def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict):
     for o in overridden:
         with modes.masked(0, modes.BELOW_AUTOGRAD):
-            result = type(o).__torch_dispatch__(op, types, positional, keywords)
+            result = _handler(op, type(o), type(o))(op, types, positional, keywords)
         if result is not NotImplemented:
             return result
     if not overridden:
@@ -183,6 +210,12 @@ def call_dispatch(op, args: tuple):
         f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(f"  - tensor subclass {t}" for t in types)
     )
+
+
+def _handler(op, who, cls: type) -> Callable:
+    """What handles an operator for a dispatch mode or subclass: the rule registered for its class, or its own method."""
+    rule = op.dispatch_rules.get(cls)
+    return who.__torch_dispatch__ if rule is None else partial(rule, who)
 
 
 def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
@@ -250,6 +283,8 @@ class TorchFunctionMode:
 
 class TorchDispatchMode:
     """Subclass it, define `__torch_dispatch__(self, func, types, args=(), kwargs=None)`, and use it as a context."""
+
+    handle: Callable | None = None  # what a mode of ours defines instead: (operator, canonical arguments) -> result
 
     def __init__(self, _dispatch_key=None):
         self._dispatch_key = _dispatch_key

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .operator import Operator, packets
+from ..core.modes import FUNCTION, LISTENING, ambient
+from .operator import Operator, packet_key, packets
+from .overrides import any_overridden, call_overridden
 
 
 class OpOverloadPacket:
@@ -13,15 +15,19 @@ class OpOverloadPacket:
         self._name = name
         self.__name__ = name
         self._qualified_op_name = f"{namespace}::{name}"
+        self._found: dict[str, Operator] = {}  # the overloads, as the registry keeps them
 
     def _overloads(self) -> dict[str, Operator]:
-        key = self._name if self.namespace == "aten" else f"{self.namespace}::{self._name}"
-        found = dict(packets.get(key, {}))
+        found = dict(packets.get(packet_key(self.namespace, self._name), {}))
         if self.namespace == "aten" and not found and self._name.endswith("_"):
             for op in list(packets.get(self._name[:-1], {}).values()):
                 if op.inplace is not None:
                     found[op.overload] = op.inplace
         return found
+
+    def _look_up(self) -> dict[str, Operator]:
+        self._found = packets.get(packet_key(self.namespace, self._name), {})
+        return self._found or self._overloads()
 
     def overloads(self) -> list[str]:
         return list(self._overloads())
@@ -29,26 +35,41 @@ class OpOverloadPacket:
     def __getattr__(self, overload: str) -> Operator:
         if overload.startswith("__"):
             raise AttributeError(overload)
-        found = self._overloads()
+        found = self._found or self._look_up()
         if overload in found:
             return found[overload]
-        if overload in _SYNONYMS and len(found) >= 1:
+        if overload in _SYNONYMS and len(found) >= 1 and self.namespace == "aten":
             return next(iter(found.values()))
         raise AttributeError(f"The underlying op of '{self.namespace}.{self._name}' has no overload name '{overload}'")
 
     def __call__(self, *args, **kwargs):
-        overloads = list(self._overloads().values())
-        error: Exception | None = None
-        for op in overloads:
+        found = self._found or self._look_up()
+        if len(found) == 1 and ambient.mode < LISTENING:
+            for op in found.values():
+                made = op.quick(args, kwargs)
+                if made is not NotImplemented:
+                    return made
+        if ambient.mode & FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
+            return call_overridden(self, args, kwargs)
+        errors: list[Exception] = []
+        for op in list(found.values()):
             try:
                 bound = op.convert(op.bind(args, kwargs))
             except (TypeError, RuntimeError) as e:
-                error = error or e
+                errors.append(e)
                 continue
             from .dispatch import dispatch
 
             return dispatch(op, bound)
-        raise error or AttributeError(f"'{self.namespace}' has no operator '{self._name}'")
+        raise self._mismatch(errors)
+
+    def _mismatch(self, errors: list[Exception]) -> Exception:
+        if not errors:
+            return AttributeError(f"'{self.namespace}' has no operator '{self._name}'")
+        if self.namespace == "aten" or len(errors) == 1:
+            return errors[0]
+        each = "".join(f"{e}\n\n" for e in errors)
+        return RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{each}")
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self._name}')>"
@@ -74,6 +95,13 @@ def packet(namespace: str, name: str) -> OpOverloadPacket:
     return made
 
 
+def forget(namespace: str, name: str) -> None:
+    """Drop the packet of a name whose operators are gone."""
+    if packet_key(namespace, name) not in packets:
+        _packets.pop((namespace, name), None)
+        vars(getattr(ops, namespace)).pop(name, None)
+
+
 class OpNamespace:
     """`ops.aten`: operators of one library."""
 
@@ -96,13 +124,31 @@ class OpNamespace:
         )
 
 
+class HigherOrderNamespace(OpNamespace):
+    """`ops.higher_order`: operators that take functions. Each sets itself here when its layer is loaded."""
+
+    def __getattr__(self, name: str):
+        if not name.startswith("__"):
+            load_higher_order()
+            if name in vars(self):
+                return vars(self)[name]
+        raise AttributeError(f"'_HigherOrderNamespace' 'higher_order' object has no attribute '{name}'")
+
+    def __dir__(self):
+        return sorted(set(vars(self)) - {"name"})
+
+
+def load_higher_order() -> None:
+    """Replaced by the package's root, which may name the layer of these operators."""
+
+
 class Ops:
     """`torch.ops`: libraries of operators."""
 
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = OpNamespace(name)
+        made = HigherOrderNamespace(name) if name == "higher_order" else OpNamespace(name)
         setattr(self, name, made)
         return made
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.modes import is_grad_enabled
-from ..core.tensor import (
-    CONJ,
-    META,
-    NEG,
-    SPARSE,
-    TRANSFORMED,
-    Tensor,
-)
+from ..core import modes
+from ..core.modes import ambient, is_grad_enabled
+from ..core.tensor import CONJ, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, Tensor
 from .calls import front
+from .dispatch import dispatch
+from .lifting import local_scalar_dense
 from .operator import export
 
 
@@ -21,6 +17,8 @@ def _item(self: Tensor):
     """The one number in a tensor."""
     if self.array.size != 1:
         raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+    if self.keys & FAKE or ambient.mode & modes.DISPATCH:
+        return dispatch(local_scalar_dense, (self,))
     if self.keys:
         if self.keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
@@ -44,7 +42,7 @@ def plain_numbers(t: Tensor) -> Tensor:
     """A tensor whose array holds its numbers: dense, conjugation and negation carried out."""
     from .dispatch import resolve_bits
 
-    if t.keys & SPARSE:
+    if t.keys & (SPARSE | OPAQUE):
         t = t.to_dense()
     return resolve_bits(t) if t.keys & (CONJ | NEG) else t
 
@@ -55,6 +53,8 @@ item = front("Tensor.item")(_item)
 @front("Tensor.tolist")
 def tolist(self):
     """Nested Python lists, or a number."""
+    if self.keys & FAKE:
+        return [t.tolist() for t in self.unbind(0)] if self.ndim else self.item()
     if self.keys & (META | TRANSFORMED):
         raise no_numbers(self, "tolist")
     t = plain_numbers(self)
@@ -65,6 +65,8 @@ def tolist(self):
 @front("Tensor.numpy")
 def numpy(self, *, force: bool = False):
     """The NumPy array on the same memory."""
+    if self.keys & FAKE:
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_grad_enabled() and self.requires_grad:
@@ -83,8 +85,9 @@ def numpy(self, *, force: bool = False):
         )
     if self.dtype.numpy.kind not in "biufc":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
-    if self.keys & SPARSE:
-        raise TypeError(f"can't convert {self.layout} layout tensor to numpy. Use Tensor.to_dense() first.")
+    if self.keys & (SPARSE | OPAQUE):
+        name = "Mkldnn" if self.keys & OPAQUE else self.layout
+        raise TypeError(f"can't convert {name} layout tensor to numpy. Use Tensor.to_dense() first.")
     return self.array.view()
 
 

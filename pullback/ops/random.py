@@ -31,7 +31,7 @@ from ..core.tensor import META, Tensor, wrap
 from .calls import front, make_function
 from .factories import finish, zeros_like
 from .family.base import operator
-from .operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export
+from .operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export, missing
 
 SEEDED = ("nondeterministic_seeded",)
 GENERATOR = "Generator? generator=None"
@@ -239,7 +239,7 @@ gamma_grad = operator(
     "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
     kernel=lambda xp, self, output: standard_gamma_grad(self, output),
     meta=_like_both,
-    vjp={"self": NOT_IMPLEMENTED, "output": NOT_IMPLEMENTED},
+    vjp={"self": missing("_standard_gamma_grad"), "output": NOT_IMPLEMENTED},
     method=False,
 )
 sampling(

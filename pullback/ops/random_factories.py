@@ -18,7 +18,7 @@ from ..core.storage import new_array
 from ..core.tensor import Tensor
 from .calls import front
 from .dispatch import dispatch
-from .factories import _like_spec, _options, _sized, empty_op, finish, sizes_from
+from .factories import _like_spec, _options, _sized, check_input, empty_op, finish, sizes_from
 from .family.factory import factory
 from .operator import Operator, Spec
 from .random import GENERATOR, SEEDED, drawn_into, normal_of, normal_op, random_from, uniform_op
@@ -170,6 +170,7 @@ def _make_sized(name: str, ops: tuple, fill: Operator):
 
 def _make_like(name: str, ops: tuple):
     def make_like(input, *, generator=None, **options):
+        check_input(name, input)
         return make(name, ops, (input,), generator, options)
 
     make_like.__name__ = make_like.__qualname__ = name

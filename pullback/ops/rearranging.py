@@ -15,7 +15,7 @@ from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.batching import batch_first, shift
 from .family.factory import factory
-from .operator import LINEAR, NONDIFFERENTIABLE, Spec, exports
+from .operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
 
 
 # ---- flip, roll, rot90
@@ -200,10 +200,7 @@ def _repeated_places(xp, repeats, output_size):
 
 def _places_meta(repeats, output_size) -> Spec:
     if output_size is None:
-        raise NotImplementedError(
-            "repeat_interleave: the shape of the result depends on data, which tensors on device meta have "
-            "not; give output_size"
-        )
+        raise DataDependent("repeat_interleave", "without output_size, the shape of the result")
     return Spec((output_size,), repeats.dtype)
 
 
@@ -390,6 +387,8 @@ def one_hot(tensor, num_classes: int = -1) -> Tensor:
         return tensor.new_zeros((*tensor.shape, num_classes))
     if not tensor.keys & META:
         num_classes = _count_classes(tensor, num_classes)
+    elif num_classes == -1:
+        num_classes = tensor.max().item() + 1
     zeros = tensor.new_zeros((*tensor.shape, num_classes))
     return zeros.scatter(-1, tensor.unsqueeze(-1), 1)
 

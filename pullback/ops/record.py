@@ -18,7 +18,7 @@ from ..core.modes import ambient
 from ..core.node import Autograd, Node, next_sequence, raise_freed, save, save_output, unpack
 from ..core.objects import edge, hang, keep, keep_tangents
 from ..core.tensor import PLAIN, Tensor, new_object, stride_of
-from .operator import NOT_IMPLEMENTED, Operator
+from .operator import NOT_IMPLEMENTED, Missing, Operator
 
 _SUFFIXES = ("_shape", "_dtype", "_info")
 
@@ -61,7 +61,7 @@ def _plan(op: Operator) -> Plan:
     rules = []
     for key, function in vjp.items():
         targets = key if isinstance(key, tuple) else (key,)
-        parameters = () if function is NOT_IMPLEMENTED else parameters_of(function)
+        parameters = () if isinstance(function, Missing) else parameters_of(function)
         rules.append(Rule(targets, function, parameters, isinstance(key, tuple)))
     order = op.schema.index
     plan = Plan(rules)
@@ -176,7 +176,7 @@ def make_recorder(op: Operator):
         lines.append(f"    node.lengths = ({', '.join(lengths)},)")
     lines.append("    return result")
     namespace = {**_GLOBALS, "node_class": op.node_class}
-    exec(compile("\n".join(lines), f"<record {op}>", "exec"), namespace)
+    exec(compile("\n".join(lines), f"<pullback record {op}>", "exec"), namespace)
     return namespace["record"]
 
 
@@ -241,6 +241,8 @@ def backward_name(op: Operator) -> str:
     """`MulBackward0` from `mul.Tensor`; the number tells overloads apart where the declaration says so."""
     if "node" in op.options:
         return op.options["node"]
+    if all(rule.function is NOT_IMPLEMENTED for rule in plan_of(op).rules):
+        return "NotImplemented"
     name = op.name
     camel = "".join(
         part.title() for part in name.split("_")
@@ -271,7 +273,7 @@ def _make_run(op: Operator, plan: Plan):
     namespace = dict(_GLOBALS)
     results: dict[str, str] = {}
     for k, rule in enumerate(plan.rules):
-        namespace[f"rule{k}"] = rule.function if rule.function is not NOT_IMPLEMENTED else _not_implemented(op)
+        namespace[f"rule{k}"] = _raising(op, rule.function) if isinstance(rule.function, Missing) else rule.function
         call = f"rule{k}({', '.join(_rule_argument(p, rule, plan) for p in rule.parameters)})"
         if rule.joint:
             alive = " or ".join(f"live{plan.targets.index(t)}" for t in rule.targets)
@@ -284,7 +286,7 @@ def _make_run(op: Operator, plan: Plan):
             )
             results[rule.targets[0]] = f"r{k}"
     lines.append(f"    return ({', '.join(('*' if is_list[t] else '') + results[t] for t in plan.targets)},)")
-    exec(compile("\n".join(lines), f"<run {op}>", "exec"), namespace)
+    exec(compile("\n".join(lines), f"<pullback run {op}>", "exec"), namespace)
     return namespace["run"]
 
 
@@ -310,9 +312,13 @@ def _rule_argument(p: str, rule: Rule, plan: Plan) -> str:
     return f"s_{p}"
 
 
-def _not_implemented(op: Operator):
+def _raising(op: Operator, missing: Missing):
+    """The rule of a gradient that is not written."""
+
     def rule():
-        raise RuntimeError(f"derivative for {op.namespace}::{op.name} is not implemented")
+        if missing is NOT_IMPLEMENTED:
+            raise RuntimeError(f"derivative for {op.namespace}::{op.name} is not implemented")
+        raise NotImplementedError(f"the derivative for '{missing.name}' is not implemented.")
 
     return rule
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from ..core import dtype as dtypes
 from ..core.modes import GRAD, ambient
-from ..core.tensor import META, PLAIN, TRANSFORMED, Tensor
+from ..core.tensor import FAKE, META, PLAIN, TRANSFORMED, Tensor
 from . import recurrent_steps as steps
 from .calls import front
 from .dispatch import dispatch
 from .family.base import composite, operator
 from .family.contraction import working
-from .operator import NONDIFFERENTIABLE, Spec
+from .operator import NONDIFFERENTIABLE, DataDependent, Spec
 from .recurrent_steps import Cell
 
 
@@ -219,8 +219,8 @@ def _over_input(
 def _over_data(
     kind: str, data, batch_sizes, state: tuple, params, has_biases, num_layers, dropout, train, bidirectional
 ):
-    if batch_sizes.keys & (META | TRANSFORMED):
-        raise NotImplementedError(f"{kind}: packed sequences need the values of batch_sizes, which are not known here")
+    if batch_sizes.keys & (META | TRANSFORMED) and not batch_sizes.keys & FAKE:  # fakes say themselves what is missing
+        raise DataDependent(kind, "how packed sequences (batch_sizes) lie in memory")
     sizes = batch_sizes.tolist()
     out, finals = _layers(kind, data, sizes, state, params, has_biases, num_layers, dropout, train, bidirectional)
     return (out, *finals)

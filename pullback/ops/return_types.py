@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.tree import tuple_types
 from .operator import Operator
 
 _made: dict[str, type] = {}
@@ -33,6 +34,7 @@ def result_type_named(name: str, fields: tuple[str, ...]) -> type:
         for i, f in enumerate(fields):
             body[f] = property(lambda self, i=i: self[i])
         made = _made[name] = type(name, (ResultTuple,), body)
+        tuple_types.append(made)
     return made
 
 

@@ -142,7 +142,7 @@ def function(input, normalized_shape, weight=None, bias=None, eps=1e-05, *args, 
 
 def _compiled(source: str, name: str, doc: str, **names):
     space = {**_NAMES, **names}
-    exec(compile(source, f"<quick {name}>", "exec"), space)
+    exec(compile(source, f"<pullback quick {name}>", "exec"), space)
     function = space["function"]
     function.__name__ = function.__qualname__ = name
     function.__module__ = __name__

@@ -14,14 +14,49 @@ from functools import cached_property
 
 import numpy as np
 
+from ..core import device as devices
+from ..core import dtype as dtypes
 from ..core.device import device, layout, memory_format
 from ..core.dtype import dtype
 from ..core.random import Generator
 from ..core.tensor import Tensor
 
 _ARGUMENT = re.compile(
-    r"^(?P<type>[A-Za-z]+(?:\([a-z!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
+    r"^(?P<type>[A-Za-z]+(?:\([a-z0-9!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
 )
+
+
+class AliasInfo:
+    """What `Tensor(a!)` says: which memory a value shares, and whether it is written."""
+
+    __slots__ = ("before_set", "after_set", "is_write")
+
+    def __init__(self, text: str):
+        before, arrow, after = (part.strip() for part in text.partition("->"))
+        self.is_write = "!" in text
+        self.before_set = {s.strip(" !") for s in before.split("|")}
+        self.after_set = {s.strip(" !") for s in after.split("|")} if arrow else set(self.before_set)
+
+    def __repr__(self) -> str:
+        return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set}, after_set={self.after_set})"
+
+
+class Return(tuple):
+    """One result: (type, name), and what memory it shares."""
+
+    alias: str | None
+
+    def __new__(cls, kind: str, name: str, alias: str | None = None):
+        self = super().__new__(cls, (kind, name))
+        self.alias = alias
+        return self
+
+    type = property(lambda self: self[0])
+    name = property(lambda self: self[1])
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return None if self.alias is None else AliasInfo(self.alias)
 
 
 class Argument:
@@ -54,6 +89,18 @@ class Argument:
     def is_tensor(self) -> bool:
         return self.base.startswith("Tensor")
 
+    # PyTorch's names of the same facts
+    default_value = property(lambda self: list(self.default) if self.is_list and self.default else self.default)
+    N = property(lambda self: self.list_size)
+    is_out = property(lambda self: self.kwarg_only and self.writes)
+
+    def has_default_value(self) -> bool:
+        return self.has_default
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return None if self.alias is None else AliasInfo(self.alias)
+
     def __repr__(self) -> str:
         return f"{self.type} {self.name}" + (f"={self.default!r}" if self.has_default else "")
 
@@ -61,10 +108,12 @@ class Argument:
 class Schema:
     """A parsed schema. `arguments` are in call order; `returns` are (type, name) pairs."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, namespace: str = "aten"):
         self.text = text
+        self.namespace = namespace
         head, _, tail = text.partition("(")
-        self.name, _, self.overload_name = head.strip().partition(".")
+        name, _, self.overload_name = head.strip().partition(".")
+        self.name = f"{namespace}::{name}" if namespace else name
         end = _closing(tail)
         inside, result = tail[:end], tail[end + 1 :]
         self.arguments = _parse_arguments(inside)
@@ -82,8 +131,18 @@ class Schema:
     def is_mutable(self) -> bool:
         return any(a.writes for a in self.arguments)
 
+    @cached_property
+    def returns_views(self) -> bool:
+        """Whether a result shares the memory of an argument that is not written."""
+        return any(r.alias is not None and "!" not in r.alias for r in self.returns)
+
+    def _is_view_op(self) -> bool:
+        return self.returns_views
+
     def __str__(self) -> str:
-        return f"aten::{self.text}"
+        return f"{self.namespace}::{self.text}" if self.namespace else self.text
+
+    __repr__ = __str__
 
 
 def _closing(text: str) -> int:
@@ -126,15 +185,16 @@ def _parse_arguments(text: str) -> list[Argument]:
     return out
 
 
-def _parse_returns(text: str) -> list[tuple[str, str]]:
+def _parse_returns(text: str) -> list[Return]:
     if text in ("()", ""):
         return []
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1]
     out = []
     for part in _split(text):
-        kind, _, name = part.rpartition(" ") if " " in part else (part, "", "")
-        out.append((re.sub(r"\([^)]*\)", "", kind), name))
+        kind, _, name = part.rpartition(" ") if re.search(r" \w+$", part) else (part, "", "")
+        alias = re.search(r"\w\(([^)]*)\)", kind)  # not the brackets of a tuple of one
+        out.append(Return(re.sub(r"(?<=\w)\([^)]*\)", "", kind), name, alias[1] if alias else None))
     return out
 
 
@@ -146,13 +206,11 @@ def _default(text: str, argument: Argument):
     if text.startswith("["):
         return tuple(_number(p) for p in _split(text[1:-1]))
     if text[0] in "'\"":
-        return text[1:-1]
+        return device(text[1:-1]) if argument.base == "Device" else text[1:-1]
     if text == "Mean":
         return 1
-    if text in ("contiguous_format", "preserve_format"):
-        from ..core import device as devices
-
-        return getattr(devices, text)
+    if argument.base in ("ScalarType", "Layout", "MemoryFormat") and text.isidentifier():
+        return getattr(dtypes if argument.base == "ScalarType" else devices, text)
     value = _number(text)
     if argument.is_list and argument.list_size:
         return (value,) * argument.list_size
@@ -258,8 +316,6 @@ def _dtype(value):
     if isinstance(value, dtype):
         return value
     if value in (float, int, bool, complex):
-        from ..core import dtype as dtypes
-
         return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[value]
     raise Unfit
 
@@ -289,6 +345,7 @@ _SCALAR_CONVERTERS: dict[str, Callable] = {
     "Tensor": _tensor, "int": _int, "SymInt": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _dtype,
     "Device": _device, "str": _instance(str), "Layout": _instance(layout), "MemoryFormat": _instance(memory_format),
     "Generator": _instance(Generator), "Any": _anything, "Storage": _anything, "Dimname": _instance(str),
+    "number": _scalar, "complex": _scalar, "SymFloat": _float, "SymBool": _bool, "Stream": _anything, "QScheme": _anything, "DeviceIndex": _int,
 }  # fmt: skip
 
 

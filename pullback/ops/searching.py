@@ -13,7 +13,7 @@ from ..core.tensor import Tensor, wrap_dim_of_scalar
 from . import sort_kernels as kernels
 from .calls import front
 from .family.base import composite, operator
-from .operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Spec
+from .operator import NONDIFFERENTIABLE, DataDependent, Spec, missing
 from .overloads import overloaded, publish, resolve
 from .precision import rounded, wide
 from .reductions import HIDDEN, not_implemented
@@ -183,9 +183,7 @@ overloaded("isin", isin_tensors, isin_in_number, isin_number, homes=("torch",))
 
 # ---- distinct elements
 def _no_shape(*args):
-    raise NotImplementedError(
-        "the number of distinct elements depends on the data: unique has no shape rule for tensors without data"
-    )
+    raise DataDependent("unique", "the number of distinct elements")
 
 
 def _check_unique(self, *rest):
@@ -205,7 +203,7 @@ unique2 = operator(
     check=_check_unique,
     meta=_no_shape,
     method=False,
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("_unique2"),
 )
 
 unique1 = operator(
@@ -214,7 +212,7 @@ unique1 = operator(
     check=_check_unique,
     meta=_no_shape,
     method=False,
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("_unique"),
 )
 
 
@@ -240,7 +238,7 @@ unique_dim = operator(
     kernel=lambda xp, a, dim, sorted, inverse, counts: _distinct_slices(xp, a, dim, True),
     check=_check_unique_dim,
     meta=_no_shape,
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("unique_dim"),
     **HIDDEN,
 )
 
@@ -250,7 +248,7 @@ unique_dim_consecutive = operator(
     kernel=lambda xp, a, dim, inverse, counts: _distinct_slices(xp, a, dim, False),
     check=_check_unique_dim,
     meta=_no_shape,
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("unique_dim_consecutive"),
     **HIDDEN,
 )
 
@@ -268,7 +266,7 @@ unique_runs = operator(
     kernel=_runs,
     check=lambda self, inverse, counts, dim: _check_unique(self) if dim is None else _check_unique_dim(self, dim),
     meta=_no_shape,
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("unique_consecutive"),
     **HIDDEN,
 )
 

@@ -10,9 +10,9 @@ from ..core.dtype import dtype as dtype_type
 from ..core.geometry import infer_size, view_strides, wrap_dim
 from ..core.modes import ambient
 from ..core.objects import make_view
-from ..core.tensor import PLAIN, Tensor, stride_of
-from .calls import _INTS as INTS
-from .calls import export_operator, front
+from ..core.symbolic import holds
+from ..core.tensor import OPAQUE, PLAIN, Tensor, stride_of
+from .calls import INTS, export_operator, front
 from .dispatch import dispatch
 from .family.base import Family, composite
 from .family.view import SIZES, VIEW_NAMES, is_plain, may_have_history, plain_view, view_lines
@@ -72,6 +72,8 @@ def _reshaping(schema: str, **options):
 )
 def reshape(self, shape):
     size = infer_size(shape, numel(self.array.shape))
+    if self.keys & OPAQUE:
+        return dispatch(find("_mkldnn_reshape.default"), (self, size))
     if view_strides(self.array.shape, stride_of(self), size) is not None:
         return dispatch(view_, (self, size))
     return dispatch(find("_unsafe_view.default"), (self.contiguous(), size))
@@ -308,13 +310,13 @@ def narrow_bounds(self, dim: int, start, length) -> tuple:
     """The (dim, start) of a `narrow`, checked in PyTorch's words."""
     if not self.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if length < 0:
+    if not holds(length >= 0):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = self.shape[wrap_dim(dim, self.ndim)]
     if not -size <= start <= size:
         raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
     start = start + size if start < 0 else start
-    if start + length > size:
+    if not holds(start + length <= size):
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return dim, start
 

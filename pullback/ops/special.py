@@ -18,7 +18,7 @@ from .arithmetic import conj
 from .calls import front
 from .family.base import composite
 from .family.pointwise import INT_TO_FLOAT, pointwise
-from .operator import NOT_IMPLEMENTED, Operator, exports
+from .operator import Operator, exports, missing
 
 Array = Any
 
@@ -160,7 +160,7 @@ igamma = special(
     check=two_tensors("igamma"),
     promote="promote",
     supports="float",
-    vjp={"self": NOT_IMPLEMENTED, "other": _igamma_slope},
+    vjp={"self": missing("igamma: input"), "other": _igamma_slope},
 )
 igammac = special(
     "igammac(Tensor self, Tensor other) -> Tensor",
@@ -168,14 +168,14 @@ igammac = special(
     check=two_tensors("igammac"),
     promote="promote",
     supports="float",
-    vjp={"self": NOT_IMPLEMENTED, "other": lambda g, self, other: -_igamma_slope(g, self, other)},
+    vjp={"self": missing("igammac: input"), "other": lambda g, self, other: -_igamma_slope(g, self, other)},
 )
 zeta = special_only(
     "special_zeta(Tensor self, Tensor other) -> Tensor",
     "zeta",
     check=a_tensor_or_two("special_zeta", "self", "other"),
     kernel_name="zeta_cpu",
-    vjp={"self": NOT_IMPLEMENTED, "other": lambda g, self, other: g * -self * zeta(self + 1.0, other)},
+    vjp={"self": missing("zeta"), "other": lambda g, self, other: g * -self * zeta(self + 1.0, other)},
 )
 
 # ---- the error function's family

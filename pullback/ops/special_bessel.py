@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .operator import NOT_IMPLEMENTED
+from .operator import NONDIFFERENTIABLE
 from .special import library, special, special_only
 
 Array = Any
@@ -69,13 +69,13 @@ for _order in (0, 1):
         f"special_bessel_j{_order}(Tensor self) -> Tensor",
         kernel=_first_kind(_order),
         kernel_name=f"bessel_j{_order}_cpu",
-        vjp=NOT_IMPLEMENTED,
+        vjp=NONDIFFERENTIABLE,
     )
     special_only(
         f"special_bessel_y{_order}(Tensor self) -> Tensor",
         kernel=_second_kind(_order),
         kernel_name=f"bessel_y{_order}_cpu",
-        vjp=NOT_IMPLEMENTED,
+        vjp=NONDIFFERENTIABLE,
     )
     for _kind in "ik":
         _name = f"modified_bessel_{_kind}{_order}"
@@ -83,10 +83,12 @@ for _order in (0, 1):
             f"special_{_name}(Tensor self) -> Tensor",
             f"{_kind}{_order}",
             kernel_name=f"{_name}_cpu",
-            vjp=NOT_IMPLEMENTED,
+            vjp=NONDIFFERENTIABLE,
         )
     _name = f"scaled_modified_bessel_k{_order}"
-    special_only(f"special_{_name}(Tensor x) -> Tensor", f"k{_order}e", kernel_name=f"{_name}_cpu", vjp=NOT_IMPLEMENTED)
+    special_only(
+        f"special_{_name}(Tensor x) -> Tensor", f"k{_order}e", kernel_name=f"{_name}_cpu", vjp=NONDIFFERENTIABLE
+    )
 
 
 def _spherical_bessel_j0(xp: Any, x: Array) -> Array:
@@ -102,10 +104,10 @@ spherical_bessel_j0 = special_only(
     "special_spherical_bessel_j0(Tensor x) -> Tensor",
     kernel=_spherical_bessel_j0,
     kernel_name="spherical_bessel_j0_cpu",
-    vjp=NOT_IMPLEMENTED,
+    vjp=NONDIFFERENTIABLE,
 )
 airy_ai = special_only(
-    "special_airy_ai(Tensor x) -> Tensor", kernel=_airy_ai, kernel_name="airy_ai_cpu", vjp=NOT_IMPLEMENTED
+    "special_airy_ai(Tensor x) -> Tensor", kernel=_airy_ai, kernel_name="airy_ai_cpu", vjp=NONDIFFERENTIABLE
 )
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .operator import NOT_IMPLEMENTED
+from .operator import NONDIFFERENTIABLE
 from .special import a_tensor_or_two, special_only
 
 Array = Any
@@ -48,9 +48,8 @@ def polynomial(kernel: Callable[[Any, Array, Array], Array]) -> Any:
 
     name = kernel.__name__
     schema = f"special_{name}(Tensor x, Tensor n) -> Tensor"
-    rules = {"x": NOT_IMPLEMENTED, "n": NOT_IMPLEMENTED}
     check = a_tensor_or_two(f"special_{name}", "x", "n")
-    return special_only(schema, kernel=full, kernel_name=f"{name}_cpu", check=check, vjp=rules)
+    return special_only(schema, kernel=full, kernel_name=f"{name}_cpu", check=check, vjp=NONDIFFERENTIABLE)
 
 
 def odd(xp: Any, n: Array) -> Array:

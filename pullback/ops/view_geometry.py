@@ -8,6 +8,7 @@ Sizes may be symbolic.
 from __future__ import annotations
 
 from ..core.geometry import infer_size, view_strides, wrap_dim, wrap_dims
+from ..core.symbolic import holds
 from ..core.tensor import wrap_dim_of_scalar
 
 Placed = tuple[tuple, tuple, int]
@@ -55,7 +56,7 @@ def expand(shape, stride, offset, size, implicit=False) -> Placed:
                     f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing dimension {i}"
                 )
             s = have
-        if have != s and have != 1:
+        if have is not s and have != 1 and not holds(have == s):
             raise RuntimeError(
                 f"The expanded size of the tensor ({s}) must match the existing size ({have}) at non-singleton "
                 f"dimension {i}.  "
@@ -67,10 +68,11 @@ def expand(shape, stride, offset, size, implicit=False) -> Placed:
             )
         new[i] = s
     for i in range(len(new) - 1, -1, -1):
+        repeats = new[i] != 1 if new[i].__class__ is int else True  # a symbolic size counts as more than 1, unasked
         if i >= lead:
-            strides.append(0 if shape[i - lead] == 1 and new[i] != 1 else stride[i - lead])
+            strides.append(0 if repeats and shape[i - lead] == 1 else stride[i - lead])
         else:  # new dimensions repeat; those of size 1 get the stride that a row-major tensor would have there
-            strides.append(0 if new[i] != 1 or not len(shape) else new[i + 1] * strides[-1])
+            strides.append(0 if repeats or not len(shape) else new[i + 1] * strides[-1])
     return tuple(new), tuple(reversed(strides)), offset
 
 
@@ -214,7 +216,9 @@ def even_sizes(size: int, split_size: int) -> list[int]:
         if size != 0:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
         return [0]
-    count = max(-(-size // split_size), 1)
+    count = max((size + split_size - 1) // split_size, 1)
+    if count.__class__ is not int:
+        count = int(count)  # how many there are is part of the result: a symbolic count is fixed
     return [split_size] * (count - 1) + [size - split_size * (count - 1)]
 
 

@@ -18,6 +18,7 @@ from .family.base import Family
 from .inplace import bump
 from .operator import Operator
 from .overloads import publish, resolve
+from .overrides import call_dispatch
 from .views import as_strided, squeeze_all, squeeze_dim, squeeze_dims, t, transpose, unsqueeze
 
 
@@ -25,7 +26,7 @@ class Metadata(Family):
     """In-place twins of views."""
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
-        return reshape_in_place(op.inplace_of, args)
+        return reshape_in_place(op, args)
 
     run_meta = execute
 
@@ -33,17 +34,22 @@ class Metadata(Family):
 METADATA = Metadata()
 
 
-def reshape_in_place(op: Operator, args: tuple) -> Tensor:
-    """Give `args[0]` the geometry that the view operator `op` would give a view of it."""
-    target = args[0]
+def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
+    """Give `args[0]` the geometry that the view operator of which `twin` is the in-place form would give a view of it."""
+    target, op = args[0], twin.inplace_of
     recording = ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD
-    made = execute(op, args, target.keys)
     before = target.shallow(Autograd(True, edge_of(target)) if requires_grad(target) else None)
-    target.memory = storage_of(target)
-    target.array, target.offset = made.array, made.offset
-    bump(target)
     info = target.view_info
-    if info is not None:
+    if not ambient.mode & modes.DISPATCH or call_dispatch(twin, args) is NotImplemented:
+        made = execute(op, args, target.keys)
+        target.memory = storage_of(target)
+        target.array, target.offset = made.array, made.offset
+        bump(target)
+    else:
+        made = target.shallow()
+    if info is None:
+        target.__dict__["reshaped"] = True  # views of it that were made before cannot be made again by the same calls
+    else:
         target.view_info = View(info.base, info, op, args, target.version[0], info.creation)
     if recording and requires_grad(target):
         op.record(made, before, *args[1:])

@@ -20,7 +20,7 @@ import numpy as np
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.storage import storage_of
-from ..core.tensor import META, NESTED, SPARSE, Tensor, wrap
+from ..core.tensor import LAYOUTS, META, Tensor, wrap
 from .archive import atomic_write
 
 _NAMES = {
@@ -54,7 +54,7 @@ def _arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     for name, t in tensors.items():
         if not isinstance(t, Tensor):
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(t)}")
-        if t.keys & (SPARSE | NESTED | META):
+        if t.keys & (LAYOUTS | META):
             raise ValueError(f"`{name}` is no dense tensor with data: layout {t.layout}, device {t.device}")
         if t.dtype not in _NAMES.values():
             raise ValueError(f"`{name}` is of {t.dtype}, which the safetensors format does not have")

@@ -14,10 +14,12 @@ from typing import Any
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.geometry import Geometry, contiguous_strides
+from ..core.modes import ambient
 from ..core.storage import Storage, UntypedStorage, check_bounds, storage_of, window
 from ..core.tensor import (
     CONJ,
     DISPATCH_SUBCLASS,
+    FAKE,
     META,
     NEG,
     NESTED,
@@ -46,6 +48,10 @@ _COMPRESSED = {
 # ---- to pickle
 def reduce_tensor(t: Tensor) -> tuple:
     """The function and arguments that make this tensor again; of a parameter, PyTorch's form for parameters."""
+    if t.keys & FAKE:
+        raise TypeError(
+            "cannot pickle a fake tensor: it has no data, and belongs to the FakeTensorMode that made it; save the real tensor"
+        )
     if type(t) is Parameter:
         state = dict(t.__dict__)
         if state:
@@ -141,7 +147,8 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
     else:
         made = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
     made.memory, made.offset = memory, offset
-    return made
+    fake_mode = next((m for m in ambient.dispatch_modes if getattr(m, "is_fake_mode", False)), None)
+    return made if fake_mode is None else fake_mode.from_tensor(made)
 
 
 def rebuild_tensor(storage: TypedStorage, storage_offset, size, stride) -> Tensor:
@@ -242,7 +249,7 @@ def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, d
     """A subclass without data of its own."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor) or not cls.class_keys & DISPATCH_SUBCLASS:
         raise RuntimeError(f"expected a tensor class with __torch_dispatch__ in the file, but got {cls!r}")
-    return Tensor._make_wrapper_subclass.__func__(
+    return Tensor._make_wrapper_subclass(
         cls, size, strides=stride, storage_offset=storage_offset, layout=layout, device=device,
         requires_grad=requires_grad, dtype=dtype,
     )  # fmt: skip

@@ -7,10 +7,10 @@ tensor by `to_dense` has the tensor's own indices (it is masked) unless `masked_
 from __future__ import annotations
 
 from ..core import device as devices
-from ..core.tensor import SPARSE, Tensor
+from ..core.tensor import OPAQUE, SPARSE, Tensor
 from ..ops.calls import front
 from ..ops.dispatch import dispatch
-from ..ops.operator import LINEAR
+from ..ops.operator import LINEAR, find
 from . import convert
 from .layouts import BLOCKED, COMPRESSED, is_coo, is_sparse, layout_name
 from .masks import pattern_of, sparse_mask
@@ -110,6 +110,8 @@ coalesce_op = layout_operator(
 @front("Tensor.to_dense")
 def to_dense(self, dtype=None, *, masked_grad=None) -> Tensor:
     """The same numbers, all of them; a dense tensor itself."""
+    if self.keys & OPAQUE:
+        return dispatch(find("_mkldnn_to_dense.default"), (self, dtype))
     if not is_sparse(self):
         return self if dtype is None else self.to(dtype)
     if dtype is not None:

@@ -91,3 +91,32 @@ def test_retained_gradients_follow_a_write(leaf):
     y.mul_(2)
     y.sum().backward()
     assert y.grad.tolist() == [1.0] * 4
+
+
+def test_a_view_made_without_recording_is_a_leaf_that_requires_grad(leaf):
+    with torch.no_grad():
+        view = leaf[:2]
+    assert view.requires_grad and view.is_leaf and (view * 2).requires_grad and view[:1].grad_fn is not None
+    (view * 3).sum().backward()
+    assert view.grad.tolist() == [3.0, 3.0] and leaf.grad is None
+    with torch.no_grad():
+        assert not (torch.ones(3)[:2] * 2).requires_grad
+
+
+def test_a_view_of_a_base_that_was_detached_and_written(leaf):
+    base = leaf * 1
+    view = base[:2]
+    base.detach_()
+    (view * 3).sum().backward(retain_graph=True)
+    assert leaf.grad.tolist() == [3.0, 3.0, 0.0, 0.0]
+    base.mul_(2)
+    assert view.requires_grad and view.grad_fn.name() == "AsStridedBackward0"
+    (view * 5).sum().backward()
+    assert leaf.grad.tolist() == [3.0, 3.0, 0.0, 0.0]
+
+
+def test_other_bits_are_no_view_that_could_have_a_gradient():
+    x = torch.rand(2, 4, dtype=torch.float64, requires_grad=True)
+    bits = x.view(torch.float32)
+    assert not bits.requires_grad and not bits._is_view() and not (bits * 2).requires_grad
+    assert bits.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()

@@ -112,3 +112,36 @@ def test_vjp_checks_the_structure_of_cotangents(x):
 
 def test_jacrev_in_chunks(x):
     close(jacrev(lambda a: a.sin(), chunk_size=2)(x), torch.diag(x.cos()))
+
+
+def _written(a, b):
+    c = a.clone()
+    c.mul_(b)
+    return c
+
+
+def _element_set(a, b):
+    c = torch.zeros(3, dtype=torch.float64)
+    c[0] = b[1] * a[2]
+    return c
+
+
+def _cumulated(a, b):
+    c = (a * b).reshape(1, 3).expand(2, 3).t().clone()
+    c.cumsum_(1)
+    return (c**3).sum(1)
+
+
+@pytest.mark.parametrize("function", [_written, _element_set, _cumulated])
+def test_new_tensors_written_with_the_argument(function):
+    x, y = torch.arange(1.0, 4.0, dtype=torch.float64), torch.arange(2.0, 5.0, dtype=torch.float64)
+    assert torch.allclose(jacfwd(function, argnums=1)(x, y), jacrev(function, argnums=1)(x, y))
+    total = lambda a, b: function(a, b).sum()
+    assert torch.allclose(hessian(total, argnums=1)(x, y), jacrev(jacrev(total, argnums=1), argnums=1)(x, y))
+
+
+def test_forward_over_forward_of_a_convolution():
+    kernel = torch.arange(6.0, dtype=torch.float64).view(1, 2, 3) / 7
+    signal = torch.arange(10.0, dtype=torch.float64).view(1, 2, 5) / 3
+    energy = lambda s: (torch.nn.functional.conv1d(s, kernel) ** 2).sum()
+    assert torch.allclose(jacfwd(jacfwd(energy))(signal), jacrev(jacrev(energy))(signal))

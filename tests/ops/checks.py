@@ -12,7 +12,7 @@ import pullback as torch
 from pullback.core.tensor import wrap_meta
 from pullback.func import jvp, vjp, vmap
 from pullback.ops.dispatch import dispatch
-from pullback.ops.operator import NOT_IMPLEMENTED, Operator
+from pullback.ops.operator import Missing, Operator
 from pullback.ops.record import plan_of
 from tests.ops.samples.around import AFTER, BEFORE, FIXED, key_of
 
@@ -76,7 +76,7 @@ def differentiable_inputs(op: Operator, args: tuple) -> list:
     if op.body is not None:
         targets = {a.name for a in op.schema.arguments}
     elif op.differentiable:
-        targets = {t for r in plan_of(op).rules if r.function is not NOT_IMPLEMENTED for t in r.targets}
+        targets = {t for r in plan_of(op).rules if not isinstance(r.function, Missing) for t in r.targets}
     else:
         targets = set()
     found = []
@@ -87,7 +87,7 @@ def differentiable_inputs(op: Operator, args: tuple) -> list:
 
 
 def has_gradients(op: Operator) -> bool:
-    return op.differentiable and not any(r.function is NOT_IMPLEMENTED for r in plan_of(op).rules)
+    return op.differentiable and not any(isinstance(r.function, Missing) for r in plan_of(op).rules)
 
 
 def as_function(op: Operator, args: tuple, inputs: list):

@@ -188,3 +188,24 @@ def test_shared_memory_of_numpy_is_not_resized() -> None:
     with pytest.raises(RuntimeError, match="resiz"):
         t.resize_(10)
     assert t.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like", "rand_like"])
+@pytest.mark.parametrize("value, kind", [(None, "NoneType"), (3, "int")])
+def test_like_nothing(name, value, kind):
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'input' \(position 1\) must be Tensor, not {kind}"):
+        getattr(torch, name)(value)
+
+
+def test_complex_numbers_for_real_elements():
+    x = torch.zeros(2, requires_grad=True)
+    made = torch.threshold(x, 1 + 0j, 2 + 0j)
+    assert made.tolist() == [2, 2] and isinstance(made.grad_fn._saved_threshold, complex)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        torch.threshold(x, 1 + 1j, 2)
+
+
+@pytest.mark.parametrize("pivots, bound", [([0, 1, 2], ">= 1"), ([1, 2, 9], "<= LD.size")])
+def test_pivots_outside_the_matrix(pivots, bound):
+    with pytest.raises(RuntimeError, match=rf"must all satisfy \|pivot\| {bound}"):
+        torch.linalg.ldl_solve(torch.eye(3), torch.tensor(pivots), torch.eye(3))

@@ -169,3 +169,30 @@ def test_no_gradient_comes_out_of_xlogy_where_none_comes_in(function):
     x = torch.tensor([2.0, 2.0], requires_grad=True)
     function(x, torch.tensor([-3.0, 1.0]))[1].backward()
     assert x.grad[0].item() == 0
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda x: torch.igamma(x, x), "the derivative for 'igamma: input' is not implemented."),
+        (lambda x: torch.igammac(x, x), "the derivative for 'igammac: input' is not implemented."),
+        (lambda x: S.zeta(x + 2, x), "the derivative for 'zeta' is not implemented."),
+        (lambda x: torch.geqrf(x.diag())[0], "the derivative for 'geqrf' is not implemented."),
+        (lambda x: torch.unique(x), "the derivative for '_unique2' is not implemented."),
+    ],
+)
+def test_gradients_that_are_not_written(call, words):
+    out = call(torch.rand(3, requires_grad=True))
+    with pytest.raises(NotImplementedError, match=words):
+        out.sum().backward()
+
+
+def test_operators_without_any_gradient():
+    x = torch.rand(3, requires_grad=True)
+    out = torch.heaviside(x, x)
+    assert out.grad_fn.name() == "NotImplemented"
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        out.sum().backward()
+    for function in (S.bessel_j0, S.airy_ai, S.modified_bessel_i0, S.spherical_bessel_j0):
+        assert not function(x).requires_grad
+    assert not S.chebyshev_polynomial_t(x, 2).requires_grad

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, Node, next_sequence
-from ...core.tensor import NESTED, SPARSE, Tensor
+from ...core.tensor import LAYOUTS, Tensor
 from ...ops import dispatch as dispatching
 from ...ops.operator import Operator
 from .. import engine, function
@@ -210,7 +210,7 @@ def fresh_bytes(results: list[Tensor], args: tuple) -> int:
     return sum(
         t.numel() * t.dtype.itemsize
         for t in results
-        if id(t) not in known and t.view_info is None and not t.keys & (SPARSE | NESTED) and not t.is_meta
+        if id(t) not in known and t.view_info is None and not t.keys & LAYOUTS and not t.is_meta
     )
 
 

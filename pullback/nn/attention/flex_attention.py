@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
 from ...core import dtype as dtypes
+from ...core.modes import DISPATCH, TRANSFORM, ambient
 from ...core.tensor import Tensor
 from ...ops import public
+from ...ops.packet import ops
 
 _DEFAULT_BLOCK = 128
 
@@ -306,17 +308,42 @@ def flex_attention(
     if groups > 1:
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
-    scores = (query @ key.transpose(-2, -1)) * scale
+    if ambient.mode & (DISPATCH | TRANSFORM) == DISPATCH:
+        made = block_mask if block_mask is not None else _nothing_masked(query)
+        kept = score_mod or (lambda score, b, h, q, kv: score.clone())
+        out, lse, largest = ops.higher_order.flex_attention(
+            query, key, value, kept, made.as_tuple(), scale, dict(kernel_options or {})
+        )
+    else:
+        mask_mod = block_mask.mask_mod if block_mask is not None else None
+        out, scores = attend(query, key, value, score_mod, mask_mod, scale)
+        lse = scores.logsumexp(-1) if return_lse or return_aux is not None and return_aux.lse else None
+        largest = scores.amax(-1) if return_aux is not None and return_aux.max_scores else None
+    if return_lse:
+        return out, lse
+    if return_aux is None:
+        return out
+    return out, AuxOutput(lse if return_aux.lse else None, largest if return_aux.max_scores else None)
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, score_mod: Callable | None, mask_mod: Callable | None, scale: float
+) -> tuple[Tensor, Tensor]:
+    """The result, and the scores it weighs by; both functions take tensors that broadcast against the scores."""
+    working = dtypes.float64 if query.dtype is dtypes.float64 else dtypes.float32
+    scores = (query.to(working) @ key.to(working).transpose(-2, -1)) * scale
     indices = _indices(tuple(scores.shape), query.device)
     if score_mod is not None:
         scores = score_mod(scores, *indices)
-    if block_mask is not None:
-        scores = scores.masked_fill(~block_mask.mask_mod(*indices).to(dtypes.bool), -math.inf)
+    if mask_mod is not None:
+        scores = scores.masked_fill(~mask_mod(*indices).to(dtypes.bool), -math.inf)
     hidden = (scores == -math.inf).all(-1, keepdim=True)
-    out = scores.masked_fill(hidden, 0.0).softmax(-1).masked_fill(hidden, 0.0).to(query.dtype) @ value
-    if return_lse:
-        return out, scores.logsumexp(-1)
-    if return_aux is None:
-        return out
-    lse = scores.logsumexp(-1) if return_aux.lse else None
-    return out, AuxOutput(lse, scores.amax(-1) if return_aux.max_scores else None)
+    weights = scores.masked_fill(hidden, 0.0).softmax(-1).masked_fill(hidden, 0.0)
+    return (weights @ value.to(working)).to(query.dtype), scores
+
+
+def _nothing_masked(query: Tensor) -> BlockMask:
+    """The mask that allows everything, as one block larger than any tensor."""
+    counts = _torch("ones")((1, 1, 1), dtype=dtypes.int32, device=query.device)
+    places = _torch("zeros")((1, 1, 1, 1), dtype=dtypes.int32, device=query.device)
+    return BlockMask.from_kv_blocks(counts, places, BLOCK_SIZE=1 << 30, seq_lengths=(1, 1))

@@ -14,7 +14,7 @@ from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
 from ..calls import default_names, export_operator
-from ..operator import Operator, Spec
+from ..operator import NoShapeRule, Operator
 from ..return_types import pack_results
 
 
@@ -22,6 +22,7 @@ class Family:
     """Rules shared by a kind of operator."""
 
     is_view = False
+    makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice
     write = (
         None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
     )
@@ -42,19 +43,13 @@ class Family:
         return wrap_array(made, device)
 
     def meta(self, op: Operator, args: tuple):
-        """`Spec`(s) of the results. Without a meta rule, the kernel is asked, on zeros of the right shapes."""
+        """`Spec`(s) of the results, by the operator's meta rule."""
         check = op.options.get("check")
         if check is not None:
             check(*args)
-        if op.meta_rule is not None:
-            return op.meta_rule(*args)
-        return self.meta_from_kernel(op, args)
-
-    def meta_from_kernel(self, op: Operator, args: tuple):
-        made = op.kernel(np, *[hollow(a) for a in args])
-        if isinstance(made, (tuple, list)):
-            return tuple(None if m is None else Spec(m.shape, by_numpy[m.dtype]) for m in made)
-        return Spec(np.shape(made), by_numpy[np.asarray(made).dtype])
+        if op.meta_rule is None:
+            raise NoShapeRule(f"{op.qualified_name}: no shape rule: it cannot run on tensors without data")
+        return op.meta_rule(*args)
 
     def run_meta(self, op: Operator, args: tuple):
         """The results as tensors without data."""
@@ -139,15 +134,6 @@ def array_of(value):
         return value.array
     if value.__class__ is tuple and value and any(isinstance(v, Tensor) for v in value):
         return tuple(v.array if isinstance(v, Tensor) else v for v in value)
-    return value
-
-
-def hollow(value):
-    """Zeros in the place of a tensor's data."""
-    if isinstance(value, Tensor):
-        return np.zeros(value.array.shape, value.dtype.numpy)
-    if value.__class__ is tuple:
-        return tuple(hollow(v) for v in value)
     return value
 
 

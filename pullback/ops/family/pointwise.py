@@ -11,6 +11,8 @@ engine. From the declaration follow `sin_`, `out=`, meta, the vmap rule and the 
 
 from __future__ import annotations
 
+from operator import is_
+
 import numpy as np
 
 from ...core import dtype as dtypes
@@ -40,9 +42,11 @@ class Pointwise(Family):
         operands = [
             a for a, is_operand in zip(args, self._operand_mask(op), strict=True) if is_operand and a is not None
         ]
-        compute = (
-            result_type(*operands) if len(operands) > 1 or not isinstance(operands[0], Tensor) else operands[0].dtype
-        )
+        compute = getattr(operands[0], "dtype", None)
+        for o in operands:
+            if compute is None or getattr(o, "dtype", None) is not compute:
+                compute = result_type(*operands)
+                break
         promote = op.options["promote"]
         if (promote(*args) if callable(promote) else promote) == INT_TO_FLOAT:
             compute = to_float(compute)
@@ -126,14 +130,15 @@ class Pointwise(Family):
     def meta(self, op: Operator, args: tuple) -> Spec:
         self.validate(op, args)
         _, _, result = self.plan(op, args)
-        tensors = op.tensors(args)
-        shape = broadcast_shapes(*[t.array.shape for t in tensors])
+        places: list[tuple] = []  # of operands that do not lie as the first does
+        for t in op.tensors(args):
+            place = (t.array.shape, stride_of(t))
+            if not places or not _same_place(places[0], place):
+                places.append(place)
+        shape = places[0][0] if len(places) == 1 else broadcast_shapes(*[p[0] for p in places])
         if op.options.get("contiguous"):  # a row-major copy that is written, whatever the order of the operands
             return Spec(shape, result)
-        stride = elementwise_strides(
-            shape, [(t.array.shape, stride_of(t)) for t in tensors if t.array.ndim] or [((), ())]
-        )
-        return Spec(shape, result, stride)
+        return Spec(shape, result, elementwise_strides(shape, [p for p in places if p[0]] or [((), ())]))
 
     def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
         """In place by the ufunc itself, over threads where the memory is large; else by the kernel in pieces, if it is."""
@@ -190,6 +195,11 @@ class Pointwise(Family):
             for a, d in zip(args, dims, strict=True)
         )
         return op(*moved), 0
+
+
+def _same_place(a: tuple, b: tuple) -> bool:
+    """Whether two (shape, stride) are alike number by number, without asking symbolic ones."""
+    return len(a[0]) == len(b[0]) and all(map(is_, a[0], b[0])) and all(map(is_, a[1], b[1]))
 
 
 def _align(t: Tensor, dim: int, rank: int) -> Tensor:

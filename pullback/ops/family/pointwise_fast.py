@@ -165,6 +165,8 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
         or d not in direct_dtypes(op)
         or target.keys
         or options.get("operands")
+        or options.get("dense_writes")
+        and not target.array.flags.c_contiguous
     ):
         return False
     for argument, value in zip(op.schema.arguments, args, strict=True):
@@ -311,7 +313,8 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     done = [f"            {x}.version[0] += 1", f"            return {x}"]
     if not others:
         write = f"            ufunc({x}.array{_constant(call)}, out={x}.array)"
-        return [*head, f"        if {_writable(call, [x], 'DIRECT')}:", write, *done]
+        dense = f" and {x}.array.flags.c_contiguous" if call.op.options.get("dense_writes") else ""
+        return [*head, f"        if {_writable(call, [x], 'DIRECT')}{dense}:", write, *done]
     y = others[0]
     lines = [
         *head,

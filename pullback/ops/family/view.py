@@ -88,7 +88,7 @@ def view_lines(when: str, expression: str, offset: str, values: list[str], viewe
         f"                return general(function, op, ({', '.join(values)},))",
         f"            t = make_view(input, made, {offset}, viewed, ({', '.join(viewed)},), mode)",
         "            if mode and (g := input.autograd) is not None and (",
-        "                g is not UNTRACKED_VIEW or input.view_info.version != input.version[0]",
+        "                g is not UNTRACKED_VIEW or (i := input.view_info).version != input.version[0] or i.creation",
         "            ):",
         f"                viewed.record(t, {', '.join(viewed)})",
         "            return t",
@@ -111,8 +111,11 @@ def is_plain(t) -> bool:
 
 
 def may_have_history(t: Tensor) -> bool:
-    """Whether recording may find anything: not where a view of an untracked tensor is as it was when it was made."""
-    return t.autograd is not UNTRACKED_VIEW or t.view_info.version != t.version[0]
+    """Whether recording may find anything: not where a view of an untracked tensor is as it was when it was made.
+
+    A view made with recording off may be one of a tensor that is tracked.
+    """
+    return t.autograd is not UNTRACKED_VIEW or t.view_info.version != t.version[0] or t.view_info.creation is not None
 
 
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:

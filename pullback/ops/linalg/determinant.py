@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
-from ...core.tensor import Tensor
+from ...core.tensor import META, Tensor
 from ..arithmetic import conj
 from ..family.base import composite, operator
 from ..operator import exports
@@ -42,13 +42,18 @@ def _det_vjp(gs: tuple, result: Tensor, A: Tensor, LU: Tensor, pivots: Tensor) -
         # The determinant is smooth: at a singular matrix the gradient at a matrix next to it will do.
         pivot = diagonal(LU)
         nudge = diagonal_matrix(where(pivot == 0, pivot * 0 + eps, pivot * 0))
-        det = result if bool((pivot != 0).all()) else (diagonal(LU + nudge).prod(-1) * _parity(pivots)).to(A.dtype)
+        det = result if _holds((pivot != 0).all()) else (diagonal(LU + nudge).prod(-1) * _parity(pivots)).to(A.dtype)
         return scaled_inverse(g * conj(det), A, LU + nudge, pivots)
     singular = result.abs() < 100 * eps
-    if not ambient.mode & TRANSFORM and not bool(singular.any()):
+    if _holds(~singular.any()):
         return scaled_inverse(g * conj(result), A, LU, pivots)
     smooth = scaled_inverse(g * conj(result), A, LU, pivots)
     return where(singular.unsqueeze(-1).unsqueeze(-1), _adjugate(g, A), smooth)
+
+
+def _holds(truth: Tensor) -> bool:
+    """Whether something is known to be true; where there is no data to look at, nothing is."""
+    return not (ambient.mode & TRANSFORM or truth.keys & META) and bool(truth)
 
 
 def _parity(pivots: Tensor) -> Tensor:

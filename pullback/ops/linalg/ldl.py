@@ -69,7 +69,17 @@ def _check_solve(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> None
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots.dtype.scalar_name}")
 
 
+def _check_pivots(places: Any, rows: int) -> None:
+    """LAPACK would read and write outside its arrays."""
+    ends = "Did you properly pass the result of ldl_factor?"
+    if (places < 1).any():
+        raise RuntimeError(f"Pivots given to ldl_solve must all satisfy |pivot| >= 1. {ends}")
+    if (places > rows).any():
+        raise RuntimeError(f"Pivots given to ldl_solve must all satisfy |pivot| <= LD.size(-2). {ends}")
+
+
 def _solve_kernel(xp: Any, packed: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
+    _check_pivots(xp.abs(pivots), packed.shape[-2])
     batch, n = xp.broadcast_shapes(packed.shape[:-2], b.shape[:-2]), packed.shape[-1]
     wide = xp.broadcast_to(packed, (*batch, n, n)), xp.broadcast_to(pivots, (*batch, n))
     return kernels.ldl_solve(xp, *wide, xp.broadcast_to(b, batch + b.shape[-2:]), hermitian)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...core.tensor import Tensor
 from ..arithmetic import conj
 from ..family.base import composite, operator
-from ..operator import NOT_IMPLEMENTED, Spec
+from ..operator import Spec, missing
 from ..return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
@@ -95,7 +95,7 @@ geqrf = operator(
     check=_check_geqrf,
     kernel=kernels.geqrf,
     meta=lambda self: (spec(self, self.shape), spec(self, (*self.shape[:-2], min(self.shape[-2:])))),
-    vjp=NOT_IMPLEMENTED,
+    vjp=missing("geqrf"),
     vmap=stacked({0: 2})(lambda: geqrf),
 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...core.modes import FORWARD, TRANSFORM, ambient
 from ...core.node import requires_grad
-from ...core.tensor import Tensor
+from ...core.tensor import META, Tensor
 from ..arithmetic import conj
 from ..family.base import composite, operator
 from ..operator import Spec
@@ -32,7 +32,7 @@ def skew(a: Tensor) -> Tensor:
 
 def refuse_phase(phase: Tensor, name: str, what: str) -> None:
     """Raise where a function of complex vectors depends on their phase."""
-    if phase.is_meta or ambient.mode & TRANSFORM:
+    if phase.keys & META or ambient.mode & TRANSFORM:
         return
     if bool((phase.abs() > 1e-2).any()):
         raise RuntimeError(

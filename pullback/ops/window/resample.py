@@ -11,6 +11,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 
 from ...core.dtype import FLOAT
+from ...core.symbolic import sym_int
 from ..dispatch import dispatch
 from ..family.base import composite, operator
 from ..operator import LINEAR, Operator, Spec
@@ -160,7 +161,7 @@ def output_size_of(shape: tuple, size: tuple | None, factors: tuple | None) -> t
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if len(factors) != len(shape) - 2:
         raise RuntimeError(f"Expected {len(shape) - 2} scale factors, but got {len(factors)}")
-    return tuple(int(n * f) for n, f in zip(shape[2:], factors))
+    return tuple(sym_int(n * f) for n, f in zip(shape[2:], factors))
 
 
 UPSAMPLE: dict[str, Operator] = {name: _declare(name, *row) for name, row in TABLE.items()}

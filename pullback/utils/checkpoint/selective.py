@@ -6,10 +6,10 @@ keeps results in the forward, the second hands them out, in the same order, in t
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Callable
 
+from ...core.checkpointing import CheckpointPolicy, SelectiveCheckpointContext
 from ...core.tensor import Tensor
 from ...core.tree import tree_map
 from ...ops.operator import Operator
@@ -22,24 +22,6 @@ _MISMATCH = (
 )
 SAC_IGNORED_OPS = {ops.aten.detach.default}
 _AGAIN, _TAKEN = object(), object()
-
-
-class CheckpointPolicy(enum.Enum):
-    """What to do with an operator's result; PREFER leaves the last word to a compiler."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-    PREFER_CPU_OFFLOAD = 5
-
-
-class SelectiveCheckpointContext:
-    """What a policy is told besides the call: whether this is the recomputation, and the result."""
-
-    def __init__(self, *, is_recompute: bool, op_output=None) -> None:
-        self.is_recompute, self.op_output = is_recompute, op_output
 
 
 class _Kept:

@@ -14,7 +14,8 @@ def table(m: Make) -> dict:
         "zeros": [call((2, 3))], "ones": [call(())], "full": [call((2, 3), 1.5), call((2,), 3)], "scalar_tensor": [call(1.5)],
         "arange.start_step": [call(0, 5, 1), call(1.0, 2.0, 0.25)], "range.step": [call(0.0, 2.0, 0.5)],
         "linspace": [call(0, 1, 5), call(2.0, -1.0, 1)], "logspace": [call(0, 2, 5), call(0, 3, 4, 2.0)], "eye.m": [call(2, 3)],
-        "zeros_like": [call(m(2, 3))], "ones_like": [call(m(2, 3))], "full_like": [call(m(2, 3), 1.5)],
+        "new_zeros": [call(m(2, 3), (4, 5))], "new_ones": [call(m(2, 3), (4,))], "new_full": [call(m(2, 3), (4, 5), 1.5)],
+        "lift_fresh_copy": [call(m(2, 3))], "zeros_like": [call(m(2, 3))], "ones_like": [call(m(2, 3))], "full_like": [call(m(2, 3), 1.5)],
         "tril_indices": [call(3, 4), call(3, 4, 1)], "triu_indices": [call(3, 4), call(3, 4, -1)],
         "fft_fftfreq": [call(5), call(4, 0.5)], "fft_rfftfreq": [call(5), call(4, 0.5)],
         "hamming_window.periodic_alpha_beta": [call(5, True, 0.5, 0.4)], "kaiser_window.beta": [call(5, True, 3.0)],
@@ -24,13 +25,15 @@ def table(m: Make) -> dict:
 RANDOM = "draws random numbers: its streams are checked in tests/core/test_random.py and tests/ops/test_random.py"
 UNSET = "its numbers are whatever the memory holds"
 SHAPE = "the shape of its result depends on the numbers: no metadata without them"
+PYTHON = "where Python values and tensors meet: checked in tests/capture"
 WRITES = "writes its arguments: checked where it is declared"
 
 LAYOUT = "takes or gives sparse or nested tensors: checked with those layouts, in tests/sparse and tests/nested"
+OPAQUE = "takes or gives tensors of an opaque layout: checked in tests/ops/test_opaque.py"
 LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layout, by how they start
 
 EXEMPT: dict[str, str] = {
-    **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like"), UNSET),
+    **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided"), UNSET),
     **dict.fromkeys((
         "rand", "rand.generator", "randn", "randn.generator", "randperm", "randperm.generator", "randint",
         "randint.generator", "randint.low", "randint.low_generator", "rand_like", "rand_like.generator", "randn_like",
@@ -51,4 +54,6 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys((
         "sparse_mask", "values", "_values", "_to_dense", "_coalesce", "sspaddmm", "hspmm", "sparse_sampled_addmm",
     ), LAYOUT),
+    **dict.fromkeys(("lift_fresh", "_local_scalar_dense", "sym_size.int", "sym_stride.int", "sym_storage_offset", "sym_numel"), PYTHON),
+    **dict.fromkeys(("to_mkldnn", "_mkldnn_to_dense", "_mkldnn_reshape"), OPAQUE),
 }  # fmt: skip
