@@ -1,0 +1,50 @@
+"""The dispatcher's own questions, by PyTorch's private names: what is registered where, schemas, blocks below autograd."""
+
+from __future__ import annotations
+
+from ..core import modes
+from ..core.modes import ambient
+from ..ops.schema import Schema
+from . import declaration
+from .functions import lookup
+from .kernels import table_of
+from .operator import LibraryOperator
+
+
+class AutoDispatchBelowAutograd:
+    """A block in which calls go past autograd: what an Autograd kernel calls its operator again in."""
+
+    def __enter__(self) -> None:
+        self.before = ambient.mode
+        ambient.mode |= modes.BELOW_AUTOGRAD
+
+    def __exit__(self, *exc) -> None:
+        ambient.mode = self.before
+
+
+def parse_schema(text: str) -> Schema:
+    """A schema from its text."""
+    read = declaration.read(text)
+    return Schema(read.text, read.namespace or "")
+
+
+def has_kernel(name: str) -> bool:
+    """Whether there is an operator of a qualified name, or a kernel for it."""
+    try:
+        lookup(name)
+    except (AttributeError, ValueError):
+        return bool(table_of(name))
+    return True
+
+
+def has_kernel_for_dispatch_key(name: str, key: str) -> bool:
+    """Whether a kernel is registered at a key; operators that are built in have theirs at CPU and Meta."""
+    if table_of(name).find(key) is not None:
+        return True
+    try:
+        op = lookup(name)
+    except AttributeError:
+        raise RuntimeError(f"operator {name} does not exist") from None
+    if isinstance(op, LibraryOperator):
+        return False
+    return key == "CompositeImplicitAutograd" if op.body is not None else key in ("CPU", "Meta", "Autograd")

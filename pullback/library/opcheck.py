@@ -1,0 +1,253 @@
+"""`opcheck`: does an operator keep what it promises?
+
+In: an operator and example arguments. Out: per test "SUCCESS", or the exception, or why the test was skipped; by default
+the first failure raises. The tests: the schema (what is written and shared is declared), the place of the autograd
+kernel, the fake rule against the real result, and the operator under ahead-of-time autograd. The last two need layers
+that stand above this one; they are loaded by name when such a test runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.node import requires_grad
+from ..core.tensor import Tensor, stride_of
+from ..core.tree import tree_leaves, tree_map
+from ..ops.operator import Operator
+from ..ops.packet import OpOverloadPacket
+from .aliasing import flat_tensors, shares_memory
+from .autograd import get_fallback_mode, set_fallback_mode
+from .custom import CustomOpDef
+from .keys import COMPOSITE_IMPLICIT, backend_of
+from .operator import LibraryOperator
+
+_DEFAULT = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+_NO_AUTOGRAD = (
+    "{}: at least one output of this operator has requires_grad=True but the operator does not have an autograd kernel defined at an "
+    "autograd key (e.g. DispatchKey::Autograd). This could mean that you have incorrectly registered an autograd kernel to a "
+    "non-Autograd DispatchKey, which may lead to silently incorrect results. If your operator consists of regular PyTorch operations, "
+    "consider not using an operator at all or registering your operator as CompositeImplicitAutograd. If you have an autograd.Function "
+    "registered to a backend (CPU/CUDA/XPU) key, the correct location for it is the Autograd key."
+)
+_DIFFERENT = (
+    "{} of the operator are different in eager-mode PyTorch vs AOTDispatcher tracing. This means the operator will have incorrect {} "
+    "underneath torch.compile. This could be because the operator's {}."
+)
+
+
+class OpCheckError(Exception):
+    """A test of `opcheck` failed."""
+
+
+class Skipped(Exception):
+    """A test that cannot run here, and why."""
+
+
+def opcheck(
+    op: Operator | OpOverloadPacket | CustomOpDef,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = _DEFAULT,
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, Any]:
+    """Test an operator on example arguments; gives the outcome of each test by name."""
+    operator = _operator(op)
+    names = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(names) <= set(_TESTS):
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={test_utils}), expected test_utils to be subset of {tuple(_TESTS)} but it was not"
+        )
+    case = _Case(operator, tuple(args), kwargs or {}, {"atol": atol, "rtol": rtol})
+    outcome: dict[str, Any] = {}
+    for name in names:
+        try:
+            _TESTS[name](case)
+            outcome[name] = "SUCCESS"
+        except Skipped as reason:
+            outcome[name] = f"SKIPPED: {reason}"
+        except Exception as e:
+            if raise_exception:
+                raise OpCheckError(f"opcheck(op, ...): {name} failed with {e} (scroll up for stack trace)") from e
+            outcome[name] = e
+    return outcome
+
+
+def _operator(op) -> Operator:
+    if isinstance(op, CustomOpDef):
+        return op._opoverload
+    if isinstance(op, OpOverloadPacket):
+        return op.default
+    if not isinstance(op, Operator):
+        raise ValueError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}"
+        )
+    return op
+
+
+class _Case:
+    """An operator with example arguments, of which each test takes copies."""
+
+    def __init__(self, op: Operator, args: tuple, kwargs: dict, tolerance: dict):
+        self.op, self.args, self.kwargs, self.tolerance = op, args, kwargs, tolerance
+
+    def copies(self) -> tuple[tuple, dict]:
+        return tree_map(_copied, self.args), tree_map(_copied, self.kwargs)
+
+    def wants_gradient(self) -> bool:
+        return any(isinstance(t, Tensor) and requires_grad(t) for t in tree_leaves((self.args, self.kwargs)))
+
+
+def _copied(value):
+    if not isinstance(value, Tensor):
+        return value
+    made = value.detach().clone()
+    return made.requires_grad_() if value.requires_grad else made
+
+
+# ---- the schema
+def _test_schema(case: _Case) -> None:
+    """What the call writes and shares must be what the schema says."""
+    args, kwargs = case.copies()
+    bound = case.op.convert(case.op.bind(args, kwargs))
+    arguments = case.op.schema.arguments
+    before = [[_copied(t) for t in flat_tensors((v,))] for v in bound]
+    out = case.op(*args, **kwargs)
+    for argument, value, old in zip(arguments, bound, before, strict=True):
+        if argument.writes:
+            continue
+        if any(not _same_bits(t, b) for t, b in zip(flat_tensors((value,)), old, strict=True)):
+            raise RuntimeError(f"Argument {argument.name} is not defined as mutable but was mutated")
+    _check_sharing(case.op, bound, out)
+
+
+def _same_bits(a: Tensor, b: Tensor) -> bool:
+    return a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
+
+
+def _check_sharing(op: Operator, bound: tuple, out) -> None:
+    results = list(out) if len(op.schema.returns) > 1 else [out]
+    returns = op.schema.returns
+    for argument, value in zip(op.schema.arguments, bound, strict=True):
+        for r, declared in zip(results, returns, strict=False):
+            allowed = argument.alias is not None and declared.alias is not None
+            shared = any(shares_memory(t, x) for t in flat_tensors((r,)) for x in flat_tensors((value,)))
+            if shared and not allowed:
+                raise RuntimeError(f"Argument {argument.name} is not defined to alias output but was aliasing")
+    for i, a in enumerate(results):
+        for j in range(i + 1, len(results)):
+            shared = any(shares_memory(s, t) for s in flat_tensors((a,)) for t in flat_tensors((results[j],)))
+            if shared and (returns[i].alias is None or returns[j].alias is None):
+                raise RuntimeError(f"Outputs {i} and {j} alias unexpectedly")
+
+
+# ---- autograd
+def _test_autograd_registration(case: _Case) -> None:
+    """Results that carry gradients must come from an autograd kernel, not from what a backend kernel happened to do."""
+    if not case.wants_gradient() or not isinstance(case.op, LibraryOperator):
+        return
+    args, kwargs = case.copies()
+    tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+    table = case.op.table
+    backend = backend_of(tensors, 0)
+    if table.autograd(backend) is not None or table.find(COMPOSITE_IMPLICIT) is not None:
+        return
+    before = get_fallback_mode()
+    set_fallback_mode("nothing")
+    try:
+        out = case.op(*args, **kwargs)
+    finally:
+        set_fallback_mode(before)
+    if any(isinstance(t, Tensor) and t.requires_grad for t in tree_leaves(out)):
+        raise AssertionError(_NO_AUTOGRAD.format(case.op.qualified_name))
+
+
+# ---- above this layer
+def _layer(name: str):
+    """A module of a layer above, or Skipped where this installation has none."""
+    try:
+        return importlib.import_module(f"pullback.{name}")
+    except ImportError as e:
+        raise Skipped(f"pullback.{name} is not available ({e})") from e
+
+
+def _test_faketensor(case: _Case) -> None:
+    """The fake rule must say what the kernel does."""
+    fakes = _layer("capture.fake")
+    args, kwargs = case.copies()
+    mode = fakes.FakeTensorMode()
+    fake_args, fake_kwargs = tree_map(lambda v: mode.from_tensor(v) if isinstance(v, Tensor) else v, (args, kwargs))
+    with mode:
+        fake_out = case.op(*fake_args, **fake_kwargs)
+    real_out = case.op(*args, **kwargs)
+    real, fake = tree_leaves(real_out), tree_leaves(fake_out)
+    if len(real) != len(fake):
+        raise RuntimeError(f"{case.op}: the operator gives {len(real)} results, its fake impl {len(fake)}")
+    for r, f in zip(real, fake, strict=True):
+        _compare(case.op, r, f)
+
+
+def _compare(op: Operator, real, fake) -> None:
+    if not isinstance(real, Tensor):
+        if isinstance(fake, Tensor) or (real is None) != (fake is None):
+            raise RuntimeError(f"{op}: the operator gives {real}, its fake impl {fake}")
+        return
+    if not isinstance(fake, Tensor):
+        raise RuntimeError(f"{op}: the operator gives a Tensor, its fake impl {fake}")
+    for what, a, b in (
+        ("Dtypes", real.dtype, fake.dtype),
+        ("Shapes", tuple(real.shape), tuple(fake.shape)),
+        ("Devices", real.device, fake.device),
+    ):
+        if a != b:
+            raise RuntimeError(f"{op}: {what} {a} and {b} are not equal!")
+    ours, theirs = stride_of(real), stride_of(fake)
+    if any(a != b for a, b, n in zip(ours, theirs, real.shape, strict=True) if n > 1) and real.numel():
+        raise RuntimeError(
+            f"{op}: Stride mismatch! Strides are {ours} and {theirs} (for a tensor of shape {real.shape})"
+        )
+
+
+def _test_aot(dynamic: bool) -> Callable[[_Case], None]:
+    def test(case: _Case) -> None:
+        aot = _layer("joint.aot")
+        compare = _layer("testing").assert_close
+        tolerance = {k: v for k, v in case.tolerance.items() if v is not None}
+        eager, traced = case.copies(), case.copies()
+        compiled = aot.aot_function(
+            lambda args, kwargs: case.op(*args, **kwargs), lambda module, example: module, dynamic=dynamic
+        )
+        out, other = case.op(*eager[0], **eager[1]), compiled(*traced)
+        words = _DIFFERENT.format("Outputs", "output", "implementation not traceable")
+        compare(_data(other), _data(out), msg=words, **tolerance)
+        if not case.wants_gradient():
+            return
+        words = _DIFFERENT.format("Gradients", "gradients", "backward not traceable")
+        compare(_gradients(other, traced), _gradients(out, eager), msg=words, **tolerance)
+
+    return test
+
+
+def _data(out) -> list:
+    return [t.detach() for t in tree_leaves(out) if isinstance(t, Tensor)]
+
+
+def _gradients(out, inputs) -> list:
+    """The gradients of all inputs from the sum of all results."""
+    for t in [t for t in tree_leaves(out) if isinstance(t, Tensor) and t.requires_grad]:
+        t.abs().sum().backward(retain_graph=True)
+    leaves = [t for t in tree_leaves(inputs) if isinstance(t, Tensor) and t.requires_grad]
+    return [t.grad for t in leaves if t.grad is not None]
+
+
+_TESTS: dict[str, Callable[[_Case], None]] = {
+    "test_schema": _test_schema,
+    "test_autograd_registration": _test_autograd_registration,
+    "test_faketensor": _test_faketensor,
+    "test_aot_dispatch_static": _test_aot(dynamic=False),
+    "test_aot_dispatch_dynamic": _test_aot(dynamic=True),
+}

@@ -1,0 +1,117 @@
+"""Kernels for operators that are built in: another function at CPU, CUDA, Meta or Autograd for one of them.
+
+While anything is registered for a built-in operator, its calls leave the fast path and look in its table: an Autograd
+kernel stands in the place of recording, a backend kernel in the place of the built-in one. When the last kernel is gone,
+the operator is what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..core import modes
+from ..core.modes import ambient
+from ..core.node import requires_grad
+from ..core.tensor import FAKE
+from ..ops import calls
+from ..ops import dispatch as dispatching
+from ..ops.inplace import bump
+from ..ops.operator import Operator
+from ..ops.overrides import call_form
+from ..ops.packet import packet
+from . import fake
+from .kernels import Kernel, Table, fallthrough_kernel, table_of
+from .keys import COMPOSITE_IMPLICIT, backend_of, key_set
+
+_bodies: dict[Operator, Callable | None] = {}  # what the bodies of composite operators were
+
+
+def find(qualified: str) -> Operator | None:
+    """The built-in operator of a name such as "aten::mul.Tensor"."""
+    name, _, overload = qualified.partition("::")[2].partition(".")
+    try:
+        return packet("aten", name)._overloads().get(overload or "default")
+    except AttributeError:
+        return None
+
+
+def watch(qualified: str) -> Table:
+    """The table of a built-in operator, which looks into it from now on."""
+    table = table_of(qualified)
+    op = find(qualified)
+    if op is None:
+        raise RuntimeError(f"there is no operator {qualified} to register a kernel for")
+    table.changed, table.shown = partial(_refresh, op, table), str(op.schema)
+    return table
+
+
+def _refresh(op: Operator, table: Table) -> None:
+    """Bring an operator and its functions in line with its table."""
+    op.layer = partial(_layer, op, table) if table else None
+    op.backend = partial(_backend, op, table) if table else None
+    body = _bodies.setdefault(op, op.body)
+    if body is not None:
+        op.body = partial(_composite, op, table, body) if table else body
+    calls.rewrite(op)
+
+
+def _composite(op: Operator, table: Table, body: Callable, *args):
+    """An operator that is written in others: a kernel registered for it comes before its body."""
+    backend = _backend_name(op, args)
+    kernel = table.autograd(backend) or table.backend(backend)
+    if kernel is None or kernel.function is fallthrough_kernel:
+        return body(*args)
+    return _invoke(op, kernel, args, backend)
+
+
+def _layer(op: Operator, table: Table, args: tuple):
+    if not ambient.mode & modes.BELOW_AUTOGRAD:
+        backend = _backend_name(op, args)
+        kernel = table.autograd(backend) or (table.find(COMPOSITE_IMPLICIT) if table.own(backend) is None else None)
+        if kernel is not None and kernel.function is not fallthrough_kernel:
+            return _invoke(op, kernel, args, backend)
+    if op.inplace_of is not None:  # written without going by the backend
+        return _write(op, table, args)
+    return dispatching.autograd_layer(op, args)
+
+
+def _write(op: Operator, table: Table, args: tuple):
+    kernel = table.own(_backend_name(op, args))
+    if kernel is None:
+        return dispatching.autograd_layer(op, args)
+    if ambient.mode & modes.GRAD and any(requires_grad(t) for t in op.tensors(args)):
+        raise NotImplementedError(f"a kernel registered for {op} cannot be recorded for backward")
+    before = args[0].version[0]
+    _invoke(op, kernel, args, _backend_name(op, args))
+    if args[0].version[0] == before:
+        bump(args[0])
+    return args[0]
+
+
+def _backend(op: Operator, table: Table, args: tuple, keys: int):
+    """What a registered kernel makes of a call; its own calls are not recorded, since the operator's is."""
+    backend = "Meta" if keys & FAKE else _backend_name(op, args)
+    kernel = table.own(backend)
+    if kernel is None or kernel.function is fallthrough_kernel:
+        return NotImplemented
+    with modes.masked(modes.GRAD | modes.FORWARD):
+        if backend != "Meta":
+            return _invoke(op, kernel, args, backend)
+        with fake.inside(op, kernel.source, op.tensors(args)):
+            return _invoke(op, kernel, args, backend)
+
+
+def _backend_name(op: Operator, args: tuple) -> str:
+    tensors = op.tensors(args)
+    keys = 0
+    for t in tensors:
+        keys |= t.keys
+    return backend_of(tensors, keys)
+
+
+def _invoke(op: Operator, kernel: Kernel, args: tuple, backend: str):
+    positional, keywords = call_form(op, args)
+    if kernel.with_keyset:
+        return kernel.function(key_set(backend), *positional, **keywords)
+    return kernel.function(*positional, **keywords)

@@ -1,0 +1,66 @@
+"""Arguments by signature."""
+
+import pytest
+
+import pullback as torch
+from pullback import nn
+from pullback.graph import Tracer, symbolic_trace
+from pullback.graph.annotate import annotate
+from pullback.graph.operator_schemas import get_signature_for_torch_op, normalize_function
+
+
+def test_operators():
+    args, kwargs = normalize_function(torch.ops.aten.sum.dim_IntList, (1, [0]))
+    assert args == (1, [0]) and kwargs == {"keepdim": False, "dtype": None}
+    args, kwargs = normalize_function(torch.nn.functional.relu, (1,), normalize_to_only_use_kwargs=True)
+    assert args == () and kwargs == {"input": 1, "inplace": False}
+    assert (
+        str(get_signature_for_torch_op(torch.ops.aten.add.Tensor)[0])
+        == "(input: 'Tensor', other: 'Tensor', *, alpha: 'Scalar' = 1)"
+    )
+    assert get_signature_for_torch_op(print) is None
+    with pytest.raises(RuntimeError, match="the schema match was ambiguous"):
+        normalize_function(torch.ops.aten.lerp, (1, 2, 3))
+    kinds = (torch.Tensor, torch.Tensor, float)
+    assert normalize_function(torch.ops.aten.lerp, (1, 2, 3), arg_types=kinds).args == (1, 2, 3)
+    assert normalize_function(torch.ops.aten.lerp, (1, 2, 3), arg_types=(str, str, str)) is None
+
+
+def test_modules():
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.lin(x)
+
+    gm = symbolic_trace(M())
+    x, lin, _ = gm.graph.nodes
+    assert lin.normalized_arguments(gm) == ((x,), {}) and x.normalized_arguments(gm) is None
+    assert lin.normalized_arguments(gm, normalize_to_only_use_kwargs=True).kwargs == {"input": x}
+
+
+def test_mutable_operations_can_be_refused():
+    class Functional(Tracer):
+        check_mutable_operations = True
+
+    def f(x):
+        return torch.add(x, 1, out=x)
+
+    with pytest.raises(RuntimeError, match="Tried to trace mutable operation add. FX only supports functional code"):
+        Functional().trace(f)
+
+
+def test_annotate():
+    def f(x):
+        return annotate(x + 1, int)
+
+    gm = symbolic_trace(f)
+    assert "add : int = x + 1" in gm.code and annotate(3, int) == 3
+    with pytest.raises(RuntimeError, match="already had a type"):
+        symbolic_trace(twice)
+
+
+def twice(x: int):
+    return annotate(x, int)

@@ -1,0 +1,53 @@
+"""The dispatcher's questions, and the schema facts that PyTorch's programs read."""
+
+import importlib
+
+import pytest
+
+import pullback as torch
+from pullback.compat import library_rows
+from pullback.library import _scoped_library
+from pullback.library.dispatcher import has_kernel, has_kernel_for_dispatch_key, parse_schema
+
+
+def test_schema_facts():
+    schema = parse_schema("a::b.c(Tensor(a!) x, int[2] y=[1, 2], *, Tensor? z=None) -> (Tensor(a!) q, Tensor)")
+    assert str(schema) == "a::b.c(Tensor(a!) x, int[2] y=[1, 2], *, Tensor? z=None) -> (Tensor(a!) q, Tensor)"
+    assert (schema.name, schema.overload_name, schema.is_mutable) == ("a::b", "c", True)
+    x, y, z = schema.arguments
+    assert x.alias_info.is_write and x.alias_info.before_set == {"a"} and y.alias_info is None
+    assert y.has_default_value() and y.default_value == [1, 2] and y.N == 2
+    assert z.kwarg_only and z.default_value is None and not z.is_out
+    q, other = schema.returns
+    assert (q.name, q.type, q.alias_info.is_write) == ("q", "Tensor", True) and other.alias_info is None
+    assert parse_schema("f(Tensor(a) x) -> Tensor(a)")._is_view_op()
+    assert str(parse_schema("f() -> ()")) == "f() -> ()"
+
+
+def test_what_is_registered():
+    with _scoped_library("t_disp", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x.clone(), "CPU")
+        op = torch.ops.t_disp.f.default
+        assert has_kernel("t_disp::f") and not has_kernel("t_disp::g")
+        assert has_kernel_for_dispatch_key("t_disp::f", "CPU") and not has_kernel_for_dispatch_key("t_disp::f", "Meta")
+        assert op.has_kernel_for_dispatch_key(torch.DispatchKey.CPU)
+        op.py_impl(torch.DispatchKey.Meta)(lambda x: x.new_empty(3))
+        assert op(torch.ones(1, device="meta")).shape == (3,)
+        with pytest.raises(RuntimeError, match="operator t_disp::g does not exist"):
+            has_kernel_for_dispatch_key("t_disp::g", "CPU")
+    assert has_kernel_for_dispatch_key("aten::neg", "CPU")
+
+
+def test_key_sets():
+    keys = torch.DispatchKey
+    both = torch.DispatchKeySet(keys.CPU).add(keys.AutogradCPU)
+    assert both.has(keys.AutogradCPU) and both.remove(keys.AutogradCPU) == torch.DispatchKeySet(keys.CPU)
+    assert (both & torch.DispatchKeySet(keys.CPU)) | torch.DispatchKeySet(keys.AutogradCPU) == both
+
+
+@pytest.mark.parametrize("module", [*library_rows.ROWS, "torch._C"])
+def test_rows_lead_somewhere(module):
+    for home in library_rows.ROWS.get(module, library_rows.C_ROWS).values():
+        name, _, attribute = home.partition(":")
+        assert name in library_rows.ROWS or not attribute or hasattr(importlib.import_module(name), attribute), home
