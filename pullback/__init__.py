@@ -54,7 +54,7 @@ namespaces.install(__name__)
 
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
-    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "serialization",
+    "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
     "version", "xpu",
 ))  # fmt: skip
 _HOMES = {
@@ -62,14 +62,29 @@ _HOMES = {
     "FatalError": "errors", "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names",
     "TYPE_CHECKING": "names", "PRIVATE_OPS": "names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "save": "serialization", "load": "serialization",
+    "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "compile": "capture.compile", "SymInt": "capture.shapes.numbers",
+    "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
+    "cond": "capture.higher_order", "while_loop": "capture.higher_order",
 }  # fmt: skip
+
+
+
+def _load_higher_order() -> None:
+    import importlib
+
+    importlib.import_module(f"{__name__}.capture.higher_order")
+
+
+_packet.load_higher_order = _load_higher_order
+_RENAMED = {"fx": "graph"}  # modules whose public name is not that of the folder
 
 
 def __getattr__(name: str):
     """Submodules that programs name without importing them, and rare names, are loaded then, not before."""
     import importlib.util
 
+    if name in _RENAMED:
+        return importlib.import_module(f"{__name__}.{_RENAMED[name]}")
     if name in _HOMES:
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:

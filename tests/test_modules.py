@@ -61,8 +61,9 @@ def test_streams():
 
 def test_backends():
     libraries = torch.backends
-    for name in ("cudnn", "mkl", "mkldnn", "openmp", "mps", "nnpack", "opt_einsum", "cusparselt"):
+    for name in ("cudnn", "mkl", "openmp", "mps", "nnpack", "opt_einsum", "cusparselt"):
         assert getattr(libraries, name).is_available() is False
+    assert libraries.mkldnn.is_available() is True  # its layout: `Tensor.to_mkldnn()`
     with libraries.cudnn.flags(enabled=False, deterministic=True):
         assert not libraries.cudnn.enabled and libraries.cudnn.deterministic
     assert libraries.cudnn.enabled and not libraries.cudnn.deterministic

@@ -12,13 +12,29 @@ import importlib.machinery
 import sys
 import types
 
+from .compile_rows import OBJECTS
+from .compile_rows import ROWS as COMPILE_ROWS
+from .fake_rows import ROWS as FAKE_ROWS
+from .fx_rows import RENAMED
+from .fx_rows import ROWS as FX_ROWS
+from .higher_order_rows import ROWS as HIGHER_ORDER_ROWS
+from .library_rows import C_ROWS as LIBRARY_C_ROWS
+from .library_rows import ROWS as LIBRARY_ROWS
 from .nn_rows import ROWS as NN_ROWS
+from .shape_rows import ROWS as SHAPE_ROWS
 
 # "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
 PRIVATE: dict[str, dict[str, str]] = {
     "torch": {
         "_C": "torch._C:",
         "_VF": "torch._VF:",
+        "_dynamo": "torch._dynamo:",
+        "_functorch": "torch._functorch:",
+        "_inductor": "torch._inductor:",
+        "_guards": "torch._guards:",
+        "_prims_common": "torch._prims_common:",
+        "_subclasses": "torch._subclasses:",
+        "types": "torch.types:",
     },
     "torch.autograd": {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
@@ -48,6 +64,15 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_functions": "torch._C._functions:",
         "_autograd": "torch._C._autograd:",
         "_profiler": "torch._C._profiler:",
+        **LIBRARY_C_ROWS,
+    },
+    "torch._jit_internal": {
+        "is_scripting": "pullback.jit:is_scripting",
+        "export": "pullback.jit:export",
+        "ignore": "pullback.jit:ignore",
+        "unused": "pullback.jit:unused",
+        "Final": "pullback.jit:Final",
+        "Future": "pullback.futures:Future",
     },
     "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
@@ -93,7 +118,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "TypedStorage": "pullback:TypedStorage",
         "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
     },
-    "torch.types": {"Number": "numbers:Number", "Device": "pullback:device"},
+    "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
     "torch.return_types": {},
     "torch.utils._python_dispatch": {
         "TorchDispatchMode": "pullback.ops.overrides:TorchDispatchMode",
@@ -121,11 +146,25 @@ PRIVATE: dict[str, dict[str, str]] = {
         )
     },
     "torch._ops": {
+        "HigherOrderOperator": "pullback.capture.higher_order.base:HigherOrderOperator",
         "OpOverload": "pullback.ops.operator:Operator",
         "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket",
         "ops": "pullback:ops",
     },
+    "torch._functorch.partitioners": {
+        "default_partition": "pullback.joint.partition:default_partition",
+        "min_cut_rematerialization_partition": "pullback.joint.partition:min_cut_rematerialization_partition",
+        "draw_graph": "pullback.joint.picture:draw_graph",
+        "get_default_op_list": "pullback.joint.costs:get_default_op_list",
+        "OpTypes": "pullback.joint.costs:OpTypes",
+    },
     **NN_ROWS,
+    **LIBRARY_ROWS,
+    **FX_ROWS,
+    **HIGHER_ORDER_ROWS,
+    **SHAPE_ROWS,
+    **FAKE_ROWS,
+    **COMPILE_ROWS,
 }
 
 
@@ -133,14 +172,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Serves `torch.x` from `pullback.x`, or from the table."""
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "torch" and not fullname.startswith("torch."):
+        if fullname != "torch" and not fullname.startswith("torch.") and fullname not in PRIVATE:
             return None
-        if self._home(fullname) is None and fullname not in PRIVATE:
+        if self._home(fullname) is None and fullname not in PRIVATE and fullname not in OBJECTS:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def _home(self, fullname: str) -> str | None:
-        name = "pullback" + fullname[len("torch") :]
+        name = _own_name(fullname)
         if name in sys.modules:
             return name
         try:
@@ -149,16 +188,36 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
 
     def create_module(self, spec):
+        if spec.name in OBJECTS:
+            return _resolve(OBJECTS[spec.name])
         home = self._home(spec.name)
-        return importlib.import_module(home) if home is not None else _Private(spec.name)
+        if home is None:
+            return _Private(spec.name)
+        module = importlib.import_module(home)
+        spec.loader_state = module.__spec__  # the import system is about to replace it
+        return module
 
     def exec_module(self, module) -> None:
-        """Nothing to run: the module is already whole."""
+        """Nothing to run: the module is already whole. It keeps its own spec, by which its relative imports go."""
+        own = getattr(getattr(module, "__spec__", None), "loader_state", None)
+        if own is not None:
+            module.__spec__ = own
 
     def load_module(self, fullname):
         home = self._home(fullname)
         module = sys.modules[fullname] = importlib.import_module(home) if home is not None else _Private(fullname)
         return module
+
+
+def _own_name(fullname: str) -> str:
+    """The module here that answers to a module of `torch`; it need not exist."""
+    head, tail = fullname, ""
+    while head:
+        if head in RENAMED:
+            return RENAMED[head] + tail
+        head, dot, part = head.rpartition(".")
+        tail = dot + part + tail
+    return "pullback" + fullname[len("torch") :]
 
 
 class _Private(types.ModuleType):
@@ -210,7 +269,7 @@ def install() -> None:
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = pullback
     for name, rows in PRIVATE.items():
-        home = sys.modules.get("pullback" + name[len("torch") :])
+        home = sys.modules.get(_own_name(name))
         if home is not None:
             _answer_private_names(home, rows)
     pullback.torch = pullback  # `torch.torch`, as PyTorch has it

@@ -1,0 +1,90 @@
+"""What compiles captured graphs, by name: `backend(module, example_inputs) -> callable`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+BACKENDS: dict[str, Callable] = {}
+default_backend = "aot_eager"
+
+
+def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags=()):
+    """Make a backend known by name; also as a decorator."""
+
+    def register(fn: Callable) -> Callable:
+        key = name or fn.__name__
+        if key in BACKENDS:
+            raise ValueError(f"register_backend: a backend named {key!r} exists already")
+        BACKENDS[key] = fn
+        return fn
+
+    return register if compiler_fn is None else register(compiler_fn)
+
+
+def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+    """The names of all backends."""
+    return sorted(BACKENDS)
+
+
+def lookup_backend(backend: str | Callable | None) -> Callable:
+    """A backend by name; a callable is its own."""
+    if backend is None:
+        backend = default_backend
+    if not isinstance(backend, str):
+        if not callable(backend):
+            raise TypeError(f"compile: backend must be a name or a callable, got {type(backend).__name__}")
+        return backend
+    if backend not in BACKENDS:
+        raise ValueError(
+            f"Invalid backend: {backend!r}: it must be one of {', '.join(map(repr, list_backends()))}, or a callable"
+        )
+    return BACKENDS[backend]
+
+
+@register_backend
+def eager(module, example_inputs, **options) -> Callable:
+    """Run the captured graph as it is."""
+    return module
+
+
+@register_backend
+def aot_eager(module, example_inputs, **options) -> Callable:
+    """Trace forward and backward ahead of time, and run both graphs operator by operator."""
+    return _ahead_of_time(module, example_inputs, "default_partition")
+
+
+@register_backend
+def aot_eager_decomp_partition(module, example_inputs, **options) -> Callable:
+    """As `aot_eager`, with the partition that recomputes cheap values in the backward."""
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition")
+
+
+_warned = False
+
+
+@register_backend
+def inductor(module, example_inputs, **options) -> Callable:
+    """Native code. Where this installation generates none, the graphs run on the array library, and a warning says so."""
+    global _warned
+    if not _warned:
+        warnings.warn(
+            "compile: no native code generator is installed; graphs run operator by operator",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        _warned = True
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition")
+
+
+def _ahead_of_time(module, example_inputs, partition: str) -> Callable:
+    """Replaced by the layer above, which owns ahead-of-time autograd."""
+    import importlib
+
+    joint = importlib.import_module("pullback.joint.aot")
+    partitions = importlib.import_module("pullback.joint.partition")
+
+    def unchanged(graph, inputs):
+        return graph
+
+    return joint.aot_module_simplified(module, example_inputs, unchanged, partition_fn=getattr(partitions, partition))

@@ -1,0 +1,79 @@
+"""Which sizes of a compiled function's arguments are symbols: what users mark, and what changed from call to call."""
+
+from __future__ import annotations
+
+from ..core.tensor import Tensor
+from .config import config
+from .shapes.contexts import DimDynamic, RelaxedUnspecConstraint, StatelessSymbolicContext
+
+
+def mark_dynamic(t: Tensor, index: int | list | tuple, *, min: int | None = None, max: int | None = None) -> None:
+    """Ask that a dimension be a symbol: compiling raises where the program needs one value of it."""
+    _mark(t, "_dynamo_dynamic_indices", index)
+    if min is not None or max is not None:
+        t.__dict__.setdefault("_dynamo_dynamic_range", set()).add((index, min, max))
+
+
+def maybe_mark_dynamic(t: Tensor, index: int | list | tuple) -> None:
+    """Ask that a dimension be a symbol, if the program allows it."""
+    _mark(t, "_dynamo_weak_dynamic_indices", index)
+
+
+def mark_static(t: Tensor, index: int | list | tuple | None = None) -> None:
+    """Ask that a dimension (or all) be a constant of the graph."""
+    _mark(t, "_dynamo_static_indices", list(range(t.ndim)) if index is None else index)
+
+
+def mark_static_address(t: Tensor, guard: bool = True) -> None:
+    """Say that a tensor stays where it is: no effect on the CPU."""
+    t.__dict__["_dynamo_static_input_type"] = "guarded" if guard else "unguarded"
+
+
+def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_dynamic: expected a tensor, got {type(t).__name__}")
+    for d in index if isinstance(index, (list, tuple)) else (index,):
+        if not 0 <= d < t.ndim:
+            raise IndexError(f"mark_dynamic: dimension {d} of a tensor with {t.ndim} dimensions")
+        t.__dict__.setdefault(attribute, set()).add(d)
+
+
+class Sizes:
+    """The sizes of a function's arguments over its calls."""
+
+    def __init__(self, dynamic: bool | None):
+        self.dynamic = dynamic
+        self.last: dict[int, tuple] = {}
+        self.moving: dict[int, set[int]] = {}
+
+    def contexts(self, flat: list) -> dict[int, StatelessSymbolicContext]:
+        """What to make symbols of, per argument; arguments that are not there have the sizes they have."""
+        if self.dynamic is False:
+            return {}
+        out = {}
+        for i, t in enumerate(flat):
+            if isinstance(t, Tensor) and t.ndim:
+                self._note(i, t)
+                wanted = self._dynamic(i, t)
+                if wanted:
+                    ways = [wanted.get(d, (DimDynamic.STATIC, None)) for d in range(t.ndim)]
+                    out[i] = StatelessSymbolicContext([w for w, _ in ways], constraint_sizes=[c for _, c in ways])
+        return out
+
+    def _note(self, i: int, t: Tensor) -> None:
+        shape, before = tuple(t.shape), self.last.get(i)
+        if before is not None and len(before) == len(shape):
+            self.moving.setdefault(i, set()).update(d for d in range(len(shape)) if shape[d] != before[d])
+        self.last[i] = shape
+
+    def _dynamic(self, i: int, t: Tensor) -> dict:
+        marks = t.__dict__
+        fixed = marks.get("_dynamo_static_indices", ())
+        out: dict = {}
+        if self.dynamic:
+            out = dict.fromkeys(range(t.ndim), (DimDynamic.DUCK, None))
+        elif config.automatic_dynamic_shapes:
+            out = dict.fromkeys(self.moving.get(i, ()), (DimDynamic.DUCK, None))
+        out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
+        out |= {d: (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) for d in marks.get("_dynamo_dynamic_indices", ())}
+        return {d: way for d, way in out.items() if d not in fixed}

@@ -1,0 +1,204 @@
+"""`cond`: one of two functions, chosen by a value.
+
+In: a boolean (a number, or a tensor with one element), two functions, their operands. Out: what the chosen function gives.
+In a graph both functions are there, and their outputs must agree in everything but sizes; those may differ where the
+fake mode has symbols for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...batching.batched import make_batched, outside, unwrap
+from ...batching.vmap import vmap
+from ...core import modes, tree
+from ...core.modes import ambient
+from ...core.tensor import FAKE, TRANSFORMED, Tensor, stride_of
+from ...ops import public
+from .autograd import recorded, wanted_of
+from .backward import backward_graph
+from .base import HigherOrderOperator, Part
+from .subgraph import examples, fake_mode_for
+
+
+def check_operands(operands) -> None:
+    """Operands of functions are tensors and integers."""
+    if not all(isinstance(v, (Tensor, int)) or getattr(v, "is_symbolic", False) for v in operands):
+        raise AssertionError(f"{operands} can only be tensors and integers but got {tuple(type(v) for v in operands)}")
+
+
+class Cond(HigherOrderOperator):
+    """`torch.ops.higher_order.cond(pred, true_fn, false_fn, operands)`."""
+
+    prefixes = ("true_graph_", "false_graph_")
+
+    def __init__(self) -> None:
+        super().__init__("cond")
+
+    def __call__(self, pred, true_fn, false_fn, operands):
+        check_operands(operands)
+        return super().__call__(pred, true_fn, false_fn, operands)
+
+    def parts(self, pred, true_fn, false_fn, operands) -> list[Part]:
+        given = examples(operands)
+        return [Part(1, "cond_true", given), Part(2, "cond_false", given)]
+
+    def extended(self, args: tuple, free: list[Tensor]) -> tuple:
+        return (*args[:3], (*args[3], *free))
+
+    def plain(self, pred, true_fn, false_fn, operands):
+        if isinstance(pred, Tensor) and pred.keys & TRANSFORMED:
+            return chosen(pred, true_fn(*operands), false_fn(*operands))
+        return true_fn(*operands) if pred else false_fn(*operands)
+
+    def autograd(self, pred, true_fn, false_fn, operands):
+        fake_mode, wanted = fake_mode_for((pred, operands)), wanted_of(operands)
+        graphs = [backward_graph(f, examples(operands), wanted, fake_mode).graph for f in (true_fn, false_fn)]
+        return recorded(
+            lambda values: self(pred, true_fn, false_fn, tuple(values)),
+            lambda values, gs: self(pred, *graphs, (*values, *gs)),
+            operands,
+        )
+
+    def trace_rule(self, trace, pred, true_fn, false_fn, operands):
+        if not isinstance(pred, Tensor) and not getattr(pred, "is_symbolic", False):
+            with trace:
+                return true_fn(*operands) if pred else false_fn(*operands)
+        return super().trace_rule(trace, pred, true_fn, false_fn, tuple(operands))
+
+    def traced_functions(self, trace, args: tuple) -> tuple:
+        made = super().traced_functions(trace, args)
+        counts = [len(tree.tree_leaves(next(reversed(graph.graph.nodes)).args[0])) for graph in made[1:3]]
+        if counts[0] != counts[1]:
+            raise RuntimeError(
+                "Expected to return same number of outputs but got:"
+                f"\n  true branch returns {counts[0]} item(s)\n  false branch returns {counts[1]} item(s)"
+            )
+        return made
+
+    def fake_rule(self, mode, pred, true_fn, false_fn, operands):
+        with mode:
+            (true, true_spec), (false, false_spec) = (tree.tree_flatten(f(*operands)) for f in (true_fn, false_fn))
+        if true_spec != false_spec:
+            raise RuntimeError(
+                "Unmatched output spec from torch.cond branches: "
+                f"true branch tree_spec {true_spec} vs false branch tree_spec {false_spec}."
+            )
+        return tree.tree_unflatten([merged(mode, a, b) for a, b in zip(true, false, strict=True)], true_spec)
+
+    def vmap_rule(self, level, pred, true_fn, false_fn, operands):
+        value, dim = unwrap(pred, level)
+        if dim is not None:
+            return chosen(pred, true_fn(*operands), false_fn(*operands))
+        pairs = [unwrap(t, level) for t in operands]
+        values, dims = tuple(v for v, _ in pairs), tuple(d for _, d in pairs)
+        if all(d is None for d in dims):
+            with outside(level):
+                return self(pred, true_fn, false_fn, values)
+        batched = [vmap(f, dims, randomness=level.randomness) for f in (true_fn, false_fn)]
+        with outside(level):
+            out = self(value, *batched, values)
+        return tree.tree_map_only(Tensor, lambda t: make_batched(t, 0, level), out)
+
+
+def chosen(pred: Tensor, true, false):
+    """Element by element, where every example of a batch has a choice of its own."""
+    where = public("torch", "where")
+    pred = pred.reshape(())
+    return tree.tree_map(lambda a, b: where(pred, a, b) if isinstance(a, Tensor) else a, true, false)
+
+
+def merged(mode, a, b):
+    """One fake for what either of two functions may give."""
+    if a is None and b is None:
+        return None
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return _merged_tensor(mode, a, b)
+    if isinstance(a, Tensor) or isinstance(b, Tensor) or a is None or b is None:
+        raise RuntimeError(f"the branches of torch.cond give {type(a).__name__} and {type(b).__name__} for one output")
+    return a if type(a) is type(b) and a == b else _unbacked(mode, a, b)
+
+
+def _unbacked(mode, a, b):
+    if mode.shape_env is None:
+        raise RuntimeError(f"the branches of torch.cond give {a} and {b}: without symbolic sizes they must be the same")
+    return mode.shape_env.create_unbacked_symint()
+
+
+def _merged_tensor(mode, a: Tensor, b: Tensor) -> Tensor:
+    for name in ("dtype", "device", "layout", "dim"):
+        left, right = (v() if callable(v := getattr(t, name)) else v for t in (a, b))
+        if left != right:
+            raise RuntimeError(
+                f"When merging two branches' output in torch.cond,  expected same {name} but got {left} and {right}."
+            )
+    if tuple(a.array.shape) != tuple(b.array.shape):
+        shape = [m if m == n else _unbacked(mode, m, n) for m, n in zip(a.array.shape, b.array.shape, strict=True)]
+        with mode:
+            return public("torch", "empty")(shape, dtype=a.dtype, device=a.device)
+    if _order(a) != _order(b):
+        raise RuntimeError(
+            "The sorted order of strides of the two branches' output doesn't match."
+            "this indicates the contiguousness of the two branches are different. "
+            f"True branch has stride {tuple(stride_of(a))} but false branch has stride {tuple(stride_of(b))}."
+            "Consider using contiguous() to make the two branches have the same contiguousness."
+        )
+    return mode.make(tuple(a.array.shape), stride_of(a), a.dtype, a.device)
+
+
+def _order(t: Tensor) -> list[int]:
+    """Dimensions by stride; those of size one say nothing."""
+    kept = [(s, -d) for d, (n, s) in enumerate(zip(t.array.shape, stride_of(t), strict=True)) if n != 1]
+    return [d for _, d in sorted(kept)]
+
+
+cond_op = Cond()
+
+
+def flattened(f: Callable, spec, kept: list) -> Callable:
+    """`f` on the leaves of its operands, giving the leaves of its output as a tuple; the structure goes to `kept`."""
+
+    def flat(*leaves):
+        out, out_spec = tree.tree_flatten(f(*tree.tree_unflatten(list(leaves), spec)))
+        kept.append(out_spec)
+        return tuple(out)
+
+    return flat
+
+
+def is_traced(leaves) -> bool:
+    """Whether something records what happens: a dispatch mode, or fake tensors."""
+    return bool(ambient.mode & modes.DISPATCH) or any(isinstance(t, Tensor) and t.keys & FAKE for t in leaves)
+
+
+def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
+    """`true_fn(*operands)` if `pred` else `false_fn(*operands)`; in a graph, one node that holds both."""
+    if isinstance(pred, (bool, int, float)):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    _check(pred, true_fn, false_fn, operands)
+    leaves, spec = tree.tree_flatten(operands)
+    if not is_traced([pred, *leaves]):
+        return cond_op.plain(pred, true_fn, false_fn, operands)
+    kept: list = []
+    out = cond_op(pred, flattened(true_fn, spec, kept), flattened(false_fn, spec, kept), tuple(leaves))
+    if any(s != kept[0] for s in kept):
+        raise RuntimeError(
+            f"Unmatched output spec from torch.cond branches: true branch tree_spec {kept[0]} vs false branch tree_spec "
+            f"{next(s for s in kept if s != kept[0])}."
+        )
+    return tree.tree_unflatten(list(out), kept[0])
+
+
+def _check(pred, true_fn, false_fn, operands) -> None:
+    if not isinstance(pred, Tensor) and not getattr(pred, "is_symbolic", False):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)) or not all(isinstance(t, Tensor) for t in tree.tree_leaves(operands)):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only "
+            f"consists of tensor leaves, but got {operands}."
+        )

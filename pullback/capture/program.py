@@ -1,0 +1,209 @@
+"""Capturing a program above autograd: every operator call as the program made it, writes and views included.
+
+`ProgramTrace` stands before autograd, so the graph it makes can be differentiated by whoever runs it, and composite
+operators stay whole. Tensors that the program reaches without being given them (parameters, closed-over tensors) become
+further inputs of the graph: `lifted`, in the order met. Where the program switches recording on or off, the graph does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.tensor import FAKE, Tensor
+from ..graph import Node, has_side_effect
+from ..ops import dispatch as dispatching
+from ..ops.operator import Operator
+from ..ops.overrides import call_form
+from .fake import FakeTensorMode
+from .inputs import stand_in
+from .trace import GraphTrace, marks_of
+
+has_side_effect(modes._set_grad_enabled)
+
+
+class Unsupported(RuntimeError):
+    """A program that cannot be captured as one graph, and why."""
+
+
+class WholeCall:
+    """A Python function with all arguments but tensors and symbolic numbers filled in: a target of graph nodes."""
+
+    def __init__(self, function: Callable, leaves: list, spec):
+        self.function, self.spec = function, spec
+        self.places = [i for i, v in enumerate(leaves) if isinstance(v, Tensor) or getattr(v, "is_symbolic", False)]
+        self.leaves = [None if i in set(self.places) else v for i, v in enumerate(leaves)]
+        owner = getattr(function, "__self__", None)
+        self.__name__ = owner.__name__ if isinstance(owner, type) else getattr(function, "__name__", "call")
+        self.__module__ = "whole"
+        self.__qualname__ = self.__name__
+
+    def __call__(self, *given):
+        leaves = list(self.leaves)
+        for i, v in zip(self.places, given, strict=True):
+            leaves[i] = v
+        args, kwargs = tree.tree_unflatten(leaves, self.spec)
+        return self.function(*args, **kwargs)
+
+
+def distinct(out):
+    """Results of which none is given twice as the same object: each is a value of its own in the graph."""
+    if isinstance(out, tuple) and len({id(t) for t in out}) < len(out):
+        seen = [any(t is u for u in out[:i]) for i, t in enumerate(out)]
+        return tuple(
+            t.shallow(t.autograd) if again and isinstance(t, Tensor) else t for t, again in zip(out, seen, strict=True)
+        )
+    return out
+
+
+class ProgramTrace(GraphTrace):
+    """See the module's docstring. Used as a context, inside the fake mode that it is given."""
+
+    def __init__(self, fake_mode: FakeTensorMode, stacks: bool = True, closed: bool = False):
+        super().__init__(fake_mode=fake_mode, stacks=stacks)
+        self.closed = closed  # whether tensors from outside are constants of the graph, not inputs
+        self.examples: list = []  # one fake per input, as it was before the program ran
+        self.lifted_tensors: list[Tensor] = []
+        self.stand_ins: dict[int, Tensor] = {}  # id of a tensor from outside -> its fake
+        self.grad_mode = ambient.mode & modes.GRAD
+        self.last_input: Node | None = None
+
+    def __enter__(self):
+        ambient.captures.append(self)
+        ambient.switch(modes.CAPTURE, True)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        ambient.captures.pop()
+        ambient.switch(modes.CAPTURE, ambient.captures)
+
+    def input(self, value, name: str, source: str | None = None, context=None):
+        """A new input of the graph: the fake that stands for it in the program, with symbolic sizes as `context` says."""
+        with (
+            self.graph.inserting_after(self.last_input)
+            if self.last_input is not None
+            else self.graph.inserting_before()
+        ):
+            node = self.last_input = self.graph.placeholder(name)
+        if isinstance(value, Tensor):
+            fake = self.fake_mode.from_tensor(
+                value, source=source or name, symbolic_context=context, static_shapes=context is None
+            )
+            self.examples.append(stand_in(fake, value)[1])
+            value = stand_in(fake, value)[1]
+        else:
+            self.examples.append(value)
+        self.track(value, node)
+        return value
+
+    def lift(self, t: Tensor) -> Tensor:
+        """The fake of a tensor from outside; at first sight it becomes an input (or, with `closed`, a constant)."""
+        known = self.stand_ins.get(id(t))
+        if known is None and self.closed:
+            node = self.constant(t)
+            known = self.stand_ins[id(t)] = stand_in(self.fake_mode.from_tensor(t), t)[1]
+            self.track(known, node)
+        elif known is None:
+            known = self.stand_ins[id(t)] = self.input(t, f"lifted_{len(self.lifted_tensors)}")
+            self.lifted_tensors.append(t)
+        return known
+
+    def _inside(self, value):
+        if isinstance(value, Tensor):
+            return value if value.keys & FAKE else self.lift(value)
+        if value.__class__ is tuple and value:
+            return tuple([self._inside(v) for v in value])
+        return value
+
+    def process(self, op: Operator, args: tuple):
+        """One operator of the program: run it on fakes, record it."""
+        before = ambient.mode
+        ambient.mode = before & ~modes.CAPTURE
+        ambient.captures.pop()
+        try:
+            if op.name in ("lift_fresh", "_local_scalar_dense"):
+                return self._python_value(op, args)
+            inside = tuple([self._inside(a) for a in args])
+            out = distinct(dispatching.dispatch(op, inside, modes.AUTOCAST | modes.PROFILE))
+        finally:
+            ambient.captures.append(self)
+            ambient.mode = before
+        self._note_grad_mode()
+        positional, keywords = call_form(op, inside)
+        node = self.create_node(
+            op,
+            tuple([self.argument(a) for a in positional]),
+            {k: self.argument(v) for k, v in keywords.items()},
+            op.name,
+        )
+        if op.inplace_of is not None or op.schema.arguments and op.schema.arguments[0].writes:
+            self.track(inside[0], node)
+            return args[0] if isinstance(out, Tensor) else out
+        self.track(out, node)
+        return out
+
+    def call(self, function: Callable, args: tuple, kwargs: dict):
+        """A call that stays whole in the graph: of a custom function with its own backward, say."""
+        leaves, spec = tree.tree_flatten((args, kwargs))
+        given, leaves = leaves, [self._inside(v) for v in leaves]
+        inside_args, inside_kwargs = tree.tree_unflatten(leaves, spec)
+        before = ambient.mode
+        ambient.mode = before & ~modes.CAPTURE
+        ambient.captures.pop()
+        try:
+            out = function(*inside_args, **inside_kwargs)
+        finally:
+            ambient.captures.append(self)
+            ambient.mode = before
+        self._note_grad_mode()
+        whole = WholeCall(function, leaves, spec)
+        original = next((a for a, b in zip(given, leaves, strict=True) if b is out and isinstance(out, Tensor)), out)
+        has_side_effect(whole)
+        self.track(
+            out, self.create_node(whole, tuple([self.argument(leaves[i]) for i in whole.places]), {}, whole.__name__)
+        )
+        return original
+
+    def refuse(self, why: str) -> None:
+        """Say that the program cannot be captured."""
+        raise Unsupported(why)
+
+    def _python_value(self, op: Operator, args: tuple):
+        """Python data made a tensor, or a number read from one."""
+        if op.name == "lift_fresh":
+            t = args[0]
+            source = self.constant(t)
+            out = dispatching.dispatch(op, args)
+            from ..ops.operator import find
+
+            self.track(out, self.create_node(find("lift_fresh_copy.default"), (source,), {}, "lift_fresh_copy"))
+            return out
+        inside = self._inside(args[0])
+        out = dispatching.dispatch(op, (inside,))
+        if getattr(out, "is_symbolic", False):
+            self.track(out, self.create_node(op, (self.node_of(inside),), {}, "item"))
+        return out
+
+    def _note_grad_mode(self) -> None:
+        now = ambient.mode & modes.GRAD
+        if now != self.grad_mode:
+            self.graph.create_node("call_function", modes._set_grad_enabled, (bool(now),), {}, name="_set_grad_enabled")
+            self.grad_mode = now
+
+    def finish_grad_mode(self, at_start: int) -> None:
+        """Leave recording as the program found it."""
+        if self.grad_mode != at_start:
+            self.graph.create_node(
+                "call_function", modes._set_grad_enabled, (bool(at_start),), {}, name="_set_grad_enabled"
+            )
+            self.grad_mode = at_start
+
+    def outside(self, value):
+        """A result of the program: a tensor from outside stands for itself."""
+        if isinstance(value, Tensor) and not value.keys & FAKE:
+            return self.node_of(self.lift(value))
+        return self.argument(value)
+
+
+__all__ = ["ProgramTrace", "marks_of"]

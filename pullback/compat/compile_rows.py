@@ -1,0 +1,84 @@
+"""Where PyTorch's private names of capture and ahead-of-time autograd live here."""
+
+from __future__ import annotations
+
+_AOT = "pullback.joint.aot"
+_COMPILE = "pullback.capture.compile"
+
+# Modules that are objects here.
+OBJECTS = {
+    "torch._dynamo.config": "pullback.capture.config:config",
+    "torch._functorch.config": "pullback.joint.config:config",
+    "torch.compiler.config": "pullback.capture.config:config",
+}
+
+ROWS: dict[str, dict[str, str]] = {
+    "torch._dynamo": {
+        "config": "pullback.capture.config:config",
+        "reset": "pullback.compiler:reset",
+        "optimize": f"{_COMPILE}:optimize",
+        "disable": "pullback.compiler:disable",
+        "allow_in_graph": "pullback.compiler:allow_in_graph",
+        "is_compiling": "pullback.compiler:is_compiling",
+        "export": f"{_COMPILE}:export",
+        "list_backends": "pullback.capture.backends:list_backends",
+        "lookup_backend": "pullback.capture.backends:lookup_backend",
+        "register_backend": "pullback.capture.backends:register_backend",
+        "OptimizedModule": f"{_COMPILE}:OptimizedModule",
+        "mark_dynamic": "pullback.capture.dynamic:mark_dynamic",
+        "mark_static": "pullback.capture.dynamic:mark_static",
+        "maybe_mark_dynamic": "pullback.capture.dynamic:maybe_mark_dynamic",
+        "mark_static_address": "pullback.capture.dynamic:mark_static_address",
+        "utils": "torch._dynamo.utils:",
+        "exc": "torch._dynamo.exc:",
+        "testing": "torch._dynamo.testing:",
+        "backends": "torch._dynamo.backends:",
+    },
+    "torch._dynamo.utils": {
+        "counters": f"{_COMPILE}:counters",
+        "detect_fake_mode": "pullback.capture.fake:detect_fake_mode",
+    },
+    "torch._dynamo.exc": {
+        "Unsupported": f"{_COMPILE}:Unsupported",
+        "UserError": f"{_COMPILE}:UserError",
+        "BackendCompilerFailed": f"{_COMPILE}:BackendCompilerFailed",
+        "TorchDynamoException": f"{_COMPILE}:Unsupported",
+    },
+    "torch._dynamo.backends": {"registry": "torch._dynamo.backends.registry:"},
+    "torch._dynamo.backends.registry": {
+        "lookup_backend": "pullback.capture.backends:lookup_backend",
+        "register_backend": "pullback.capture.backends:register_backend",
+        "list_backends": "pullback.capture.backends:list_backends",
+    },
+    "torch._dynamo.eval_frame": {"OptimizedModule": f"{_COMPILE}:OptimizedModule"},
+    "torch._functorch": {"config": "pullback.joint.config:config", "aot_autograd": "torch._functorch.aot_autograd:"},
+    "torch._functorch.aot_autograd": {
+        name: f"{_AOT}:{name}"
+        for name in (
+            "AOT_COUNTER",
+            "aot_function",
+            "aot_module",
+            "aot_module_simplified",
+        )
+    }
+    | {
+        "_aot_export_function": "pullback.joint.export:aot_export_function",
+        "aot_export_joint_simple": "pullback.joint.export:aot_export_joint_simple",
+        "aot_export_module": "pullback.joint.export:aot_export_module",
+        "create_functional_call": "pullback.joint.export:create_functional_call",
+        "setup_stacktrace_preservation_hooks": "pullback.joint.stacks:setup_stacktrace_preservation_hooks",
+    },
+    "functorch.compile": {
+        **{name: f"{_AOT}:{name}" for name in ("aot_function", "aot_module", "nop")},
+        **{
+            name: f"pullback.joint.partition:{name}"
+            for name in ("default_partition", "min_cut_rematerialization_partition", "draw_graph")
+        },
+        "make_boxed_func": f"{_AOT}:make_boxed_func",
+    },
+    "torch._functorch.compilers": {"nop": f"{_AOT}:nop"},
+    "torch.fx.experimental.proxy_tensor": {
+        "make_fx": "pullback.capture.make_fx:make_fx",
+        "maybe_disable_fake_tensor_mode": "pullback.capture.fake:unset_fake_temporarily",
+    },
+}

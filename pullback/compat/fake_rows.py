@@ -1,0 +1,31 @@
+"""Where the names of `torch._subclasses` and its relatives live here: rows for the table of names."""
+
+from __future__ import annotations
+
+_FAKE = "pullback.capture.fake"
+_PUBLIC = ("FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
+_NAMES = (
+    *_PUBLIC,
+    "DataDependentOutputException",
+    "FakeTensorConverter",
+    "FakeTensorDeviceMismatchError",
+    "MetadataMismatchError",
+    "UnsupportedMutationAliasingException",
+    "UnsupportedOperatorException",
+    "is_fake",
+    "maybe_get_fake_mode",
+    "unset_fake_temporarily",
+)
+
+ROWS: dict[str, dict[str, str]] = {
+    "torch._subclasses": {
+        "fake_tensor": "torch._subclasses.fake_tensor:",
+        **{name: f"{_FAKE}:{name}" for name in _PUBLIC},
+    },
+    "torch._subclasses.fake_tensor": {name: f"{_FAKE}:{name}" for name in _NAMES},
+    "torch._guards": {"detect_fake_mode": f"{_FAKE}:detect_fake_mode"},
+    "torch._prims_common": {
+        "make_contiguous_strides_for": "pullback.core.geometry:contiguous_strides",
+        "make_channels_last_strides_for": "pullback.core.geometry:channels_last_strides",
+    },
+}

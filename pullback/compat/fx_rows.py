@@ -1,0 +1,29 @@
+"""Where the modules of `torch.fx` live here: the graph IR is the folder `graph`, and names its files by what they hold."""
+
+from __future__ import annotations
+
+# A module of torch: the module here. Modules below it have the same names in both, unless they are named too.
+RENAMED: dict[str, str] = {
+    "torch.fx": "pullback.graph",
+    "torch.fx._lazy_graph_module": "pullback.graph.lazy_module",
+    "torch.fx._pytree": "pullback.graph.tree_calls",
+    "torch.fx._symbolic_trace": "pullback.graph.tracer",
+    "torch.fx.graph_module": "pullback.graph.module",
+    "torch.fx.immutable_collections": "pullback.graph.immutable",
+    "torch.fx.subgraph_rewriter": "pullback.graph.passes.replace_pattern",
+    "torch.fx.passes.dialect.common.cse_pass": "pullback.graph.passes.cse",
+    "torch.fx.passes.infra.partitioner": "pullback.graph.passes.partitioner",
+    "torch.fx.passes.infra.pass_base": "pullback.graph.passes.pass_manager",
+    "torch.fx.passes.infra.pass_manager": "pullback.graph.passes.pass_manager",
+    "torch.fx.passes.utils.fuser_utils": "pullback.graph.passes.fuse",
+    "torch.fx.passes.utils.matcher_utils": "pullback.graph.passes.matcher",
+}
+
+# Modules that only hold others.
+ROWS: dict[str, dict[str, str]] = {
+    "torch.fx.experimental": {},
+    "torch.fx.passes.dialect": {},
+    "torch.fx.passes.dialect.common": {},
+    "torch.fx.passes.infra": {},
+    "torch.fx.passes.utils": {},
+}

@@ -1,0 +1,57 @@
+"""Where the names of PyTorch's higher-order operators live here."""
+
+from __future__ import annotations
+
+_HOME = "pullback.capture.higher_order"
+
+
+def _rows(module: str, *names: str, **renamed: str) -> dict[str, str]:
+    """Names that a module of ours has too, and names it has under others."""
+    home = f"{_HOME}.{module}" if module else _HOME
+    return {n: f"{home}:{n}" for n in names} | {n: f"{home}:{own}" for n, own in renamed.items()}
+
+
+_CONTROL = {
+    **_rows("cond", "cond", "cond_op"),
+    **_rows("while_loop", "while_loop", "while_loop_op"),
+    **_rows("scan", "scan", "scan_op"),
+    **_rows("map", "map", "map_impl"),
+    **_rows("associative_scan", "associative_scan"),
+}
+_WRAPS = _rows(
+    "wrap", "wrap", "wrap_with_set_grad_enabled", "wrap_with_autocast", "dynamo_bypassing_wrapper",
+)  # fmt: skip
+_CHECKPOINT = _rows("checkpoint", "tag_activation_checkpoint", "wrap_activation_checkpoint")
+
+ROWS: dict[str, dict[str, str]] = {
+    "torch._higher_order_ops": {
+        **_CONTROL,
+        **_rows(
+            "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"
+        ),
+        **_rows("auto_functionalized", "auto_functionalized"),
+    },
+    "torch._higher_order_ops.cond": _rows("cond", "cond", "cond_op"),
+    "torch._higher_order_ops.while_loop": _rows("while_loop", "while_loop", "while_loop_op"),
+    "torch._higher_order_ops.scan": _rows("scan", "scan", "scan_op"),
+    "torch._higher_order_ops.map": _rows("map", "map", "map_impl"),
+    "torch._higher_order_ops.associative_scan": _rows("associative_scan", "associative_scan"),
+    "torch._higher_order_ops.wrap": {**_WRAPS, **_CHECKPOINT},
+    "torch._higher_order_ops.flex_attention": _rows(
+        "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"
+    ),
+    "torch._higher_order_ops.auto_functionalize": _rows("auto_functionalized", "auto_functionalized"),
+    "torch._higher_order_ops.utils": _rows("base", "autograd_not_implemented"),
+    "torch._prims": {},
+    "torch._prims.rng_prims": _rows("rng", "run_and_save_rng_state", "run_with_rng_state"),
+    "torch._dynamo._trace_wrapped_higher_order_op": {
+        **_rows("trace_wrapped", "trace_wrapped", "_trace_wrapped_op"),
+        **_rows("flex_attention", "TransformGetItemToIndex"),
+    },
+    "functorch": {},
+    "functorch.experimental": {},
+    "functorch.experimental.control_flow": {
+        **_rows("cond", "cond"),
+        **_rows("map", "map"),
+    },
+}

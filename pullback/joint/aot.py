@@ -1,0 +1,350 @@
+"""Ahead-of-time autograd: a function and its gradient as compiled graphs.
+
+`compile_flat(f, args, ...)` is the stage itself: trace the joint graph, partition it, hand both halves to the compilers,
+and give a `Compiled` that behaves like `f`. Inputs given twice are traced once; inputs that show one memory in
+different ways, when it is written, are traced as views of one base. The public functions wrap it for functions with
+nested arguments and for modules; each kind of arguments (shapes, dtypes, aliasing, `requires_grad`) is compiled once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ..capture.fake import FakeTensorMode, fake_mode_of
+from ..capture.make_fx import by_operator
+from ..capture.subclasses import is_wrapper
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.node import requires_grad
+from ..core.tensor import FAKE, Tensor
+from ..graph import GraphModule
+from ..nn.module import Module
+from .facts import Joint
+from .functionalize import geometry
+from .partition import default_partition
+from .runtime import OTHER_BASES, Compiled, base_of
+from .specialise import Specialised, is_symbolic
+from .trace import AliasedWrite, JointTrace
+
+AOT_COUNTER = itertools.count()
+
+
+@dataclass
+class Compilers:
+    """What turns graphs into callables, and how the joint graph is cut."""
+
+    forward: Callable
+    backward: Callable
+    inference: Callable
+    partition: Callable = default_partition
+    decompositions: dict = field(default_factory=dict)
+    dynamic: bool = False
+
+
+def compilers(
+    fw_compiler, bw_compiler=None, inference_compiler=None, partition_fn=None, decompositions=None, dynamic=False
+) -> Compilers:
+    return Compilers(
+        fw_compiler,
+        bw_compiler or fw_compiler,
+        inference_compiler or fw_compiler,
+        partition_fn or default_partition,
+        by_operator(decompositions or {}),
+        dynamic,
+    )
+
+
+# ---- the stage
+def compile_flat(f: Callable, args: list, using: Compilers) -> Callable[[list], tuple]:
+    """A callable that takes arguments like `args` and gives `f`'s flat outputs; with it, as `.out_spec`, their structure."""
+    unique, places = without_duplicates(args)
+    if len(unique) != len(args):
+
+        def once(*given):
+            return f(*[given[p] for p in places])
+
+        inner = compile_unique(once, unique, using)
+        firsts = [places.index(k) for k in range(len(unique))]
+        return _rewired(inner, lambda given: [given[i] for i in firsts])
+    return compile_unique(f, args, using)
+
+
+def _rewired(inner: Callable, change: Callable) -> Callable:
+    def call(given: list):
+        return inner(change(given))
+
+    call.joint, call.compiled = inner.joint, inner.compiled
+    return call
+
+
+def without_duplicates(args: list) -> tuple[list, list[int]]:
+    """Each tensor once, and for each argument which of those it is."""
+    unique: list = []
+    seen: dict[int, int] = {}
+    places = []
+    for a in args:
+        if isinstance(a, Tensor):
+            if id(a) not in seen:
+                seen[id(a)] = len(unique)
+                unique.append(a)
+            places.append(seen[id(a)])
+        else:
+            places.append(len(unique))
+            unique.append(a)
+    return unique, places
+
+
+def compile_unique(f: Callable, args: list, using: Compilers) -> Callable:
+    """As `compile_flat`, for arguments that are all different tensors."""
+    try:
+        compiled = compile_traced(trace_joint(f, args, using), using)
+    except AliasedWrite as clash:
+        if any(args[i].keys & FAKE for i in clash.inputs):  # fakes do not know what they are views of
+            raise
+        if any(is_wrapper(args[i]) for i in clash.inputs):
+            raise NotImplementedError(
+                "writing to memory that a tensor subclass shares with another input, or with itself, is not implemented"
+            ) from clash
+        return compile_over_bases(f, args, using, clash.inputs)
+
+    def call(given: list):
+        return compiled(given)
+
+    call.joint, call.compiled = compiled.joint, compiled
+    return call
+
+
+def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[int]) -> Callable:
+    """Inputs that share memory become views of one base, which is the graph's first input in their place."""
+    others = [i for i in range(len(args)) if i not in shared]
+    views = {i: geometry(args[i]) for i in shared}
+    returned: dict[int, int] = {}  # output -> the input that it is
+
+    def change(given: list) -> list:
+        return [base_of([given[i] for i in shared]), *[given[i] for i in others]]
+
+    def over_base(base, *rest):
+        rebuilt = dict(zip(others, rest, strict=True)) | {i: base.as_strided(*view) for i, view in views.items()}
+        leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(args))]))
+        if any(geometry(rebuilt[i]) != view for i, view in views.items()):
+            raise NotImplementedError(
+                "changing the shape of an input in place, where its memory is written and other inputs share it, is not implemented"
+            )
+        returned.update({n: i for n, leaf in enumerate(leaves) for i in shared if leaf is rebuilt[i]})
+        return tree.tree_unflatten([0 if n in returned else leaf for n, leaf in enumerate(leaves)], spec)
+
+    bases = change(args)
+    inner = compile_unique(over_base, bases, using)
+    if inner.joint.inputs[0].visible and not all(
+        t is bases[0] or t._base is bases[0] for t in (args[i] for i in shared)
+    ):
+        raise RuntimeError(OTHER_BASES)
+
+    def call(given: list):
+        outs = list(inner(change(given)))
+        for n, i in returned.items():
+            outs[n] = given[i]
+        return outs
+
+    call.joint, call.compiled = inner.joint, inner.compiled
+    return call
+
+
+def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
+    """The joint graph of a function; without a backward where nothing requires grad, or grad mode is off."""
+    given = fake_mode_of(args)
+    fake_mode = given or fresh_fake_mode(using.dynamic)
+    wanted = bool(ambient.mode & modes.GRAD) and any(isinstance(a, Tensor) and requires_grad(a) for a in args)
+    with modes.masked(0):  # the function may switch recording, and be left by an exception
+        return JointTrace(f, args, fake_mode=fake_mode, decompositions=using.decompositions, backward=wanted).run()
+
+
+def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
+    if not dynamic:
+        return FakeTensorMode(allow_non_fake_inputs=True)
+    from ..capture.shapes import ShapeEnv
+
+    return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=False)
+
+
+def compile_traced(joint: Joint, using: Compilers) -> Compiled:
+    """Cut the joint graph and compile both halves."""
+    next(AOT_COUNTER)
+    if not joint.differentiable:
+        forward_only(joint)
+        forward = callable_of(using.inference(joint.module, list(joint.primals)))
+        return Compiled(joint, forward if joint.wrapping is None else joint.wrapping.around_forward(forward), None)
+    inputs = (list(joint.primals), list(joint.tangents))
+    forward_module, backward_module = using.partition(joint.module, inputs, num_fwd_outputs=graph_results(joint))
+    forward = callable_of(using.forward(forward_module, list(joint.primals)))
+    backward = callable_of(using.backward(backward_module, placeholder_values(backward_module)))
+    around = joint.wrapping
+    if around is None:
+        compiled = Compiled(joint, forward, backward, differentiable_joint(joint, using))
+    else:
+        compiled = Compiled(joint, around.around_forward(forward), around.around_backward(backward))
+    compiled.backward_module = backward_module
+    return compiled
+
+
+def forward_only(joint: Joint) -> None:
+    """Drop gradients (there are none) from the results of the graph."""
+    graph = joint.module.graph
+    node = graph.output_node()
+    results = node.args[0]
+    if len(results) > graph_results(joint):
+        node.args = (tuple(results[: graph_results(joint)]),)
+        graph.eliminate_dead_code()
+        joint.module.recompile()
+
+
+def graph_results(joint: Joint) -> int:
+    """How many results of the graph are the forward's."""
+    return joint.results if joint.wrapping is None else joint.wrapping.flat_results
+
+
+def placeholder_values(module: GraphModule) -> list:
+    return [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def callable_of(made) -> Callable:
+    """A compiler's result as a function of positional arguments; "boxed" ones take a list, which they may empty."""
+    if getattr(made, "_boxed_call", False):
+        return lambda *args: made(list(args))
+    return made
+
+
+def differentiable_joint(joint: Joint, using: Compilers) -> Callable:
+    """Gradients as a function of arguments and tangents that can be differentiated: the joint graph, compiled in its turn."""
+    results = joint.results
+    module = joint.module
+
+    def gradients(*args):
+        return module(*args)[results:]
+
+    specialised = Specialised(functools.partial(compile_flat, gradients, using=using), using.dynamic)
+
+    def differentiate(primals: list, tangents: list) -> tuple:
+        return specialised([*primals, *tangents])
+
+    return differentiate
+
+
+# ---- public functions
+def aot_function(
+    fn: Callable,
+    fw_compiler: Callable,
+    bw_compiler: Callable | None = None,
+    partition_fn: Callable = default_partition,
+    decompositions: dict | None = None,
+    num_params_buffers: int = 0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable | None = None,
+    *,
+    dynamic: bool = False,
+    enable_log: bool = True,
+    disable_functionalization: bool = False,
+) -> Callable:
+    """`fn`, compiled ahead of time at its first call with each kind of arguments."""
+    using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, dynamic)
+    known: dict = {}  # structure of the arguments -> what is compiled for it
+
+    @functools.wraps(fn)
+    def compiled(*args, **kwargs):
+        flat, spec = tree.tree_flatten((args, kwargs))
+        if spec not in known:
+
+            def flat_fn(*given):
+                inner_args, inner_kwargs = tree.tree_unflatten(given, spec)
+                return fn(*inner_args, **inner_kwargs)
+
+            known[spec] = Specialised(functools.partial(compile_flat, flat_fn, using=using), dynamic)
+        made = known[spec].made_for(flat)
+        return tree.tree_unflatten(made(flat), made.joint.out_spec)
+
+    return compiled
+
+
+def aot_module(mod: Module, *args, **kwargs) -> Module:
+    """A module whose forward (with its parameters and buffers as inputs) is compiled ahead of time."""
+    from ..func.stateless import functional_call
+
+    def run(state, args, kwargs):
+        return functional_call(mod, state, args, kwargs)
+
+    compiled = aot_function(run, *args, **kwargs)
+
+    class AOTModule(Module):
+        def __init__(self):
+            super().__init__()
+            self.orig_module = mod
+
+        def forward(self, *args, **kwargs):
+            state = {**dict(mod.named_parameters()), **dict(mod.named_buffers())}
+            return compiled(state, args, kwargs)
+
+    return AOTModule()
+
+
+def aot_module_simplified(
+    mod: Module,
+    args,
+    fw_compiler: Callable,
+    bw_compiler: Callable | None = None,
+    partition_fn: Callable = default_partition,
+    decompositions: dict | None = None,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable | None = None,
+    **options,
+) -> Callable:
+    """A flat module (a captured graph) compiled at once for the example arguments; parameters become inputs."""
+    from ..func.stateless import functional_call
+
+    using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions)
+    names = [*_parameters(mod), *_buffers(mod)]
+
+    def flat_fn(*given):
+        return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
+
+    dynamic = any(is_symbolic(a) for a in args)
+    specialised = Specialised(functools.partial(compile_flat, flat_fn, using=using), dynamic)
+    with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
+        specialised.made_for([*_state(mod), *args])
+
+    def forward(*runtime_args):
+        flat = [*_state(mod), *runtime_args]
+        made = specialised.made_for(flat)
+        return tree.tree_unflatten(made(flat), made.joint.out_spec)
+
+    return forward
+
+
+def _parameters(mod: Module) -> dict:
+    return dict(mod.named_parameters(remove_duplicate=False))
+
+
+def _buffers(mod: Module) -> dict:
+    return dict(mod.named_buffers(remove_duplicate=False))
+
+
+def _state(mod: Module) -> list:
+    return [*_parameters(mod).values(), *_buffers(mod).values()]
+
+
+def nop(module: GraphModule, inputs: list) -> GraphModule:
+    """The compiler that changes nothing."""
+    return module
+
+
+def make_boxed_func(f: Callable) -> Callable:
+    """A function of positional arguments as one that takes them in a list, and empties it."""
+
+    def boxed(args: list):
+        return f(*args)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed

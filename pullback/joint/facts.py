@@ -1,0 +1,61 @@
+"""What is known of a traced function: its inputs, its outputs, and how the graph's results become both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..graph import GraphModule
+
+
+@dataclass
+class Input:
+    """One input tensor, and what the function does to it."""
+
+    requires_grad: bool
+    is_leaf: bool
+    written: bool = False  # its memory gets a new value
+    visible: bool = False  # and autograd saw that: the new value has a history
+    geometry: tuple | None = None  # shape, stride and how far the beginning moved, where the function changed them
+    recorded: bool = False  # autograd saw a change, of the value or of the shape
+    row: int | None = None  # the new value is that of so many elements in a row, from where the input begins
+    bumped: bool = False  # its version goes up
+
+
+@dataclass
+class Output:
+    """Where one output comes from.
+
+    "fresh" and "base": result number `index` of the graph. "input": input `index` itself. "input view": a view of that
+    input, made again by `calls`. "view": a view of the graph's result `index`, made again by `calls`. "same": output
+    `index` again. "constant": `value`, as it is. "number": a symbolic number among the graph's results.
+    """
+
+    kind: str
+    index: int = 0
+    calls: tuple = ()
+    requires_grad: bool = False
+    value: Any = None
+    is_leaf: bool = False
+
+
+@dataclass
+class Joint:
+    """A traced function. The graph's results: `results` of them for outputs, new values of written inputs, bases of views;
+    then one gradient (or None) for each input. With `wrapping`, each of these may come down to several
+    values of the graph, and `primals` and `tangents` are fakes of those."""
+
+    module: GraphModule
+    inputs: list[Input | None]
+    outputs: list[Output]
+    results: int  # how many results of the graph are the forward's
+    written: list[int]  # inputs whose new values follow the outputs' results
+    first_written: int  # place of the first of them among the results
+    differentiable: list[int] = field(default_factory=list)  # results that have a gradient, in the tangents' order
+    tangents: list = field(default_factory=list)  # fake tensors of what the tangents are
+    gradients: list[int] = field(default_factory=list)  # inputs that the graph gives gradients of, in their order
+    primals: list = field(default_factory=list)  # the fakes of the inputs
+    backward_error: Exception | None = None  # what any backward raises
+    out_spec: Any = None
+    fake_mode: Any = None
+    wrapping: Any = None  # how inputs and results are built of plain tensors (`Wrapping`), where some are wrappers

@@ -1,0 +1,429 @@
+"""Programs that write to tensors, as programs that do not.
+
+`Functionalization` is a dispatch mode above a trace. It lets pure operators through. A write to a tensor is carried out
+on values: the functional operator gives the new value of what was written, and each view on the way from the memory's
+root gives the new value of what it is a view of (`inverses`). Tensors on written memory are read by making their view
+again from the current value of the root. So what reaches the modes below is a pure program; and until memory is
+written, a tensor is its own value, and nothing is done for it at all.
+
+Always holds: the value of the root of written memory has the root's strides, so views of it can be made as they were.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from contextlib import contextmanager
+
+from ..capture.subclasses import taken_by_wrappers
+from ..capture.trace import mark, marks_of
+from ..core import modes, tree
+from ..core.device import contiguous_format
+from ..core.geometry import is_dense, may_overlap
+from ..core.modes import ambient
+from ..core.storage import Storage, storage_of
+from ..core.tensor import Tensor, stride_of
+from ..ops import dispatch as dispatching
+from ..ops import inplace
+from ..ops.conversion import to_copy
+from ..ops.dispatch import autograd_layer
+from ..ops.operator import Operator, find
+from ..ops.overrides import TorchDispatchMode
+from .inverses import INVERSES, RETYPING, call, copy_into, reshaped
+from .mutating import RULES, run_functionally
+
+as_strided = find("as_strided.default")
+AS_STRIDED_SCATTER = "as_strided_scatter.default"
+
+
+class Written:
+    """The state of memory that was written: the value of its root, and values of views read since the last write."""
+
+    __slots__ = ("root", "value", "first", "cache", "writes", "hidden", "row")
+
+    def __init__(self, root: Tensor, value: Tensor):
+        self.root, self.value = root, value
+        self.first = value  # the value before any write
+        self.row: int | None = None  # how many elements it has, where it is seen as one row of them
+        self.cache: dict[int, tuple[Tensor, Tensor]] = {}
+        self.writes = 0
+        self.hidden = True  # whether every write was made where autograd does not look (no_grad, detached)
+
+
+class Chain:
+    """How a tensor was made of another on the same memory. The offset of an `as_strided` is counted from the parent's."""
+
+    __slots__ = ("parent", "op", "args", "index", "recorded", "inplace", "__weakref__")
+
+    def __init__(self, parent: Tensor, op: Operator, args: tuple, index: int | None):
+        self.parent, self.op, self.args, self.index = parent, op, args, index
+        self.recorded = bool(ambient.mode & modes.GRAD)  # whether autograd saw it
+        self.inplace = False  # whether the tensor itself was the other one before
+
+
+class Functionalization(TorchDispatchMode):
+    """See the module's docstring. `value(t)` is what a tensor holds now; `written(t)` whether its memory was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.memories: list[Storage] = []  # those written, in order
+        self.active = 0  # whether the functionalized program is running
+        self.fixed: list[Tensor] = []  # tensors whose memory is not the function's to exchange
+        self.guarded: dict = {}  # memory -> the exception to raise at its first write
+        self.chains: weakref.WeakSet[Chain] = weakref.WeakSet()
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __enter__(self):
+        self.active += 1
+        return super().__enter__()
+
+    def __exit__(self, *exc) -> None:
+        self.active -= 1
+        super().__exit__(*exc)
+
+    def forget(self, t: Tensor) -> None:
+        """A tensor's memory holds its value again: it is its own value from now on."""
+        t.memory.__dict__["written"].pop(self)
+        if not t.memory.__dict__["written"]:
+            del t.memory.__dict__["written"]
+
+    def guard_memories(self, guarded: dict) -> None:
+        """Raise an exception at the first write to some memories."""
+        self.guarded = guarded
+
+    # ---- reading
+    def state(self, t: Tensor) -> Written | None:
+        memory = t.memory
+        if memory is None or not self.memories:
+            return None
+        states = memory.__dict__.get("written")
+        return states.get(self) if states else None
+
+    def written(self, t: Tensor) -> bool:
+        return self.state(t) is not None
+
+    def chain(self, t: Tensor) -> Chain | None:
+        return marks_of(t).get(self)
+
+    def value(self, t: Tensor) -> Tensor:
+        """The current value of a tensor, as the modes below know it."""
+        state = self.state(t)
+        if state is None:
+            return t
+        known = state.cache.get(id(t))
+        if known is not None:
+            return known[1]
+        chain = self.chain(t)
+        if chain is None or chain.op is as_strided and self.chain(chain.parent) is None:
+            made = self._root_value(state, t)
+        elif chain.op is as_strided:
+            made = autograd_layer(as_strided, strided_in(self._laid_out(chain.parent), chain.args))
+        else:
+            made = autograd_layer(chain.op, (self.value(chain.parent), *chain.args))
+            made = made if chain.index is None else made[chain.index]
+        state.cache[id(t)] = (t, made)
+        return made
+
+    def _root_value(self, state: Written, t: Tensor) -> Tensor:
+        if geometry(t) == geometry(state.root):
+            return state.value
+        self._flatten(state)
+        return autograd_layer(as_strided, (state.value, *placed(t, state)))
+
+    def _laid_out(self, t: Tensor) -> Tensor:
+        """The value of a tensor, where it has the tensor's own layout in memory."""
+        value = self.value(t)
+        if not same_layout(value, t):
+            raise NotImplementedError(
+                "as_strided of another dtype's view of written memory that has gaps is not implemented"
+            )
+        return value
+
+    def _flatten(self, state: Written) -> None:
+        """See memory whose root leaves gaps (or shows an element twice) as one row of elements, so that all of it has a value."""
+        root = state.root
+        if is_dense(root.array.shape, stride_of(root)):
+            return
+        length = 1 + sum((n - 1) * s for n, s in zip(root.array.shape, stride_of(root), strict=True))
+        row = autograd_layer(as_strided, (state.first, (length,), (1,), state.first.offset))
+        value = call("clone.default", row)
+        if state.writes:
+            value = call(AS_STRIDED_SCATTER, value, state.value, tuple(root.array.shape), stride_of(root), 0)
+        state.root = dispatching.execute(as_strided, (root, (length,), (1,), root.offset), root.keys)
+        state.value = state.first = value
+        state.row, state.cache = length, {}
+
+    def argument(self, a):
+        if isinstance(a, Tensor):
+            return self.value(a)
+        if a.__class__ is tuple and a:
+            return tuple([self.argument(v) if isinstance(v, (Tensor, tuple)) else v for v in a])
+        return a
+
+    # ---- running
+    def handle(self, op: Operator, args: tuple):
+        taken = taken_by_wrappers(self, op, args)
+        if taken is not NotImplemented:
+            return taken
+        if op.inplace_of is not None:
+            return self.write(op, args)
+        kind = effect(op)
+        if kind == "pure":
+            values = tuple([self.argument(a) for a in args]) if self.memories else args
+            return autograd_layer(op, values)
+        if kind == "view":
+            return self.view(op, args)
+        return self.mutate(op, args)
+
+    def higher_order(self, op, args: tuple, kwargs: dict):
+        """An operator that takes functions."""
+        return op.functional_rule(self, *args, **kwargs)
+
+    def functional(self, f, label: str):
+        """A function that an operator takes, as one that writes nothing. It may not write or return its operands."""
+
+        def pure(*operands):
+            inner = Functionalization()
+            with inner:
+                out = f(*operands)
+            given = [t for t in operands if isinstance(t, Tensor)]
+            if any(inner.written(t) for t in given):
+                raise RuntimeError(f"{label} might be modifying the input!")
+            check_aliases([*given, *[t for t in tree.tree_leaves(out) if isinstance(t, Tensor)]], len(given), label)
+            return tree.tree_map_only(Tensor, inner.value, out)
+
+        return pure
+
+    def view(self, op: Operator, args: tuple):
+        """A view: on written memory only of the tensor itself, since its value is made when it is read."""
+        source = args[0]
+        if self.written(source):
+            out = dispatching.execute(op, args, source.keys)
+        else:
+            out = autograd_layer(op, args)
+            if shares_nothing(out, source):  # below, views are copies
+                self.begin(source)  # so that the view is read through its chain
+                out = dispatching.execute(op, args, source.keys)
+        if not isinstance(out, Tensor):
+            for i, t in enumerate(out):
+                self.link(t, Chain(source, op, args[1:], i))
+        elif op is as_strided:
+            anchor = self.anchor(source)
+            self.link(
+                out, Chain(anchor, op, (tuple(out.array.shape), stride_of(out), out.offset - anchor.offset), None)
+            )
+        elif out is not source and out.memory is source.memory:
+            self.link(out, Chain(source, op, args[1:], None))
+        return out
+
+    def link(self, t: Tensor, chain: Chain) -> None:
+        mark(t, self, chain)
+        self.chains.add(chain)
+
+    def anchor(self, t: Tensor) -> Tensor:
+        """The nearest tensor on the way to the root from which on elements have been what they are in `t`."""
+        while (chain := self.chain(t)) is not None and chain.op not in RETYPING:
+            t = chain.parent
+        return t
+
+    def write(self, op: Operator, args: tuple) -> Tensor:
+        """An in-place operator, as the functional one on values and a new value of the target."""
+        target, functional = args[0], op.inplace_of
+        if functional.is_view:
+            return self.change_shape(op, args)
+        values = tuple([self.argument(a) for a in args])
+        inplace.check_overlap(target)
+        new = autograd_layer(functional, values)
+        inplace.check_result(op, target, new)
+        if new.dtype is not target.dtype:
+            new = autograd_layer(to_copy, (new, target.dtype, None, None, None, False, None))
+        self.assign(target, new)
+        return target
+
+    def change_shape(self, op: Operator, args: tuple) -> Tensor:
+        """`t_()` and its kin: the target becomes a view of what it was, which its views go on being views of."""
+        target, state = args[0], self.state(args[0])
+        before = target.shallow()
+        made = self.view(op.inplace_of, (before, *args[1:]))
+        self.chain(made).inplace = True
+        before.__dict__["current"] = target
+        for chain in self.chains:
+            if chain.parent is target:
+                chain.parent = before
+        if state is not None:
+            state.cache.pop(id(target), None)
+            if state.root is target:
+                state.root = before
+        target.memory, target.array, target.offset = made.memory, made.array, made.offset
+        target.__dict__["trace"] = made.__dict__["trace"]
+        inplace.bump(target)
+        return target
+
+    def mutate(self, op: Operator, args: tuple):
+        """An operator that writes some of its arguments besides giving results."""
+        return run_functionally(self, op, args)
+
+    def set_memory(self, target: Tensor, source: Tensor) -> None:
+        """A tensor takes over another's memory: from now on it is an alias of it."""
+        if any(target is t for t in self.fixed):
+            raise RuntimeError(
+                "set_() or an assignment to .data gives an input of a compiled function other memory, which a graph cannot do"
+            )
+        self.begin(source)  # so that the target is read through its chain
+        self.link(target, Chain(source, find("alias.default"), (), None))
+
+    def resize(self, target: Tensor, shape: tuple) -> None:
+        """A tensor is about to be resized: it keeps the elements that the new shape shows, and gets zeros where it grows."""
+        count, have = math.prod(shape), target.array.size
+        if tuple(target.array.shape) == shape:
+            return
+        if self.chain(target) is not None or not target.is_contiguous():
+            raise NotImplementedError(
+                "resize_() of a view, or of a tensor that is not contiguous, in a compiled function"
+            )
+        state = self.begin(target)
+        with self.stepped_aside():
+            flat = reshaped(self.value(target), (have,))
+            if count > have:
+                flat = call("constant_pad_nd.default", flat, [0, count - have], 0)
+            elif count < have:
+                flat = call("slice.Tensor", flat, 0, 0, count, 1)
+            new = reshaped(flat, shape)
+        state.root, state.value, state.cache = target, new, {}
+        state.writes += 1
+
+    @contextmanager
+    def stepped_aside(self):
+        """Work on values from outside a call: this mode is not in force for it."""
+        ambient.dispatch_modes.remove(self)
+        before = ambient.mode
+        ambient.mode = before & ~modes.GRAD | modes.BELOW_AUTOGRAD
+        try:
+            yield
+        finally:
+            ambient.mode = before
+            ambient.dispatch_modes.append(self)
+
+    # ---- writing
+    def begin(self, t: Tensor) -> Written:
+        """The state of a tensor's memory, from its first write on."""
+        state = self.state(t)
+        if state is None:
+            memory = storage_of(t)
+            if memory in self.guarded:
+                raise self.guarded[memory]
+            root = t
+            while (chain := self.chain(root)) is not None:
+                root = chain.parent
+            state = Written(root, root.shallow())
+            memory.__dict__.setdefault("written", {})[self] = state
+            self.memories.append(memory)
+        return state
+
+    def assign(self, t: Tensor, new: Tensor) -> None:
+        """Make `new` the value of a tensor, and through it of the memory."""
+        state = self.begin(t)
+        chain = self.chain(t)
+        if chain is None or chain.op not in INVERSES or self._overlapping(t):
+            self._assign_memory(state, t, new)
+        else:
+            whole = INVERSES[chain.op](self.value(chain.parent), new, chain.args, chain.index)
+            self.assign(chain.parent, whole)
+        if same_layout(new, t):
+            state.cache[id(t)] = (t, new)
+
+    def _overlapping(self, t: Tensor) -> bool:
+        """Whether a tensor on the way to the root shows one element at several places: inverses say nothing of it."""
+        while (chain := self.chain(t)) is not None:
+            t = chain.parent
+            above = self.chain(t)
+            if (above is None or above.op.name in ("expand", "unfold", "as_strided")) and shows_twice(t):
+                return True
+        return False
+
+    def _assign_memory(self, state: Written, t: Tensor, new: Tensor) -> None:
+        """Put a value at the place in memory that `t` shows."""
+        anchor = self.anchor(t)
+        if self.chain(anchor) is not None:
+            if anchor is t or self._overlapping(anchor):
+                raise NotImplementedError(
+                    "a write to another dtype's view of memory that shows an element twice is not implemented"
+                )
+            whole = self._laid_out(anchor)
+            shape, stride, offset = geometry(t)
+            args = strided_in(whole, (shape, stride, offset - anchor.offset))
+            self.assign(anchor, call(AS_STRIDED_SCATTER, whole, new, *args[1:]))
+            return
+        if geometry(t) != geometry(state.root):
+            self._flatten(state)
+        if geometry(t) != geometry(state.root):
+            new = call(AS_STRIDED_SCATTER, state.value, new, *placed(t, state))
+        state.value = in_layout_of(state, new)
+        state.cache = {}
+        state.writes += 1
+
+
+def effect(op: Operator) -> str:
+    """What an operator does: "pure", "view" (results share memory with the first argument), or "mutating"."""
+    known = op.__dict__.get("effect")
+    if known is None:
+        if op.name in RULES and len(op.schema.arguments) == 8 or any(a.writes for a in op.schema.arguments):
+            known = "mutating"
+        elif op.is_view or op.schema.returns_views and op.name != "lift_fresh":  # that one makes a tensor
+            known = "view"
+        else:
+            known = "pure"
+        op.effect = known
+    return known
+
+
+def check_aliases(tensors: list[Tensor], inputs: int, label: str) -> None:
+    """Refuse results (those after the first `inputs`) that share memory with an input or with another result."""
+    for i in range(inputs, len(tensors)):
+        t = tensors[i]
+        for other in tensors[:i]:
+            if t is other or t.memory is not None and t.memory is other.memory:
+                raise RuntimeError(f"{label} might be aliasing the input or the output!")
+
+
+def shares_nothing(out, source: Tensor) -> bool:
+    first = out if isinstance(out, Tensor) else out[0] if out else source
+    return first is not source and first.memory is not source.memory
+
+
+def geometry(t: Tensor) -> tuple:
+    return (tuple(t.array.shape), tuple(stride_of(t)), t.offset)
+
+
+def same_layout(a: Tensor, b: Tensor) -> bool:
+    return tuple(a.array.shape) == tuple(b.array.shape) and all(
+        s == r for n, s, r in zip(a.array.shape, stride_of(a), stride_of(b), strict=True) if n != 1
+    )
+
+
+def in_layout_of(state: Written, new: Tensor) -> Tensor:
+    """A new value of memory's root, laid out so that every view of the root is one of the value."""
+    root = state.root
+    if same_layout(new, root):
+        return new
+    if is_dense(root.array.shape, stride_of(root)):
+        return copy_into(state.value, new)
+    return new if new.is_contiguous() else call("clone.default", new, contiguous_format)
+
+
+def shows_twice(t: Tensor) -> bool:
+    """Whether a tensor shows an element at several places. Symbolic sizes are taken to show each once."""
+    shape, stride = t.array.shape, stride_of(t)
+    return all(n.__class__ is int for n in (*shape, *stride)) and may_overlap(shape, stride)
+
+
+def strided_in(whole: Tensor, args: tuple) -> tuple:
+    """Arguments of `as_strided`, from those that count the offset from the beginning of `whole`."""
+    return whole, args[0], args[1], args[2] + whole.offset
+
+
+def placed(t: Tensor, state: Written) -> tuple:
+    """Where a tensor lies in the value of its memory's root: arguments of `as_strided`."""
+    return tuple(t.array.shape), tuple(stride_of(t)), t.offset - state.root.offset + state.value.offset

@@ -1,0 +1,43 @@
+"""Operators that write arguments besides giving results, as pure ones.
+
+Batch norm has a functional form of its own. Any other operator (custom ones, above all) runs inside
+`auto_functionalized`, which copies what the operator will write and gives the copies as further results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.tensor import Tensor
+from ..ops.dispatch import autograd_layer
+from ..ops.operator import Operator, find
+from ..ops.return_types import pack_results
+
+if TYPE_CHECKING:
+    from .functionalize import Functionalization
+
+
+def run_functionally(mode: Functionalization, op: Operator, args: tuple):
+    """Run a writing operator on values, and make what it wrote the values of its arguments."""
+    rule = RULES.get(op.name)
+    if rule is not None:
+        return rule(mode, op, args)
+    from ..capture.higher_order.auto_functionalized import run
+
+    return run(mode, op, args)
+
+
+def _batch_norm(mode: Functionalization, op: Operator, args: tuple):
+    values = tuple(mode.argument(a) for a in args)
+    means, variances, training = args[3], args[4], args[5]
+    if not training or not isinstance(means, Tensor) or not isinstance(variances, Tensor):
+        return autograd_layer(find("native_batch_norm.default"), values)
+    out, mean, rstd, moved_mean, moved_variance = autograd_layer(
+        find("_native_batch_norm_legit_functional.default"), values
+    )
+    mode.assign(means, moved_mean)
+    mode.assign(variances, moved_variance)
+    return pack_results(op, [out, mean, rstd])
+
+
+RULES = {"native_batch_norm": _batch_norm, "_native_batch_norm_legit": _batch_norm}

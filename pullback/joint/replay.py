@@ -1,0 +1,80 @@
+"""Random operators that backward computes again: they must draw the same numbers.
+
+In: random nodes of a joint graph. Out: for each, a stand-in node for the state of the generator, which forward saves;
+and the calls that take the node's place, `run_and_save_rng_state` in forward and `run_with_rng_state` in backward. What
+always holds: after forward and backward, the generator is where the joint graph leaves it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..capture.fake import fake_mode_of
+from ..core.random import Generator
+from ..core.tree import tree_leaves
+from ..graph import Graph, Node, map_arg
+from ..ops.random import get_rng_state
+
+Rewrite = Callable[[Graph, Node, dict[Node, Node]], Node]  # makes a node of another graph in this one
+
+
+class Replay:
+    """How random nodes are computed again: `states` to save, and what each half makes of a node."""
+
+    def __init__(self, nodes: list[Node]):
+        self.states: list[Node] = []
+        self.forward: dict[Node, Rewrite] = {}
+        self.backward: dict[Node, Rewrite] = {}
+        stand_ins = Graph()
+        for node in nodes:
+            _check(node)
+            state = stand_ins.placeholder(f"{node._name}_rng_state")
+            state.meta["val"] = state_value(node)
+            self.states.append(state)
+            self.forward[node], self.backward[node] = saving(state), restoring(state)
+
+
+def _check(node: Node) -> None:
+    if any(isinstance(v, Generator) for v in tree_leaves((node._args, dict(node._kwargs)))):
+        raise NotImplementedError(
+            f"a random call with its own generator cannot be computed again: {node.format_node()}"
+        )
+
+
+def state_value(node: Node) -> Any:
+    """What meta says of a state of the generator: a tensor like it, fake where the node's value is fake."""
+    state = get_rng_state()
+    mode = fake_mode_of(tree_leaves(node.meta.get("val")))
+    return state if mode is None else mode.from_tensor(state, static_shapes=True)
+
+
+def saving(state: Node) -> Rewrite:
+    """In forward: a call that gives the state before it, and its result."""
+
+    def make(graph: Graph, node: Node, made: dict[Node, Node]) -> Node:
+        from ..capture.higher_order.rng import run_and_save_rng_state
+
+        args, kwargs = map_arg(node._args, made.__getitem__), map_arg(node._kwargs, made.__getitem__)
+        both = graph.call_function(run_and_save_rng_state, (node._target, *args), dict(kwargs))
+        both.meta = {**node.meta, "val": (state.meta["val"], node.meta.get("val"))}
+        made[state] = graph.call_function(operator.getitem, (both, 0), name=state._name)
+        made[state].meta = dict(state.meta)
+        return graph.call_function(operator.getitem, (both, 1), name=node._name)
+
+    return make
+
+
+def restoring(state: Node) -> Rewrite:
+    """In backward: a call that draws from the state that forward began with."""
+
+    def make(graph: Graph, node: Node, made: dict[Node, Node]) -> Node:
+        from ..capture.higher_order.rng import run_with_rng_state
+
+        args, kwargs = map_arg(node._args, made.__getitem__), map_arg(node._kwargs, made.__getitem__)
+        return graph.call_function(
+            run_with_rng_state, (made[state], node._target, *args), dict(kwargs), name=node._name
+        )
+
+    return make

@@ -1,0 +1,287 @@
+"""Running compiled functions: from a user's arguments to their outputs, as if the function itself had run.
+
+In: a `Joint` and its compiled graphs. A call runs the forward graph on the arguments, without recording; gives results
+that have gradients a `CompiledFunctionBackward` as history; writes new values back to inputs; and makes outputs that
+are views of inputs or of other outputs again, so that aliasing is what it would have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..capture.shapes.expressions import evaluate
+from ..capture.subclasses import parts_of
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
+from ..core.storage import span_bytes, storage_of
+from ..core.tensor import DISPATCH_SUBCLASS, Tensor, stride_of
+from ..ops.dispatch import dispatch
+from ..ops.factories import like_strides
+from ..ops.operator import find
+from .config import config
+from .facts import Input, Joint, Output
+from .functionalize import as_strided
+from .stacks import note_users_line
+
+DOUBLE_BACKWARD = (
+    "torch.compile with aot_autograd does not currently support double backward (config.double_backward is False). Set it "
+    "to True, or differentiate an uncompiled function"
+)
+
+WRAPPED_DOUBLE_BACKWARD = (
+    "torch.compile with aot_autograd does not currently support double backward of functions whose inputs or results are "
+    "tensor subclasses. Differentiate an uncompiled function"
+)
+
+OTHER_BASES = (
+    "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
+)
+
+
+class Compiled:
+    """A function compiled ahead of time, for one kind of arguments. Called with the flat list of arguments."""
+
+    def __init__(
+        self, joint: Joint, forward: Callable, backward: Callable | None, differentiate: Callable | None = None
+    ):
+        self.joint, self.forward, self.backward = joint, forward, backward
+        self.differentiate = differentiate  # (arguments, tangents) -> gradients, itself differentiable
+        self.backward_module = None  # the graph that `backward` was compiled of, for those who inline it
+        self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
+        places = {i: place for place, i, _ in self.written}
+        self.changed = [
+            (i, f, places.get(i))
+            for i, f in enumerate(joint.inputs)
+            if f is not None and (f.written or f.bumped or f.geometry is not None)
+        ]
+        self.symbolic = any(
+            getattr(v, "is_symbolic", False)
+            for v in tree.tree_leaves(
+                [[f.geometry for _, f, _ in self.changed], [[c[1] for c in o.calls] for o in joint.outputs]]
+            )
+        )
+        self.plain = (
+            all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs) and not self.changed
+        )
+
+    def __call__(self, args: list) -> list:
+        before = ambient.mode
+        ambient.mode = before & ~modes.GRAD
+        try:
+            made = self.forward(*args)
+        except Exception as error:
+            note_users_line(error)
+            raise
+        finally:
+            ambient.mode = before
+        joint = self.joint
+        results = list(made[: joint.results])
+        if self.backward is not None and before & modes.GRAD:
+            record(self, args, results, made[joint.results :])
+        if self.plain:
+            return results
+        changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args)
+        self._write_back(changed, args, results)
+        outs: list = []
+        for fact in outputs:
+            outs.append(output(fact, args, results, outs))
+        return outs
+
+    def _sized(self, args: list) -> tuple[list, list]:
+        """What is known of inputs and outputs, with symbolic sizes as they are in these arguments."""
+        values = self.joint.fake_mode.shape_env.bind_symbols(self.joint.primals, args)
+
+        def number(v):
+            return evaluate(v.node.expr, values) if getattr(v, "is_symbolic", False) else v
+
+        changed = [(i, replace(f, geometry=tree.tree_map(number, f.geometry)), place) for i, f, place in self.changed]
+        outputs = [
+            replace(o, calls=tuple((op, tree.tree_map(number, a), *rest) for op, a, *rest in o.calls))
+            for o in self.joint.outputs
+        ]
+        return changed, outputs
+
+    def _write_back(self, changed: list, args: list, results: list) -> None:
+        """Give inputs their new shapes and values, in autograd's sight where the function changed them so."""
+        for i, fact, place in changed:
+            target = args[i]
+            version = target.version[0]
+            if fact.geometry is not None:
+                reshape(target, fact)
+            if place is not None:
+                with modes.masked(0 if fact.visible else modes.GRAD):
+                    whole = target if fact.row is None else target.as_strided((fact.row,), (1,), target.offset)
+                    whole.copy_(results[place])
+            if not fact.bumped:
+                target.version[0] = version
+            elif target.version[0] == version:
+                target.version[0] += 1
+
+
+def reshape(target: Tensor, fact: Input) -> None:
+    """Give an input the shape that the function gives it; the memory grows first where it must."""
+    shape, stride, moved = fact.geometry
+    offset = target.offset + moved
+    if not target.keys and span_bytes(shape, stride, offset, target.dtype.itemsize) > storage_of(target).length:
+        with modes.masked(modes.GRAD):
+            target.resize_(shape)
+    with modes.masked(0 if fact.recorded else modes.GRAD):
+        target.as_strided_(shape, stride, offset)
+
+
+def output(fact: Output, args: list, results: list, outs: list):
+    """One output of the function."""
+    kind = fact.kind
+    if kind in ("fresh", "number"):
+        made = results[fact.index]
+        if fact.is_leaf and fact.requires_grad:  # a view, made where recording was off, of what requires grad
+            made.autograd = Autograd(True)
+        return made
+    if kind == "input":
+        return args[fact.index]
+    if kind == "same":
+        return outs[fact.index]
+    if kind == "constant":
+        return fact.value
+    source = args[fact.index] if kind == "input view" else results[fact.index]
+    before = ambient.mode
+    try:
+        made = made_again(source, fact.calls, fact.requires_grad or not requires_grad(source))
+    finally:
+        ambient.mode = before
+    return made.detach() if not fact.requires_grad and requires_grad(made) else made
+
+
+def made_again(source: Tensor, calls: tuple, recording: bool) -> Tensor:
+    """A view made again, by the calls that made it in the function, each seen by autograd if it was seen there."""
+    mode = ambient.mode
+    for op, args, index, recorded in calls:
+        ambient.mode = mode if recording and recorded else mode & ~modes.GRAD
+        if op is as_strided:  # its offset is counted from where the source begins
+            args = (*args[:2], args[2] + source.offset)
+        source = dispatch(op, (source, *args))
+        source = source if index is None else source[index]
+    return source
+
+
+# ---- the backward
+class CompiledFunctionBackward(Node):
+    """History of what a compiled function gave: runs the compiled backward graph on saved values and gradients."""
+
+    __slots__ = ("compiled", "primals", "strides")
+
+    def run(self, grads: list) -> tuple | list:
+        if self.saved is None:
+            raise_freed()
+        compiled = self.compiled
+        if compiled.joint.backward_error is not None:
+            raise compiled.joint.backward_error
+        around = compiled.joint.wrapping
+        if around is None:
+            tangents = [self._tangent(grads[n], n) for n in compiled.joint.differentiable]
+        else:
+            tangents = [around.tangent(k, grads[n]) for k, n in enumerate(compiled.joint.differentiable)]
+        if ambient.mode & modes.GRAD:
+            return self._differentiable(tangents)
+        saved = [unpack(entry, self) for entry in self.saved]
+        try:
+            return compiled.backward(*saved, *tangents)
+        except Exception as error:
+            note_users_line(error)
+            raise
+
+    def apply(self, *grads) -> tuple:
+        """Gradients of the inputs from gradients of all results, as a custom function's node gives them."""
+        return tuple(self.run(list(grads)))
+
+    def _tangent(self, g: Tensor | None, k: int) -> Tensor:
+        """A gradient as the graph was made for: zeros where there is none, in the layout of the result."""
+        shape, dtype, device = self.outputs[k]
+        if g is None:
+            return dispatch(find("zeros.default"), (tuple(shape), dtype, None, device, False))
+        if stride_of(g) != self.strides[k] and not g.keys & DISPATCH_SUBCLASS:
+            return g.new_empty_strided(shape, self.strides[k]).copy_(g)
+        return g
+
+    def _differentiable(self, tangents: list) -> tuple | list:
+        """Gradients that can be differentiated again: through the joint graph, as a function of arguments and tangents."""
+        if self.compiled.joint.wrapping is not None:
+            raise RuntimeError(WRAPPED_DOUBLE_BACKWARD)
+        if not config.double_backward or self.compiled.differentiate is None:
+            raise RuntimeError(DOUBLE_BACKWARD)
+        primals = [unpack(entry, self) for entry in self.primals]
+        return self.compiled.differentiate(primals, tangents)
+
+    def release(self) -> None:
+        self.saved = self.primals = None
+
+
+def record(compiled: Compiled, args: list, results: list, saved) -> None:
+    """Hang the backward on the results that have gradients."""
+    joint = compiled.joint
+    if not any(requires_grad(args[i]) for i in joint.gradients):
+        return
+    node = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
+    node.compiled = compiled
+    node.edges = tuple([edge_of(args[i]) for i in joint.gradients])
+    node.sequence = next_sequence()
+    ids = {id(p) for r in results if isinstance(r, Tensor) for p in parts_of(r)}
+    changed = {i for i, _, _ in compiled.changed}
+    memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p.memory) if m is not None}
+    node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]
+    node.primals = (
+        [save(_kept(a) if i in changed else a) if isinstance(a, Tensor) else a for i, a in enumerate(args)]
+        if config.double_backward and joint.wrapping is None
+        else []
+    )
+    tensors = [t if isinstance(t, Tensor) else None for t in results]
+    node.outputs = tuple([((), None, None) if t is None else (t.array.shape, t.dtype, t.device) for t in tensors])
+    node.strides = [() if t is None else like_strides(t, None) for t in tensors]
+    for n in joint.differentiable:
+        results[n].autograd = Autograd(True, (node, n))
+        results[n].view_info = None
+
+
+def _lasting(v: Tensor, results: set, changed: set) -> Tensor:
+    """A value to save: a copy of what is about to be written; a result without its history."""
+    if id(v) in changed or id(v.memory) in changed:
+        with modes.masked(modes.GRAD):
+            return v.clone()
+    return v.shallow() if id(v) in results else v
+
+
+def _kept(t: Tensor) -> Tensor:
+    """An argument that is about to be written, as it is now."""
+    with modes.masked(modes.GRAD):
+        kept = t.clone()
+    edge = edge_of(t) if requires_grad(t) else None
+    kept.autograd = None if edge is None else Autograd(True, edge)
+    return kept
+
+
+def base_of(tensors: list[Tensor]) -> Tensor:
+    """One tensor that shows all the memory that several inputs show."""
+    bases = {id(b): b for t in tensors for b in [t._base if t._base is not None else t]}
+    base = next(iter(bases.values()))
+    if len({t.dtype for t in (base, *tensors)}) > 1:
+        raise NotImplementedError(
+            "inputs of different dtypes that share memory, of which one is written, are not implemented"
+        )
+    if len(bases) == 1:
+        return base
+    if any(requires_grad(t) for t in tensors):
+        raise RuntimeError(OTHER_BASES)
+    first = min(t.offset for t in tensors)
+    end = max(t.offset + _span(t) for t in tensors)
+    for t in tensors:
+        storage_of(t)
+    with modes.masked(modes.GRAD):
+        return tensors[0].detach().as_strided((end - first,), (1,), first)
+
+
+def _span(t: Tensor) -> int:
+    if 0 in t.array.shape:
+        return 0
+    return 1 + sum((s - 1) * st for s, st in zip(t.array.shape, stride_of(t), strict=True))

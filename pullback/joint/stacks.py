@@ -1,0 +1,56 @@
+"""The user's lines: on the nodes of a backward graph, those of the forward call whose gradient they compute; on errors
+of a graph that runs, those that made the node that failed."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+
+from ..core.node import Node
+from ..graph import GraphModule, traceback
+
+
+def setup_stacktrace_preservation_hooks(roots: Iterable[Node | None]) -> None:
+    """Let each node of a backward graph, while it runs, say where its forward call was made (`graph.traceback.current_meta`)."""
+    seen: set[Node] = set()
+    left = [n for n in roots if n is not None]
+    while left:
+        node = left.pop()
+        if node in seen or node is None:
+            continue
+        seen.add(node)
+        left += [n for n, _ in node.next_functions if n is not None]
+        stack = node.metadata.get("traceback_")
+        node.register_prehook(_enter(node, stack))
+        node.register_hook(_leave(node))
+
+
+def _enter(node: Node, stack):
+    def before(grads):
+        if stack:
+            traceback.set_stack_trace(stack)
+        traceback.set_grad_fn_seq_nr(node._sequence_nr())
+
+    return before
+
+
+def _leave(node: Node):
+    def after(grad_inputs, grad_outputs):
+        traceback.reset_grad_fn_seq_nr()
+
+    return after
+
+
+def note_users_line(error: BaseException) -> None:
+    """Add to an error that a graph's generated code raised the line of the user's program that the failing node is of."""
+    frame = error.__traceback__
+    while frame is not None:
+        owner = frame.tb_frame.f_locals.get("self")
+        if isinstance(owner, GraphModule) and frame.tb_frame.f_code.co_name == "forward":
+            line = linecache.getline(frame.tb_frame.f_code.co_filename, frame.tb_lineno)
+            name = line.partition(" = ")[0].strip()
+            node = next((n for n in owner.graph.nodes if n.name == name), None)
+            where = None if node is None else node.meta.get("stack_trace")
+            if where and where not in "".join(getattr(error, "__notes__", ())):
+                error.add_note(f"Original traceback:\n{where}")
+        frame = frame.tb_next

@@ -1,0 +1,138 @@
+"""Compiled functions over wrappers: graphs work on plain tensors, callers see wrappers.
+
+A `Wrapping` says how each input, result, tangent and gradient of a traced function is built (`capture.subclasses`), None
+for plain ones. Around the compiled graphs it takes arguments and tangents apart and makes results and gradients again.
+What always holds: a tangent is built as it was when the function was traced, or the backward raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from ..capture.subclasses import Layout, layout_of, parts_of, rebuilt
+from ..core.tensor import Tensor, stride_of
+from ..ops.dispatch import dispatch
+from ..ops.operator import find
+
+GUESSED = """
+During the backward, we encountered a tensor subclass where we guessed its
+metadata incorrectly.
+Expected: {expected_context} (type {expected_type}),
+got: {context} (type {type}), shape: {shape}.
+Your tensor subclass must implement __coerce_same_metadata_as_tangent__."""
+
+
+@dataclass
+class Wrapping:
+    """How the values that go in and out of compiled graphs are built."""
+
+    inputs: list[Layout | None]
+    results: list[Layout | None]
+    tangents: list[Layout | None]
+    gradients: list[Layout | None]
+    tangent_parts: list[Tensor]  # fakes of the plain tensors that the tangents come down to
+
+    @property
+    def flat_results(self) -> int:
+        """How many results of the forward graph the results come down to."""
+        return sum(count(layout) for layout in self.results)
+
+    def around_forward(self, forward: Callable) -> Callable:
+        """(arguments) -> (results, then saved values), of a compiled forward graph."""
+        results = self.flat_results
+
+        def run(*args):
+            made = forward(*flat(args))
+            return (*built(self.results, iter(made[:results])), *made[results:])
+
+        return run
+
+    def around_backward(self, backward: Callable) -> Callable:
+        """(saved values, then tangents) -> gradients, of a compiled backward graph."""
+        tangents = len(self.tangents)
+
+        def run(*given):
+            cut = len(given) - tangents
+            parts = flat(given[cut:])
+            made = backward(*given[:cut], *[in_layout(p, like) for p, like in zip(parts, self.tangent_parts, strict=True)])
+            return built(self.gradients, iter(made))
+
+        return run
+
+    def tangent(self, k: int, g: Tensor | None) -> Tensor:
+        """A gradient that arrives at run time, built as tangent `k` was: zeros for none; an error where it is another kind."""
+        layout = self.tangents[k]
+        if g is None:
+            first = sum(count(t) for t in self.tangents[:k])
+            return rebuilt(layout, map(zeros_like, islice(self.tangent_parts, first, None)))
+        return agreeing(g, layout)
+
+
+def wraps(layouts: list) -> bool:
+    return any(layout is not None for layout in layouts)
+
+
+def count(layout: Layout | None) -> int:
+    return 1 if layout is None else layout.count
+
+
+def flat(values) -> list:
+    """Plain tensors (and other values) that values come down to."""
+    return [p for v in values for p in parts_of(v)]
+
+
+def built(layouts: list[Layout | None], plain: Iterator) -> list:
+    """Values of some layouts. A plain one that is not there (a gradient that is None) stays None."""
+    return [rebuilt(layout, plain) for layout in layouts]
+
+
+def tangent_layout(layout: Layout | None, strides: Callable[[tuple, tuple], tuple]) -> Layout | None:
+    """The layout of a result's tangent: its strides are those of a tensor made like the result."""
+    if layout is None:
+        return None
+    parts = tuple(tangent_layout(p, strides) for p in layout.parts)
+    return replace(layout, stride=strides(layout.shape, layout.stride), parts=parts)
+
+
+def zeros_like(fake: Tensor) -> Tensor:
+    return dispatch(find("zeros.default"), (tuple(fake.array.shape), fake.dtype, None, fake.device, False))
+
+
+def in_layout(g, like: Tensor):
+    """A part of a tangent with the strides that the graph was made for."""
+    if isinstance(g, Tensor) and tuple(stride_of(g)) != tuple(stride_of(like)):
+        return g.new_empty_strided(tuple(like.array.shape), stride_of(like)).copy_(g)
+    return g
+
+
+def agreeing(g: Tensor, expected: Layout | None) -> Tensor:
+    """A tangent of the kind expected: the class may make one of another kind, otherwise it is an error."""
+    if same_kind(layout_of(g), expected):
+        return g
+    cls, context = (Tensor, None) if expected is None else (expected.cls, expected.context)
+    coerce = getattr(g, "__coerce_same_metadata_as_tangent__", None)
+    made = None
+    if coerce is not None:
+        made = coerce(context) if type(g) is cls else coerce(context, cls)
+    if made is None or not same_kind(layout_of(made), expected):
+        raise RuntimeError(GUESSED.format(
+            expected_context=context, expected_type=cls, type=type(g), context=_context(g), shape=tuple(g.shape),
+        ))  # fmt: skip
+    return made
+
+
+def same_kind(a: Layout | None, b: Layout | None) -> bool:
+    """Whether two layouts differ in sizes and strides at most."""
+    if a is None or b is None:
+        return a is b
+    if a.cls is not b.cls or a.names != b.names or a.context != b.context:
+        return False
+    return all(same_kind(x, y) for x, y in zip(a.parts, b.parts, strict=True))
+
+
+def _context(g: Tensor) -> Any:
+    layout = layout_of(g)
+    return None if layout is None else layout.context

@@ -1,0 +1,391 @@
+"""The joint graph of a function: its forward and its backward in one pure graph, traced in one pass.
+
+In: a flat function and example arguments. Out: a `Joint`. The function is called once, on fakes, under functionalization
+and a trace; then the engine runs over the history that the call left, in the same trace. What the function did to its
+inputs and how its outputs alias them is read off the fakes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..capture.fake import FakeTensorMode, is_fake
+from ..capture.inputs import stand_in
+from ..capture.make_fx import finish
+from ..capture.subclasses import is_wrapper, layout_of, parts_of, rebuilt, stands_in
+from ..capture.trace import GraphTrace
+from ..core import modes, tree
+from ..core.dtype import float32
+from ..core.node import FreedError, ModifiedError, edge_of, requires_grad
+from ..core.tensor import FAKE, Tensor, wrap_meta
+from ..ops.factories import like_strides
+from ..ops.operator import find
+from .facts import Input, Joint, Output
+from .functionalize import Functionalization, as_strided, geometry, shows_twice
+from .subclasses import Wrapping, flat, tangent_layout, wraps
+
+alias, detach = find("alias.default"), find("detach.default")
+
+
+class AliasedWrite(Exception):
+    """A write to memory that several inputs show in different ways: the function must be traced over their common base."""
+
+    def __init__(self, inputs: list[int]):
+        super().__init__("write to memory shared by inputs")
+        self.inputs = inputs  # which ones
+
+
+class JointTrace:
+    """One function being traced."""
+
+    def __init__(self, f: Callable, args: list, *, fake_mode: FakeTensorMode, decompositions: dict, backward: bool):
+        self.f, self.fake_mode, self.backward = f, fake_mode, backward
+        self.trace = GraphTrace(fake_mode=fake_mode, decompositions=decompositions)
+        self.functional = Functionalization()
+        self.leaves: list[Tensor | None] = []  # what gradients are taken of
+        self.counts = [0, 0]  # placeholders for inputs and for tangents so far
+        self.args = [self._input(a) for a in args]
+        self.layouts = [layout_of(a) for a in self.args]
+        self.primals = flat(self.leaves)
+        self.parts = [parts_of(a) if is_wrapper(a) else [] for a in self.args]
+        self.part_places = [[geometry(p) for p in parts] for parts in self.parts]
+        self.before = [
+            (geometry(a), edge_of(a) if requires_grad(a) else None, a.version[0]) if isinstance(a, Tensor) else None
+            for a in self.args
+        ]
+        self.functional.fixed = [a for a in flat(self.args) if isinstance(a, Tensor)]
+        self.functional.guard_memories(self._shared())
+
+    def _placeholder(self):
+        i, self.counts[0] = self.counts[0], self.counts[0] + 1
+        return self.trace.graph.placeholder(f"primals_{i + 1}" if self.backward else f"arg{i}_1")
+
+    def _input(self, value):
+        if is_wrapper(value):
+            leaf, arg = stand_in(stands_in(self.fake_mode, value), value)
+            for part in parts_of(leaf):
+                self.trace.track(part, self._placeholder())
+            self.leaves.append(leaf)
+            return arg
+        node = self._placeholder()
+        if not isinstance(value, Tensor):
+            self.trace.track(value, node)
+            self.leaves.append(value)
+            return value
+        leaf, arg = stand_in(self.fake_mode.from_tensor(value, source=node.name), value)
+        self.trace.track(leaf, node)
+        if arg is not leaf:
+            self.trace.track(arg, node)
+        self.leaves.append(leaf)
+        return arg
+
+    def _shared(self) -> dict:
+        """Memories that several inputs show: the history of one that is written may be that of others too."""
+        seen: dict = {}
+        for i, a in enumerate(self.args):
+            for part in parts_of(a):
+                if isinstance(part, Tensor) and part.memory is not None:
+                    seen.setdefault(part.memory, []).append(i)
+        return {memory: AliasedWrite(showing) for memory, showing in seen.items() if len(showing) > 1}
+
+    # ---- the pass
+    def run(self) -> Joint:
+        with self.fake_mode, self.trace, self.functional:
+            out = self.f(*self.args)
+            self._refuse_gradients()
+            leaves, spec = tree.tree_flatten(out)
+            facts = self._facts(leaves)
+            results = self._results(leaves, facts)
+            joint = Joint(
+                module=None, inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
+                first_written=len(results) - len(self.written) - len(self.bases), out_spec=spec,
+                fake_mode=self.fake_mode, primals=self.primals,
+            )  # fmt: skip
+            joint.first_written = self.fresh
+            if self.backward:
+                gradients = self._backward(joint, results)
+            else:
+                gradients = []
+            nodes = [self._node(p) for p in flat(results)]
+            nodes += [None if g is None else self._node(g) for g in flat(gradients)]
+            joint.wrapping = self._wrapping(joint, results, gradients)
+        self.trace.graph.output(tuple(nodes))
+        joint.module = finish(self.trace, "GraphModule")
+        return joint
+
+    def _refuse_gradients(self) -> None:
+        """A backward() inside the function would have added to `.grad` of its inputs, which a graph does not do."""
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, Tensor) and leaf.autograd is not None and leaf.autograd.grad is not None:
+                raise RuntimeError(
+                    f"the function to compile calls backward(), which adds to .grad of its input {i}: return gradients of "
+                    "autograd.grad() instead"
+                )
+
+    def _wrapping(self, joint: Joint, results: list, gradients: list) -> Wrapping | None:
+        """How values are built of those of the graph, where some are wrappers."""
+        made, taken = [layout_of(r) for r in results], [layout_of(g) for g in gradients]
+        tangents = [layout_of(t) for t in joint.tangents]
+        if not any(map(wraps, (self.layouts, made, taken))):
+            return None
+        joint.tangents = flat(joint.tangents)
+        return Wrapping(self.layouts, made, tangents, taken, joint.tangents)
+
+    def _node(self, value):
+        if isinstance(value, Tensor):
+            with self.functional.stepped_aside():
+                value = self.functional.value(value)
+        return self.trace.argument(value)
+
+    def _facts(self, outs: list) -> list[Output]:
+        self.inputs = [
+            self._input_fact(i, a, leaf, before)
+            for i, (a, leaf, before) in enumerate(zip(self.args, self.leaves, self.before, strict=True))
+        ]
+        self.written = [i for i, fact in enumerate(self.inputs) if fact is not None and fact.written]
+        return OutputFacts(self, outs).read()
+
+    def _input_fact(self, i: int, a, leaf, before) -> Input | None:
+        if not isinstance(a, Tensor):
+            return None
+        where, edge, version = before
+        fact = Input(requires_grad(leaf), a is leaf)
+        state = self.functional.state(a)
+        fact.written = state is not None and state.writes > 0 or self._parts_written(i)
+        fact.bumped = a.version[0] != version
+        if fact.written or geometry(a) != where:
+            now = edge_of(a) if requires_grad(a) else None
+            fact.recorded = now is not None and (edge is None or now[0] is not edge[0])
+            fact.visible = fact.written and fact.recorded
+            shape, stride, offset = geometry(a)
+            fact.geometry = (shape, stride, offset - where[2]) if (shape, stride, offset) != where else None
+            fact.row = state.row if fact.written and state is not None else None
+            if fact.row is not None and fact.visible and shows_twice(a):
+                raise NotImplementedError(
+                    "a write that autograd follows, to an input that shows an element twice, is not implemented"
+                )
+            if fact.row is not None and fact.geometry is not None:
+                raise NotImplementedError(
+                    "writing the memory between an input's elements, and changing its shape in place, are not implemented together"
+                )
+        return fact
+
+    def _parts_written(self, i: int) -> bool:
+        """Whether an input that is a wrapper has parts that were written, or other parts than before."""
+        before = self.parts[i]
+        if not before:
+            return False
+        now = parts_of(self.args[i])
+        if [geometry(p) for p in before] != self.part_places[i] or len(now) != len(before):
+            raise NotImplementedError(
+                f"changing the shapes or the number of the parts of a {type(self.args[i]).__name__} in place is not implemented"
+            )
+        states = [self.functional.state(p) for p in before]
+        if any(p is not b for p, b in zip(now, before, strict=True)):
+            return True
+        return any(s is not None and s.writes > 0 for s in states)
+
+    def _new_value(self, i: int) -> Tensor:
+        """A written input; with what lies between its elements, where that was written too."""
+        a, fact = self.args[i], self.inputs[i]
+        if fact.row is None:
+            return a
+        with modes.masked(0 if fact.visible else modes.GRAD):
+            return a.as_strided((fact.row,), (1,), a.offset)
+
+    def _results(self, outs: list, facts: list[Output]) -> list:
+        """The tensors (and numbers) that the forward graph gives: fresh outputs, written inputs, bases."""
+        results = []
+        for o, fact in zip(outs, facts, strict=True):
+            if fact.kind in ("fresh", "number"):
+                fact.index = len(results)
+                results.append(o)
+        self.fresh = len(results)
+        results += [self._new_value(i) for i in self.written]
+        first_base = len(results)
+        self.bases = list(self.base_tensors)
+        for fact in facts:
+            if fact.kind == "view" and fact.value is not None:
+                fact.index = first_base + fact.value
+        results += self.bases
+        for fact in facts:  # views of a fresh output
+            if fact.kind == "view of output":
+                fact.kind, fact.index = "view", facts[fact.index].index
+        return results
+
+    # ---- the backward
+    def _backward(self, joint: Joint, results: list) -> list:
+        """Gradients of the inputs, from tangents of every result that has a history."""
+        visible = {self.fresh + k: i for k, i in enumerate(self.written)}
+        wanted = []
+        for n, t in enumerate(results):
+            if (
+                isinstance(t, Tensor)
+                and not t.is_leaf
+                and requires_grad(t)
+                and (n not in visible or self.inputs[visible[n]].visible)
+            ):
+                wanted.append(n)
+        joint.differentiable = wanted
+        joint.tangents = [self._tangent(results[n]) for n in wanted]
+        joint.gradients = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor) and requires_grad(leaf)]
+        if not wanted:
+            return [None] * len(joint.gradients)
+        from ..autograd.calls import grad
+
+        inputs = [self.leaves[i] for i in joint.gradients]
+        try:
+            with modes.masked(modes.GRAD):
+                return list(grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True))
+        except (ModifiedError, FreedError) as error:  # as in eager mode, the forward is right, and the backward raises
+            joint.backward_error = error
+            return [None] * len(inputs)
+
+    def _tangent(self, t: Tensor) -> Tensor:
+        parts = [self._tangent_part(p) for p in parts_of(t)]
+        return rebuilt(tangent_layout(layout_of(t), dense_strides), iter(parts))
+
+    def _tangent_part(self, t: Tensor) -> Tensor:
+        self.counts[1] += 1
+        node = self.trace.graph.placeholder(f"tangents_{self.counts[1]}")
+        made = self.fake_mode.make(tuple(t.array.shape), like_strides(t, None), t.dtype, t.device)
+        self.trace.track(made, node)
+        return made
+
+
+class OutputFacts:
+    """Reads off the fakes how outputs came about."""
+
+    def __init__(self, joint: JointTrace, outs: list):
+        self.joint, self.outs = joint, outs
+        self.functional = joint.functional
+        joint.base_tensors = (
+            self.bases
+        ) = []  # intermediates that are no outputs, but of which several outputs are views
+        self.by_memory: dict = {}
+        for i, a in enumerate(joint.args):
+            if isinstance(a, Tensor) and a.memory is not None:
+                self.by_memory.setdefault(a.memory, i)
+        self.sharing: dict = {}
+        for o in outs:
+            if isinstance(o, Tensor) and o.memory is not None:
+                self.sharing.setdefault(o.memory, []).append(o)
+
+    def read(self) -> list[Output]:
+        return [self._read(n, o) for n, o in enumerate(self.outs)]
+
+    def _read(self, n: int, o) -> Output:
+        if not isinstance(o, Tensor):
+            return Output("number" if getattr(o, "is_symbolic", False) else "constant", value=o)
+        if not o.keys & FAKE and not is_fake(o):
+            return Output("constant", value=o)
+        wants = requires_grad(o)
+        for i, a in enumerate(self.joint.args):
+            if o is a:
+                return Output("input", i, requires_grad=wants)
+        for m in range(n):
+            if self.outs[m] is o:
+                return Output("same", m, requires_grad=wants)
+        if is_wrapper(o):
+            return self._wrapper(n, o, wants)
+        if o.memory is not None:
+            if o.memory in self.by_memory:
+                return self._view_of_input(o, wants)
+            if len({id(t) for t in self.sharing[o.memory]}) > 1:
+                return self._view_of_intermediate(n, o, wants)
+        return Output("fresh", requires_grad=wants, is_leaf=o.is_leaf)
+
+    def _wrapper(self, n: int, o: Tensor, wants: bool) -> Output:
+        """A wrapper that is no input. What it is a view of is what autograd says."""
+        root, calls = self._calls(o)
+        at = next((i for i, a in enumerate(self.joint.args) if a is root), None)
+        if at is not None and calls:
+            return Output("input view", at, calls, wants)
+        given = {p.memory for p in flat(self.joint.args) if isinstance(p, Tensor) and p.memory is not None}
+        if any(p.memory in given and self.functional.written(p) for p in parts_of(o)):
+            raise NotImplementedError(
+                f"a {type(o).__name__} among the outputs, around an input that was written, is not implemented"
+            )
+        different = {id(t): t for t in self.outs if is_wrapper(t)}.values()
+        if sum(self._calls(t)[0] is root for t in different) > 1:
+            return self._view_of_intermediate(n, o, wants)
+        return Output("fresh", requires_grad=wants, is_leaf=o.is_leaf)
+
+    def _view_of_input(self, o: Tensor, wants: bool) -> Output:
+        root, calls = self._calls(o)
+        args = [(i, a) for i, a in enumerate(self.joint.args) if isinstance(a, Tensor)]
+        at = next((i for i, a in args if a is root), next((i for i, a in args if _same_memory(a, root)), None))
+        if at is None:
+            at = self.by_memory[o.memory]
+            calls = (strided_call(o, self.joint.args[at]),)
+        elif not calls:  # the same place in memory, and yet another tensor
+            calls = ((alias, (), None, not o.is_leaf),)
+        if wants and any(op is detach for op, *_ in calls):
+            raise NotImplementedError("a result that shares memory with an input, from which it was detached, and requires grad, is not implemented")
+        return Output("input view", at, calls, wants)
+
+    def _view_of_intermediate(self, n: int, o: Tensor, wants: bool) -> Output:
+        root, calls = self._calls(o)
+        for m, other in enumerate(self.outs):
+            if (
+                other is root
+                or isinstance(other, Tensor)
+                and other is not o
+                and m < n
+                and not self._calls(other)[1]
+                and _same_memory(other, root)
+            ):
+                if other is o:
+                    return Output("fresh", requires_grad=wants)
+                return Output("view of output", m, calls, wants)
+        if not calls:
+            return Output("fresh", requires_grad=wants)
+        known = next((k for k, b in enumerate(self.bases) if b is root), None)
+        if known is None:
+            known = len(self.bases)
+            self.bases.append(root)
+        return Output("view", 0, calls, wants, value=known)
+
+    def _calls(self, o: Tensor) -> tuple[Tensor, tuple]:
+        """The root of a tensor's memory and the calls that made the tensor of it."""
+        if is_wrapper(o):
+            return recorded_calls(o)
+        calls, root = [], o
+        while (chain := self.functional.chain(root)) is not None and not chain.inplace:
+            calls.append((chain.op, chain.args, chain.index, chain.recorded))
+            root = chain.parent
+        current = root.__dict__.get("current")
+        if current is None and chain is not None and root.view_info is not None and root.view_info.base.memory is root.memory:
+            current = root.view_info.base
+        if current is None:
+            return root, tuple(reversed(calls))
+        if current.dtype is not o.dtype:
+            raise NotImplementedError("a result of another dtype than the tensor it is a view of, whose shape was changed in place, is not implemented")
+        return current, (strided_call(o, current),)  # the calls were made on another shape
+
+
+def strided_call(o: Tensor, source: Tensor) -> tuple:
+    """The call that makes a tensor of another one on its memory, wherever both lie."""
+    shape, stride, offset = geometry(o)
+    return as_strided, (shape, stride, offset - source.offset), None, not o.is_leaf
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    return a.memory is b.memory and a.memory is not None and geometry(a) == geometry(b)
+
+
+def recorded_calls(o: Tensor) -> tuple[Tensor, tuple]:
+    """The base of a wrapper, and the calls that made it of that, as autograd noted them."""
+    info, calls = o.view_info, []
+    root = o if info is None else info.base
+    while info is not None:
+        many = info.args and info.args[0].__class__ is int
+        index, args = info.args if many else (None, info.args)
+        calls.append((info.op, tuple(args[1:]), index, info.creation != "no_grad"))
+        info = info.parent
+    return root, tuple(reversed(calls))
+
+
+def dense_strides(shape: tuple, stride: tuple) -> tuple:
+    """The strides of a tensor that is made like one of these."""
+    return like_strides(wrap_meta(shape, float32, stride), None)

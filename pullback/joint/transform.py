@@ -1,0 +1,77 @@
+"""`func.functionalize`: a function that writes to tensors, as one that does so only to its inputs, and only at the end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.tensor import FAKE, Tensor
+from ..ops.dispatch import autograd_layer, dispatch
+from ..ops.operator import Operator, find
+from ..ops.overrides import TorchDispatchMode, call_dispatch
+from .functionalize import Functionalization
+
+REMOVE = ("mutations", "mutations_and_views")
+
+
+def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
+    """See `func.functionalize`."""
+    if remove not in REMOVE:
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their "
+            "out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced with "
+            "their non-aliasing counterparts, {view}_copy.\n"
+        )
+
+    @functools.wraps(func)
+    def pure(*args, **kwargs):
+        given = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
+        if not ambient.mode & modes.DISPATCH and not any(t.keys & FAKE for t in given):
+            return func(*args, **kwargs)  # nobody looks at the operators: writing at the end or at once is the same
+        mode = Functionalization()
+        with CopiedViews() if remove == "mutations_and_views" else nullcontext():
+            with mode:
+                out = func(*args, **kwargs)
+            result = tree.tree_map_only(Tensor, lambda t: _value(mode, t), out)
+            written = [t for t in given if (state := mode.state(t)) is not None and state.writes]
+            new = [_value(mode, t) for t in written]
+        for t, value in zip(written, new, strict=True):
+            if mode.written(t):
+                mode.forget(t)
+            with modes.masked(modes.GRAD):
+                t.copy_(value)
+        return result
+
+    return pure
+
+
+class CopiedViews(TorchDispatchMode):
+    """Views become the operators that copy what they show."""
+
+    def handle(self, op: Operator, args: tuple):
+        if op.is_view and op.inplace_of is None:
+            op = _copies(op)
+            handled = call_dispatch(op, args) if ambient.mode & modes.DISPATCH else NotImplemented
+            return handled if handled is not NotImplemented else dispatch(op, args)
+        return autograd_layer(op, args)
+
+
+@functools.cache
+def _copies(view: Operator) -> Operator:
+    return find(f"{view.name}_copy.{view.overload}")
+
+
+def _value(mode: Functionalization, t: Tensor) -> Tensor:
+    """What a tensor of the function holds at the end, with the history that the function gave it."""
+    before = ambient.mode
+    ambient.mode = before & ~modes.GRAD | modes.BELOW_AUTOGRAD
+    try:
+        value = mode.value(t)
+    finally:
+        ambient.mode = before
+    return t if value is t else value.shallow(t.autograd)
