@@ -36,6 +36,10 @@ CHECKS: dict[str, tuple[list[str], dict[str, str]]] = {
         ["vectors/check", "-q"],
         {"operators": r"(\d+) of \d+ operators agree", "cases": r"(\d+) of \d+ cases agree"},
     ),
+    "compiled vectors": (
+        ["vectors/check", "-q", "--compile"],
+        {"operators": r"(\d+) of \d+ operators agree", "cases": r"(\d+) of \d+ cases agree"},
+    ),
     "expressions": (["vectors/check-expressions", "-q"], {"agree": r"(\d+) of \d+ agree"}),
     "random": (["vectors/check-expressions", "-q", "random.json"], {"agree": r"(\d+) of \d+ agree"}),
     "modules": (
