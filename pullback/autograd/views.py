@@ -15,6 +15,7 @@ from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requir
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..ops import inplace
 from ..ops.dispatch import dispatch
+from ..ops.views import as_strided
 
 _AMBIGUOUS = (
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
@@ -85,8 +86,8 @@ class CopySlices(Node):
 
     __slots__ = ("calls", "write", "base_geometry")
 
-    def __init__(self, base: Tensor, view: View, write: Node):
-        self.calls, self.write = recipe(view), write  # not the view itself: it leads to the base, and so to this node
+    def __init__(self, base: Tensor, calls: tuple, write: Node):
+        self.calls, self.write = calls, write  # not the view itself: it leads to the base, and so to this node
         self.base_geometry = base.array.shape, stride_of(base)
         self.edges = (edge_of(base), *write.edges[1:])
         self.outputs = ((base.array.shape, base.dtype, base.device),)
@@ -132,9 +133,20 @@ def rebase_history(target: Tensor, edge: tuple) -> None:
         set_history(target, edge)
         return
     base = info.base
-    node = CopySlices(base, info, edge[0])
+    calls = recipe(info)
+    if "reshaped" in base.__dict__ and target.dtype is base.dtype and target.memory is base.memory:  # since they were made
+        calls = ((as_strided, (target.shape, target.stride(), target.offset), None),)
+    node = CopySlices(base, tuple(_from_start(c, base.offset) for c in calls), edge[0])
     set_history(base, (node, 0))
     refresh(target)
+
+
+def _from_start(call: tuple, offset: int) -> tuple:
+    """A call that makes a view of a base, as one of a tensor like the base that begins its memory."""
+    op, args, index = call
+    if op is as_strided and len(args) > 2 and args[2] is not None:
+        args = (*args[:2], args[2] - offset)
+    return op, args, index
 
 
 def set_history(target: Tensor, edge: tuple) -> None:

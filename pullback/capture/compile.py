@@ -17,21 +17,15 @@ from typing import Any, NamedTuple
 
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import FAKE, Tensor
+from ..core.tensor import FAKE
 from ..graph import GraphModule
 from ..nn.module import Module
 from .backends import lookup_backend
+from .captured import Capture, Captured
 from .config import config
 from .dynamic import Sizes
-from .fake import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-)
-from .guards import Guards, Surroundings, source_names
-from .program import ProgramTrace, Unsupported
-from .shapes.errors import GuardOnDataDependentSymNode
+from .guards import Guards, source_names
+from .program import Unsupported
 
 
 class UserError(Unsupported):
@@ -72,26 +66,6 @@ class disabled:
         state.disabled -= 1
 
 
-class Entry:
-    """One compiled graph: when it may be used, and how."""
-
-    grad_mode_after: int | None = None  # how the program leaves recording, where not as it found it
-
-    def __init__(
-        self, guards: Guards, run: Callable, places: list[int], lifted: list, outputs, spec, graph: GraphModule
-    ):
-        self.guards, self.run, self.graph = guards, run, graph
-        self.places, self.lifted = places, lifted  # the inputs: arguments by their places, then tensors from outside
-        self.outputs, self.spec = outputs, spec
-
-    def __call__(self, flat: list):
-        made = self.run(*[flat[i] for i in self.places], *self.lifted)
-        if self.grad_mode_after is not None:
-            ambient.switch(modes.GRAD, self.grad_mode_after)
-        leaves = [made[place] if place is not None else constant for place, constant in self.outputs]
-        return tree.tree_unflatten(leaves, self.spec)
-
-
 class CompiledFunction:
     """A function with its graphs."""
 
@@ -101,9 +75,8 @@ class CompiledFunction:
     ):  # fmt: skip
         self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
         self.on_guard_failure = on_guard_failure  # called with (reason, function) when a further graph is made
-        self.surroundings = Surroundings(fn)
         self.sizes = Sizes(dynamic)
-        self.entries: list[Entry] = []
+        self.entries: list[Captured] = []
         self.uncapturable: dict[tuple, str] = {}  # kinds of arguments that cannot be captured, and why
         functools.update_wrapper(self, fn, updated=())
         state.functions.add(self)
@@ -122,21 +95,20 @@ class CompiledFunction:
         ):
             return self.fn(*args, **kwargs)
         flat, spec = tree.tree_flatten((args, kwargs))
-        around = self.surroundings.now()
         for entry in self.entries:
-            if entry.guards.hold(flat, spec, around):
+            if entry.hold(flat, spec):
                 return entry(flat)
-        return self._first_call(flat, spec, around, args, kwargs)
+        return self._first_call(flat, spec, args, kwargs)
 
-    def _first_call(self, flat: list, spec, around: tuple, args: tuple, kwargs: dict):
-        guards = Guards(flat, spec, around, source_names(self.fn, args, kwargs))
+    def _first_call(self, flat: list, spec, args: tuple, kwargs: dict):
+        guards = Guards(flat, spec, source_names(self.fn, args, kwargs))
         if guards.key in self.uncapturable:
             return self.fn(*args, **kwargs)
         counters["frames"]["total"] += 1
-        if self.entries and not self._may_recompile(flat, spec, around):
+        if self.entries and not self._may_recompile(flat, spec):
             return self.fn(*args, **kwargs)
         try:
-            entry = self._capture(flat, spec, guards)
+            entry = self.capture(flat, spec, guards)
         except Unsupported as error:
             if self.fullgraph:
                 raise
@@ -151,9 +123,15 @@ class CompiledFunction:
         self.entries.append(entry)
         return entry(flat)
 
-    def _may_recompile(self, flat: list, spec, around: tuple) -> bool:
+    def capture(self, flat: list, spec, guards: Guards) -> Captured:
+        """A graph of the function for arguments like these."""
+        entry = Capture(self.fn, self.backend, self.sizes, self.options).run(flat, spec, guards)
+        counters["stats"]["unique_graphs"] += 1
+        return entry
+
+    def _may_recompile(self, flat: list, spec) -> bool:
         """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
-        why = self.entries[-1].guards.why_not(flat, spec, around)
+        why = self.entries[-1].why_not(flat, spec)
         if self.on_guard_failure is not None:
             self.on_guard_failure((why, self.fn))
         if state.stance == "eager_on_recompile":
@@ -173,80 +151,6 @@ class CompiledFunction:
             RuntimeWarning, stacklevel=5,
         )  # fmt: skip
         return False
-
-    def _capture(self, flat: list, spec, guards: Guards) -> Entry:
-        contexts = self.sizes.contexts(flat)
-        fake_mode = self._fake_mode(contexts)
-        trace = ProgramTrace(fake_mode)
-        at_start = ambient.mode & modes.GRAD
-        fakes: dict[int, Tensor] = {}  # id of an argument -> what stands for it, once for each tensor
-        places = []
-        for i, a in enumerate(flat):
-            if isinstance(a, Tensor) and id(a) not in fakes:
-                fakes[id(a)] = trace.input(a, f"arg{i}", guards.names[i], contexts.get(i))
-                places.append(i)
-        given = [fakes[id(a)] if isinstance(a, Tensor) else a for a in flat]
-        examples = trace.examples
-        out = self._call_on_fakes(trace, fake_mode, *tree.tree_unflatten(given, spec))
-        left = ambient.mode & modes.GRAD  # a program may leave recording switched
-        ambient.switch(modes.GRAD, at_start)
-        leaves, out_spec = tree.tree_flatten(out)
-        trace.finish_grad_mode(at_start)
-        results, outputs = [], []
-        for leaf in leaves:
-            if isinstance(leaf, Tensor) or getattr(leaf, "is_symbolic", False):
-                outputs.append((len(results), None))
-                results.append(trace.outside(leaf))
-            else:
-                outputs.append((None, leaf))
-        trace.graph.output(tuple(results))
-        trace.graph.eliminate_dead_code()
-        module = GraphModule(dict(trace.constants), trace.graph)
-        counters["stats"]["unique_graphs"] += 1
-        run = self._compile(module, examples)
-        if not callable(run):
-            raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
-        if fake_mode.shape_env is not None:
-            guards.relax(contexts, dict(zip(places, examples, strict=False)), fake_mode.shape_env)
-        entry = Entry(guards, run, places, trace.lifted_tensors, outputs, out_spec, module)
-        entry.grad_mode_after = None if left == at_start else left
-        return entry
-
-    def _fake_mode(self, contexts: dict) -> FakeTensorMode:
-        """Fakes with symbolic sizes where some are wanted, or where numbers that depend on data may be symbols."""
-        if not (contexts or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
-            return FakeTensorMode(allow_non_fake_inputs=True)
-        from .shapes import ShapeEnv
-
-        env = ShapeEnv(
-            allow_scalar_outputs=config.capture_scalar_outputs,
-            allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
-        )
-        return FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=False)
-
-    def _compile(self, module: GraphModule, examples: list) -> Callable:
-        """Hand a graph to the backend."""
-        options = {"options": self.options} if self.options else {}
-        try:
-            return self.backend(module, examples, **options)
-        except (DataDependentOutputException, DynamicOutputShapeException) as error:
-            raise Unsupported(f"its gradient depends on the data of a tensor ({error})") from error
-
-    def _call_on_fakes(self, trace: ProgramTrace, fake_mode: FakeTensorMode, args: tuple, kwargs: dict):
-        """Call the function inside the trace; what shows that it cannot be captured becomes `Unsupported`."""
-        before = self.surroundings.attributes()
-        try:
-            with fake_mode, trace:
-                out = self.fn(*args, **kwargs)
-        except (DataDependentOutputException, DynamicOutputShapeException) as error:
-            raise Unsupported(f"it depends on the data of a tensor ({error})") from error
-        except (UnsupportedFakeTensorException, GuardOnDataDependentSymNode) as error:
-            raise Unsupported(str(error)) from error
-        finally:
-            changed = self.surroundings.restore(before)
-        if changed:
-            raise Unsupported(f"it changes Python state: {changed}")
-        return out
 
 
 class OptimizedModule(Module):
@@ -344,7 +248,7 @@ def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:
     def run(*args, **kwargs):
         made = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
         flat, spec = tree.tree_flatten((args, kwargs))
-        entry = made._capture(flat, spec, Guards(flat, spec, made.surroundings.now(), source_names(f, args, kwargs)))
+        entry = made.capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
         return ExportResult(standalone(entry), entry.guards)
 
     return run
@@ -357,12 +261,12 @@ class ExportResult(NamedTuple):
     guards: Guards
 
 
-def standalone(entry: Entry) -> GraphModule:
+def standalone(entry: Captured) -> GraphModule:
     """A captured graph with the tensors it reached as attributes, and outputs in the program's structure."""
     module = entry.graph
     graph = module.graph
     for t, node in zip(
-        reversed(entry.lifted), reversed([n for n in graph.nodes if n.op == "placeholder"]), strict=False
+        reversed(entry.lifted.tensors), reversed([n for n in graph.nodes if n.op == "placeholder"]), strict=False
     ):
         name = node.name
         setattr(module, name, t)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from .config import config
 from .shapes.contexts import DimDynamic, RelaxedUnspecConstraint, StatelessSymbolicContext
+from .subclasses import is_wrapper
 
 
 def mark_dynamic(t: Tensor, index: int | list | tuple, *, min: int | None = None, max: int | None = None) -> None:
@@ -52,7 +53,7 @@ class Sizes:
             return {}
         out = {}
         for i, t in enumerate(flat):
-            if isinstance(t, Tensor) and t.ndim:
+            if isinstance(t, Tensor) and t.ndim and not is_wrapper(t):  # wrappers keep the sizes of their parts
                 self._note(i, t)
                 wanted = self._dynamic(i, t)
                 if wanted:

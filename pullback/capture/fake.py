@@ -325,8 +325,10 @@ inplace.write_fake = write_fake
 def fake_mode_of(values) -> FakeTensorMode | None:
     """The fake mode of the first fake among some values, or the one that is active."""
     for v in values:
-        if isinstance(v, Tensor) and v.keys & FAKE:
-            return v.__dict__["fake_mode"]
+        if isinstance(v, Tensor) and v.keys & (FAKE | DISPATCH_SUBCLASS):
+            mode = maybe_get_fake_mode(v)
+            if mode is not None:
+                return mode
     return active_fake_mode()
 
 

@@ -1,29 +1,29 @@
 """When a captured graph may be used again.
 
 `Guards` holds what a capture depended on: the structure of the arguments, the metadata and aliasing of tensors, the
-values of everything else, and the surroundings of the function: recording and autocast, the modules it reaches (their
-parameters, and whether they train), simple values it closes over. `why_not` says in words what does not fit, naming
-arguments as the function does: `L['x']`.
+values of everything else. `why_not` says in words what does not fit, naming arguments as the function does: `L['x']`.
+What a function reaches besides its arguments is looked after in `surroundings`.
 """
 
 from __future__ import annotations
 
 import inspect
-import types
 from collections.abc import Callable
 
-from ..core import modes
-from ..core.modes import ambient, process
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..nn.module import Module
+from .subclasses import description
 
 SIMPLE = (int, float, bool, str, bytes, complex, type(None))
 
 
 def describe(t: Tensor) -> tuple:
     """What a graph depends on of a tensor."""
-    return (type(t), t.dtype, t.device, t.keys & ~(FAKE | META), requires_grad(t), tuple(t.array.shape), stride_of(t))
+    keys, place = t.keys & ~(FAKE | META), (tuple(t.array.shape), stride_of(t))
+    wants = requires_grad(t)
+    own = (not wants or t.is_leaf, description(t) if keys else ())  # a leaf may not be written in place
+    return (type(t), t.dtype, t.device, keys, wants, own, *place)
 
 
 def source_names(fn: Callable, args: tuple, kwargs: dict) -> list[str]:
@@ -60,29 +60,29 @@ def _paths(value) -> list[str]:
 class Guards:
     """The conditions of one captured graph."""
 
-    def __init__(self, flat: list, spec, around: tuple, names: list[str] | None = None):
-        self.spec, self.around = spec, around
+    def __init__(self, flat: list, spec, names: list[str] | None = None):
+        self.spec = spec
         self.names = (
             names if names is not None and len(names) == len(flat) else [f"argument {i}" for i in range(len(flat))]
         )
         self.facts = [describe(a) if isinstance(a, Tensor) else (type(a), a) for a in flat]
         self.sharing = sharing(flat)
         self.sizes, self.places = None, []  # conditions on symbolic sizes, and of which arguments
-        self.key = (str(spec), tuple(str(f) for f in self.facts), self.sharing, around)
+        self.key = (str(spec), tuple(str(f) for f in self.facts), self.sharing)
 
     def relax(self, contexts: dict, examples: dict[int, Tensor], env) -> None:
         """Let sizes differ as far as the capture's own conditions (`env`) allow; `examples`: the fakes, by place."""
-        self.facts = [f[:5] + (None, None) if i in contexts else f for i, f in enumerate(self.facts)]
+        self.facts = [f[:6] + (None, None) if i in contexts else f for i, f in enumerate(self.facts)]
         self.places = list(examples)
         self.sizes = env.compile_guards(list(examples.values()), [self.names[i] for i in self.places])
 
-    def hold(self, flat: list, spec, around: tuple) -> bool:
-        if spec != self.spec or around != self.around:
+    def hold(self, flat: list, spec) -> bool:
+        if spec != self.spec:
             return False
         for a, fact in zip(flat, self.facts, strict=True):
             if isinstance(a, Tensor):
                 have = describe(a)
-                if have != fact and (len(fact) < 6 or fact[5] is not None or have[:5] != fact[:5]):
+                if have != fact and (len(fact) < 7 or fact[6] is not None or have[:6] != fact[:6]):
                     return False
             elif type(a) is not fact[0] or not same_value(a, fact[1]):
                 return False
@@ -90,14 +90,10 @@ class Guards:
             return False
         return sharing(flat) == self.sharing
 
-    def why_not(self, flat: list, spec, around: tuple) -> str | None:
+    def why_not(self, flat: list, spec) -> str | None:
         """What does not fit, in words; None where everything does."""
         if spec != self.spec:
             return f"the arguments have another structure: {spec}, expected {self.spec}"
-        if around != self.around:
-            return (
-                "the surroundings changed: grad mode, autocast, a module's parameters or mode, or a value closed over"
-            )
         for name, a, fact in zip(self.names, flat, self.facts, strict=True):
             reason = _tensor_mismatch(name, a, fact) if isinstance(a, Tensor) and len(fact) > 2 else None
             if reason is None and not isinstance(a, Tensor) and (type(a) is not fact[0] or not same_value(a, fact[1])):
@@ -129,7 +125,7 @@ class Guards:
         lines = []
         for name, fact in zip(self.names, self.facts, strict=True):
             if len(fact) > 2:
-                kind, dtype, device, _, wants, shape, stride = fact
+                kind, dtype, device, _, wants, _, shape, stride = fact
                 lines.append(
                     f"check_tensor({name}, {kind.__name__}, {dtype}, device={device}, requires_grad={wants}, size={list(shape)}, stride={list(stride)})"
                 )
@@ -140,7 +136,7 @@ class Guards:
 
 def _tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     """The first way in which a tensor is not as it was, in PyTorch's words."""
-    kind, dtype, device, keys, wants, shape, stride = fact
+    kind, dtype, device, keys, wants, inside, shape, stride = fact
     have = describe(t)
     if have[0] is not kind:
         return f"expected type of '{name}' to be a tensor type, {kind.__name__}, but found {have[0].__name__}"
@@ -152,11 +148,15 @@ def _tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
         return f"tensor '{name}' dispatch key set mismatch. expected {keys:#x}, actual {have[3]:#x}"
     if have[4] != wants:
         return f"tensor '{name}' requires_grad mismatch. expected requires_grad={int(wants)}"
+    if have[5][0] != inside[0]:
+        return f"tensor '{name}' is_leaf mismatch. expected is_leaf={inside[0]}"
+    if have[5] != inside:
+        return f"tensor '{name}' of type {kind.__name__} has another context, other attributes or other parts"
     if shape is None:
         return None
-    if len(have[5]) != len(shape):
-        return f"tensor '{name}' rank mismatch. expected {len(shape)}, actual {len(have[5])}"
-    for word, old, new in (("size", shape, have[5]), ("stride", stride, have[6])):
+    if len(have[6]) != len(shape):
+        return f"tensor '{name}' rank mismatch. expected {len(shape)}, actual {len(have[6])}"
+    for word, old, new in (("size", shape, have[6]), ("stride", stride, have[7])):
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
             if a != b:
                 return f"tensor '{name}' {word} mismatch at index {i}. expected {a}, actual {b}"
@@ -186,95 +186,3 @@ def sharing(flat: list) -> tuple:
     if len(memories) == len(out):
         return ()
     return tuple(out)
-
-
-class Surroundings:
-    """What a function reaches besides its arguments, found from its code: modules, tensors and simple values."""
-
-    def __init__(self, fn: Callable):
-        self.fn = fn
-        self.modules: list[Module] = []
-        self.cells: list[tuple[Callable[[], object], str]] = []
-        seen: set[int] = set()
-        self._visit(fn, seen)
-
-    def _visit(self, value, seen: set[int]) -> None:
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        if isinstance(value, Module):
-            self.modules += [m for m in value.modules() if m not in self.modules]
-            return
-        if isinstance(value, types.MethodType):
-            self._visit(value.__self__, seen)
-            value = value.__func__
-        if not isinstance(value, types.FunctionType):
-            return
-        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-            self._reach(lambda c=cell: c.cell_contents, name, seen)
-        for name in value.__code__.co_names:
-            if name in value.__globals__:
-                self._reach(lambda g=value.__globals__, n=name: g[n], name, seen)
-
-    def _reach(self, read: Callable[[], object], name: str, seen: set[int]) -> None:
-        try:
-            value = read()
-        except (ValueError, KeyError):
-            return
-        if isinstance(value, (*SIMPLE, Tensor, Module)):
-            self.cells.append((read, name))
-        if isinstance(value, (Module, types.FunctionType, types.MethodType)):
-            module = getattr(value, "__module__", "") or ""
-            if not module.startswith(("pullback", "torch")) or isinstance(value, Module):
-                self._visit(value, seen)
-
-    def now(self) -> tuple:
-        """Everything that is not an argument, as one comparable value."""
-        mode = ambient.mode & (modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS)
-        out: list = [mode, process.default_dtype, process.deterministic]
-        if mode & modes.AUTOCAST:
-            out.append(str(ambient.autocast))
-        for m in self.modules:
-            out.append(
-                (
-                    m.training,
-                    *map(id, m._parameters.values()),
-                    *map(id, m._buffers.values()),
-                    *map(id, m._modules.values()),
-                    len(m._forward_hooks),
-                    len(m._forward_pre_hooks),
-                )
-            )
-            out.extend(requires_grad(p) for p in m._parameters.values() if p is not None)
-        for read, _ in self.cells:
-            value = read()
-            out.append(
-                (type(value), value)
-                if isinstance(value, SIMPLE)
-                else (id(value), describe(value))
-                if isinstance(value, Tensor)
-                else id(value)
-            )
-        return tuple(out)
-
-    def attributes(self) -> list:
-        """The attributes of the modules, to see whether a call changes them."""
-        return [(m, dict(m.__dict__), dict(m._buffers), dict(m._parameters)) for m in self.modules]
-
-    def restore(self, before: list) -> str | None:
-        """Undo changes of module attributes; says which there were."""
-        changed = None
-        for module, attributes, buffers, parameters in before:
-            for table, old in (
-                (module.__dict__, attributes),
-                (module._buffers, buffers),
-                (module._parameters, parameters),
-            ):
-                for name in [*table, *old]:
-                    if table.get(name) is not old.get(name) and name not in ("_buffers", "_parameters"):
-                        changed = changed or f"attribute {name!r} of {type(module).__name__}"
-                        if name in old:
-                            table[name] = old[name]
-                        else:
-                            table.pop(name, None)
-        return changed

@@ -16,8 +16,9 @@ from ..graph import Node, has_side_effect
 from ..ops import dispatch as dispatching
 from ..ops.operator import Operator
 from ..ops.overrides import call_form
-from .fake import FakeTensorMode
+from .fake import FakeTensorMode, is_fake
 from .inputs import stand_in
+from .subclasses import Rebuild, fake_of_subclass, flattened, is_wrapper, layout_of, like_original, parts_of
 from .trace import GraphTrace, marks_of
 
 has_side_effect(modes._set_grad_enabled)
@@ -90,19 +91,36 @@ class ProgramTrace(GraphTrace):
             fake = self.fake_mode.from_tensor(
                 value, source=source or name, symbolic_context=context, static_shapes=context is None
             )
-            self.examples.append(stand_in(fake, value)[1])
-            value = stand_in(fake, value)[1]
+            self.examples.append(self._stand_in(fake, value))
+            value = like_original(self._stand_in(fake, value), value)
         else:
             self.examples.append(value)
         self.track(value, node)
         return value
+
+    def _stand_in(self, fake: Tensor, like: Tensor) -> Tensor:
+        return stand_in(fake_of_subclass(self.fake_mode, like) if is_wrapper(like) else fake, like)[1]
+
+    def track(self, value, node: Node) -> None:
+        """As any trace; the parts of a wrapper are what its attributes give."""
+        super().track(value, node)
+        if is_wrapper(value):
+            for name, part in flattened(value)[0]:
+                self.track(part, self.create_node(getattr, (node, name), {}, name))
+
+    def node_of(self, t: Tensor) -> Node:
+        """As any trace; a wrapper that the program made is made again of its parts."""
+        if is_wrapper(t) and is_fake(t) and marks_of(t).get(self) is None:
+            node = self.create_node(Rebuild(layout_of(t)), tuple([self.node_of(p) for p in parts_of(t)]), {})
+            self.track(t, node)
+        return super().node_of(t)
 
     def lift(self, t: Tensor) -> Tensor:
         """The fake of a tensor from outside; at first sight it becomes an input (or, with `closed`, a constant)."""
         known = self.stand_ins.get(id(t))
         if known is None and self.closed:
             node = self.constant(t)
-            known = self.stand_ins[id(t)] = stand_in(self.fake_mode.from_tensor(t), t)[1]
+            known = self.stand_ins[id(t)] = like_original(self._stand_in(self.fake_mode.from_tensor(t), t), t)
             self.track(known, node)
         elif known is None:
             known = self.stand_ins[id(t)] = self.input(t, f"lifted_{len(self.lifted_tensors)}")
@@ -111,7 +129,7 @@ class ProgramTrace(GraphTrace):
 
     def _inside(self, value):
         if isinstance(value, Tensor):
-            return value if value.keys & FAKE else self.lift(value)
+            return value if value.keys & FAKE or is_fake(value) else self.lift(value)
         if value.__class__ is tuple and value:
             return tuple([self._inside(v) for v in value])
         return value
@@ -201,7 +219,7 @@ class ProgramTrace(GraphTrace):
 
     def outside(self, value):
         """A result of the program: a tensor from outside stands for itself."""
-        if isinstance(value, Tensor) and not value.keys & FAKE:
+        if isinstance(value, Tensor) and not value.keys & FAKE and not is_fake(value):
             return self.node_of(self.lift(value))
         return self.argument(value)
 

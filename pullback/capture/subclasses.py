@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..core.node import requires_grad
-from ..core.tensor import DISPATCH_SUBCLASS, FAKE, META, Parameter, Tensor, set_requires_grad, stride_of
+from ..core.tensor import DISPATCH_SUBCLASS, FAKE, META, SUBCLASS, Tensor, stride_of, subclass_of
 from ..ops.operator import Operator
 from ..ops.overrides import TorchDispatchMode, call_subclasses, dispatch_args
+from .fake_conversion import OWN_ATTRIBUTES
 
 if TYPE_CHECKING:
     from .fake import FakeTensorMode
@@ -111,22 +112,39 @@ def fake_of_subclass(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
     return rebuilt(layout, iter([mode.from_tensor(p).shallow() for p in parts_of(tensor)]))
 
 
-def stands_in(mode: FakeTensorMode, tensor: Tensor, source: str | None = None) -> Tensor:
-    """The fake of an input for a trace that follows its class; a wrapper of objects that are the trace's own."""
-    fake = mode.from_tensor(tensor, source=source)
-    if not is_wrapper(tensor):
-        return fake
-    made = fake_of_subclass(mode, tensor)
-    if requires_grad(tensor):
-        set_requires_grad(made, True)
+def in_class(t: Tensor, cls: type) -> Tensor:
+    """A tensor as one of a class that has its own `__torch_function__` alone: the same value, the same history."""
+    if type(t) is cls or not cls.class_keys & SUBCLASS or cls.class_keys & DISPATCH_SUBCLASS:
+        return t
+    made = subclass_of(cls, t)
+    made.autograd, made.view_info = t.autograd, t.view_info
     return made
 
 
-def in_class(t: Tensor, cls: type) -> Tensor:
-    """A tensor as one of a class that has no `__torch_dispatch__`: the value, the history and the attributes of `t`."""
-    if type(t) is cls or issubclass(cls, Parameter) or cls.class_keys & DISPATCH_SUBCLASS:
+def like_original(t: Tensor, original: Tensor) -> Tensor:
+    """A stand-in for a tensor, in the class of that one, and with its attributes, where the class is all it has of its own."""
+    if not original.keys & SUBCLASS or original.keys & DISPATCH_SUBCLASS:
         return t
-    return t.as_subclass(cls)
+    made = in_class(t, type(original))
+    made.__dict__.update(attributes_of(original))
+    return made
+
+
+def attributes_of(t: Tensor) -> dict:
+    """What a program put on a tensor."""
+    return {k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES}
+
+
+class Rebuild:
+    """Makes a wrapper of its parts: a target of graph nodes."""
+
+    def __init__(self, layout: Layout):
+        self.layout = layout
+        self.__name__ = self.__qualname__ = layout.cls.__name__
+        self.__module__ = "rebuild"
+
+    def __call__(self, *plain):
+        return rebuilt(self.layout, iter(plain))
 
 
 # ---- operators on wrappers
@@ -170,13 +188,16 @@ def as_key(value):
         hash(value)
     except TypeError:
         return Same(value)
-    return value
+    return Same(value) if isinstance(value, Tensor) else value  # tensors are not compared as a whole
 
 
 def description(t: Tensor) -> tuple:
-    """The class's context and the metadata of all parts of a wrapper, as a key; empty for any other tensor."""
-    if not is_wrapper(t):
+    """The class's context and the metadata of all parts of a wrapper, as a key; of a tensor of another class with its own
+    `__torch_function__`, its attributes; empty for any other tensor."""
+    if not t.keys & (SUBCLASS | DISPATCH_SUBCLASS):
         return ()
+    if not is_wrapper(t):
+        return as_key(attributes_of(t))
     parts, context = flattened(t)
     return (
         as_key(context),
@@ -188,3 +209,26 @@ def description(t: Tensor) -> tuple:
             for name, p in parts
         ),
     )  # fmt: skip
+
+
+# ---- for the classes' own rules
+def return_and_correct_aliasing(func: Operator, args: tuple, kwargs: dict | None, out):
+    """What `__torch_dispatch__` gives for an operator: where the operator returns an argument that it wrote, that very one.
+
+    Which wrapper is a view of which is noted by autograd, so there is nothing to do for views."""
+    given = dict(zip((a.name for a in func.schema.arguments), args, strict=False)) | (kwargs or {})
+    written = {alias: given.get(a.name) for a in func.schema.arguments if a.writes for alias in _aliases(a)}
+    if not written:
+        return out
+    many = isinstance(out, (tuple, list))
+    results = list(out) if many else [out]
+    for i, returned in enumerate(func.schema.returns[: len(results)]):
+        found = [written[alias] for alias in _aliases(returned) if alias in written]
+        if found and found[0] is not None:
+            results[i] = found[0]
+    return type(out)(results) if many and not hasattr(out, "_fields") else tuple(results) if many else results[0]
+
+
+def _aliases(value) -> set[str]:
+    info = value.alias_info
+    return set() if info is None else info.before_set

@@ -15,18 +15,22 @@ from __future__ import annotations
 import operator
 import os
 import sys
+from bisect import bisect
 from typing import Any
 
 from ..core import modes
 from ..core.modes import ambient
+from ..core.node import AccumulateGrad, next_sequence
 from ..core.tensor import FAKE, Tensor, stride_of
 from ..graph import Graph, Node, traceback
 from ..ops import dispatch as dispatching
 from ..ops.operator import Operator
 from ..ops.overrides import TorchDispatchMode, call_form
 from .fake import FakeTensorMode, unset_fake_temporarily
+from .subclasses import is_wrapper, layout_of, parts_of, rebuilt, taken_by_wrappers
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
 GENERATED = "<pullback "  # the file name of generated wrappers
 
 
@@ -54,6 +58,8 @@ def current_value(t: Tensor) -> Tensor:
 class GraphTrace(TorchDispatchMode):
     """Records what is called while it is active. `graph` and `constants` (attribute name -> tensor) are the result."""
 
+    partitioned = False  # whether what is to be computed again is decided later, by tags on the nodes (`tagging`)
+
     def __init__(
         self, *, fake_mode: FakeTensorMode | None = None, decompositions: dict | None = None, stacks: bool = True
     ):
@@ -66,6 +72,8 @@ class GraphTrace(TorchDispatchMode):
         self.stacks = stacks
         self.symbols: dict = {}  # symbol -> the function that makes (or gives) its node
         self.expressions: dict = {}  # symbolic expression -> node
+        self.numbers: list[int] = []  # sequence numbers of the forward's nodes, and where each was called
+        self.forward: list[str | None] = []
         self.lifted: dict[int, tuple] = {}  # id of a constant tensor -> (the tensor, its node)
 
     # ---- values and nodes
@@ -98,6 +106,8 @@ class GraphTrace(TorchDispatchMode):
             made = value.shallow(storage=False)
             made.autograd = None
             return made
+        if is_wrapper(value):
+            return rebuilt(layout_of(value), iter([self.snapshot(p) for p in parts_of(value)]))
         if value.array.__class__.__name__ not in ("ndarray", "Geometry"):
             return value.detach()
         return self.snapshots.make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
@@ -190,16 +200,37 @@ class GraphTrace(TorchDispatchMode):
         current = traceback.current_meta
         if current:
             node.meta.update(current)
+        if ambient.tasks:
+            node.meta["partitioner_tag"] = "is_backward"
+            self._of_forward(node)
         if self.stacks and "stack_trace" not in node.meta:
             where = user_stack()
             if where is not None:
                 node.meta["stack_trace"] = where
-        if ambient.tasks:
-            node.meta["partitioner_tag"] = "is_backward"
+        if not ambient.tasks:
+            self._as_forward(node)
         return node
+
+    def _as_forward(self, node: Node) -> None:
+        """Number a node of the forward: what autograd records for it gets the numbers up to the next node's."""
+        number = node.meta["seq_nr"] = next_sequence()
+        self.numbers.append(number)
+        self.forward.append(node.meta.get("stack_trace"))
+
+    def _of_forward(self, node: Node) -> None:
+        """Give a node of the backward the number and the user's line of the call whose gradient it computes."""
+        running = ambient.tasks[-1].node
+        at = bisect(self.numbers, running.sequence) - 1 if running is not None and running.sequence < NEVER else -1
+        if at >= 0:
+            node.meta["seq_nr"] = self.numbers[at]
+            if self.forward[at] is not None:
+                node.meta.setdefault("stack_trace", self.forward[at])
 
     def handle(self, op: Operator, args: tuple):
         """Run an operator below this mode and record it."""
+        taken = taken_by_wrappers(self, op, args)
+        if taken is not NotImplemented:
+            return taken
         decomposed = self.decompositions.get(op)
         if decomposed is not None:
             with self:

@@ -122,6 +122,10 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch.return_types": {},
     "torch.utils._python_dispatch": {
         "TorchDispatchMode": "pullback.ops.overrides:TorchDispatchMode",
+        "is_traceable_wrapper_subclass": "pullback.capture.subclasses:is_wrapper",
+        "is_traceable_wrapper_subclass_type": "pullback.capture.subclasses:is_traceable_wrapper_subclass_type",
+        "return_and_correct_aliasing": "pullback.capture.subclasses:return_and_correct_aliasing",
+        "transform_subclass": "pullback.capture.subclasses:transform_subclass",
     },
     "torch.utils._pytree": {
         "tree_flatten": "pullback.core.tree:tree_flatten",

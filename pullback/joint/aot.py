@@ -23,11 +23,12 @@ from ..core.node import requires_grad
 from ..core.tensor import FAKE, Tensor
 from ..graph import GraphModule
 from ..nn.module import Module
+from .bases import OTHER_BASES, Place, base_of
 from .facts import Joint
 from .functionalize import geometry
 from .partition import default_partition
-from .runtime import OTHER_BASES, Compiled, base_of
-from .specialise import Specialised, is_symbolic
+from .runtime import Compiled
+from .specialise import Specialised
 from .trace import AliasedWrite, JointTrace
 
 AOT_COUNTER = itertools.count()
@@ -121,18 +122,20 @@ def compile_unique(f: Callable, args: list, using: Compilers) -> Callable:
 def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[int]) -> Callable:
     """Inputs that share memory become views of one base, which is the graph's first input in their place."""
     others = [i for i in range(len(args)) if i not in shared]
-    views = {i: geometry(args[i]) for i in shared}
+    views = {i: Place(args[i]) for i in shared}
     returned: dict[int, int] = {}  # output -> the input that it is
+    reshaped: dict[int, tuple] = {}  # input -> the geometry that the function gives it
 
     def change(given: list) -> list:
         return [base_of([given[i] for i in shared]), *[given[i] for i in others]]
 
     def over_base(base, *rest):
-        rebuilt = dict(zip(others, rest, strict=True)) | {i: base.as_strided(*view) for i, view in views.items()}
+        rebuilt = dict(zip(others, rest, strict=True)) | {i: place.of(base) for i, place in views.items()}
         leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(args))]))
-        if any(geometry(rebuilt[i]) != view for i, view in views.items()):
+        reshaped.update({i: geometry(rebuilt[i]) for i, place in views.items() if geometry(rebuilt[i]) != place.geometry})
+        if any(args[i] is bases[0] for i in reshaped):
             raise NotImplementedError(
-                "changing the shape of an input in place, where its memory is written and other inputs share it, is not implemented"
+                "changing the shape of an input in place, where its memory is written and other inputs are views of it, is not implemented"
             )
         returned.update({n: i for n, leaf in enumerate(leaves) for i in shared if leaf is rebuilt[i]})
         return tree.tree_unflatten([0 if n in returned else leaf for n, leaf in enumerate(leaves)], spec)
@@ -146,6 +149,9 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
 
     def call(given: list):
         outs = list(inner(change(given)))
+        for i, (shape, stride, offset) in reshaped.items():
+            with modes.masked(modes.GRAD):  # its history is made of the base's again
+                given[i].as_strided_(shape, stride, given[i].offset + offset - views[i].geometry[2])
         for n, i in returned.items():
             outs[n] = given[i]
         return outs
@@ -301,7 +307,8 @@ def aot_module_simplified(
     inference_compiler: Callable | None = None,
     **options,
 ) -> Callable:
-    """A flat module (a captured graph) compiled at once for the example arguments; parameters become inputs."""
+    """A flat module (a captured graph) compiled at once for the example arguments; parameters become inputs. Whoever calls
+    the result sees to it that the arguments are of that kind."""
     from ..func.stateless import functional_call
 
     using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions)
@@ -310,15 +317,15 @@ def aot_module_simplified(
     def flat_fn(*given):
         return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
 
-    dynamic = any(is_symbolic(a) for a in args)
-    specialised = Specialised(functools.partial(compile_flat, flat_fn, using=using), dynamic)
+    made: list[Callable] = []
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
-        specialised.made_for([*_state(mod), *args])
+        made.append(compile_flat(flat_fn, [*_state(mod), *args], using))
 
     def forward(*runtime_args):
         flat = [*_state(mod), *runtime_args]
-        made = specialised.made_for(flat)
-        return tree.tree_unflatten(made(flat), made.joint.out_spec)
+        if not made:
+            made.append(compile_flat(flat_fn, flat, using))
+        return tree.tree_unflatten(made[0](flat), made[0].joint.out_spec)
 
     return forward
 

@@ -52,9 +52,14 @@ class GraphSignature:
 def trace(f: Callable, args: list, decompositions: dict | None, backward: bool) -> Joint:
     """The joint (or forward) graph of a flat function."""
     fake_mode = fake_mode_of(args) or FakeTensorMode(allow_non_fake_inputs=True)
-    return JointTrace(
+    joint = JointTrace(
         f, args, fake_mode=fake_mode, decompositions=by_operator(decompositions or {}), backward=backward
     ).run()
+    if joint.wrapping is not None:
+        raise NotImplementedError(
+            "exporting a function whose inputs or results are of a tensor subclass is not implemented"
+        )
+    return joint
 
 
 def refuse_side_effects(joint: Joint, name: str) -> None:

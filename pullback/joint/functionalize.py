@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from ..capture.subclasses import taken_by_wrappers
 from ..capture.trace import mark, marks_of
 from ..core import modes, tree
-from ..core.device import contiguous_format
 from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
@@ -27,6 +26,7 @@ from ..ops import dispatch as dispatching
 from ..ops import inplace
 from ..ops.conversion import to_copy
 from ..ops.dispatch import autograd_layer
+from ..ops.factories import like_strides
 from ..ops.operator import Operator, find
 from ..ops.overrides import TorchDispatchMode
 from .inverses import INVERSES, RETYPING, call, copy_into, reshaped
@@ -410,7 +410,9 @@ def in_layout_of(state: Written, new: Tensor) -> Tensor:
         return new
     if is_dense(root.array.shape, stride_of(root)):
         return copy_into(state.value, new)
-    return new if new.is_contiguous() else call("clone.default", new, contiguous_format)
+    shape, stride = root.array.shape, like_strides(root, None)  # without the gaps, in the same order
+    alike = all(s == r for n, s, r in zip(shape, stride_of(new), stride, strict=True) if n != 1)
+    return new if alike else copy_into(state.first, new)
 
 
 def shows_twice(t: Tensor) -> bool:

@@ -19,6 +19,7 @@ from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, Tensor, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.factories import like_strides
+from ..ops.inplace import check_writable
 from ..ops.operator import find
 from .config import config
 from .facts import Input, Joint, Output
@@ -51,6 +52,7 @@ class Compiled:
         self.backward_module = None  # the graph that `backward` was compiled of, for those who inline it
         self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
+        self.misshaped = [i for i, f in enumerate(joint.inputs) if f is not None and f.geometry is not None and not f.recorded]
         self.changed = [
             (i, f, places.get(i))
             for i, f in enumerate(joint.inputs)
@@ -68,6 +70,10 @@ class Compiled:
 
     def __call__(self, args: list) -> list:
         before = ambient.mode
+        if any(args[i].view_info is not None and requires_grad(args[i]) for i in self.misshaped):
+            raise NotImplementedError(
+                "changing the shape of an input in place, where it is a view that requires grad, and under no_grad, is not implemented"
+            )
         ambient.mode = before & ~modes.GRAD
         try:
             made = self.forward(*args)
@@ -114,6 +120,8 @@ class Compiled:
                 with modes.masked(0 if fact.visible else modes.GRAD):
                     whole = target if fact.row is None else target.as_strided((fact.row,), (1,), target.offset)
                     whole.copy_(results[place])
+            elif fact.recorded and fact.geometry is None:
+                check_writable(target)
             if not fact.bumped:
                 target.version[0] = version
             elif target.version[0] == version:
@@ -259,29 +267,3 @@ def _kept(t: Tensor) -> Tensor:
     edge = edge_of(t) if requires_grad(t) else None
     kept.autograd = None if edge is None else Autograd(True, edge)
     return kept
-
-
-def base_of(tensors: list[Tensor]) -> Tensor:
-    """One tensor that shows all the memory that several inputs show."""
-    bases = {id(b): b for t in tensors for b in [t._base if t._base is not None else t]}
-    base = next(iter(bases.values()))
-    if len({t.dtype for t in (base, *tensors)}) > 1:
-        raise NotImplementedError(
-            "inputs of different dtypes that share memory, of which one is written, are not implemented"
-        )
-    if len(bases) == 1:
-        return base
-    if any(requires_grad(t) for t in tensors):
-        raise RuntimeError(OTHER_BASES)
-    first = min(t.offset for t in tensors)
-    end = max(t.offset + _span(t) for t in tensors)
-    for t in tensors:
-        storage_of(t)
-    with modes.masked(modes.GRAD):
-        return tensors[0].detach().as_strided((end - first,), (1,), first)
-
-
-def _span(t: Tensor) -> int:
-    if 0 in t.array.shape:
-        return 0
-    return 1 + sum((s - 1) * st for s, st in zip(t.array.shape, stride_of(t), strict=True))

@@ -17,13 +17,6 @@ from ..core.tensor import FAKE, META, Tensor, stride_of
 from .functionalize import geometry
 
 
-def is_symbolic(value) -> bool:
-    """Whether a value is, or has, a symbolic number."""
-    if isinstance(value, Tensor):
-        return any(getattr(s, "is_symbolic", False) for s in (*value.array.shape, *stride_of(value)))
-    return getattr(value, "is_symbolic", False)
-
-
 def signature(args: list, sizes: bool = True) -> tuple:
     """What a compiled function depends on: metadata of tensors, how they share memory, other values as they are."""
     out: list = [ambient.mode & modes.GRAD]

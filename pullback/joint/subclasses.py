@@ -57,7 +57,9 @@ class Wrapping:
         def run(*given):
             cut = len(given) - tangents
             parts = flat(given[cut:])
-            made = backward(*given[:cut], *[in_layout(p, like) for p, like in zip(parts, self.tangent_parts, strict=True)])
+            made = backward(
+                *given[:cut], *[in_layout(p, like) for p, like in zip(parts, self.tangent_parts, strict=True)]
+            )
             return built(self.gradients, iter(made))
 
         return run

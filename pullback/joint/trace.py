@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..capture.fake import FakeTensorMode, is_fake
 from ..capture.inputs import stand_in
 from ..capture.make_fx import finish
-from ..capture.subclasses import is_wrapper, layout_of, parts_of, rebuilt, stands_in
+from ..capture.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
 from ..capture.trace import GraphTrace
 from ..core import modes, tree
 from ..core.dtype import float32
@@ -41,6 +41,7 @@ class JointTrace:
     def __init__(self, f: Callable, args: list, *, fake_mode: FakeTensorMode, decompositions: dict, backward: bool):
         self.f, self.fake_mode, self.backward = f, fake_mode, backward
         self.trace = GraphTrace(fake_mode=fake_mode, decompositions=decompositions)
+        self.trace.partitioned = backward
         self.functional = Functionalization()
         self.leaves: list[Tensor | None] = []  # what gradients are taken of
         self.counts = [0, 0]  # placeholders for inputs and for tangents so far
@@ -62,7 +63,7 @@ class JointTrace:
 
     def _input(self, value):
         if is_wrapper(value):
-            leaf, arg = stand_in(stands_in(self.fake_mode, value), value)
+            leaf, arg = stand_in(fake_of_subclass(self.fake_mode, value), value)
             for part in parts_of(leaf):
                 self.trace.track(part, self._placeholder())
             self.leaves.append(leaf)
@@ -153,7 +154,7 @@ class JointTrace:
         state = self.functional.state(a)
         fact.written = state is not None and state.writes > 0 or self._parts_written(i)
         fact.bumped = a.version[0] != version
-        if fact.written or geometry(a) != where:
+        if fact.written or fact.bumped or geometry(a) != where:
             now = edge_of(a) if requires_grad(a) else None
             fact.recorded = now is not None and (edge is None or now[0] is not edge[0])
             fact.visible = fact.written and fact.recorded
@@ -326,6 +327,10 @@ class OutputFacts:
 
     def _view_of_intermediate(self, n: int, o: Tensor, wants: bool) -> Output:
         root, calls = self._calls(o)
+        if wants and any(op is detach for op, *_ in calls):
+            raise NotImplementedError(
+                "a result that shares memory with another one, from which it was detached, and requires grad, is not implemented"
+            )
         for m, other in enumerate(self.outs):
             if (
                 other is root

@@ -40,6 +40,8 @@ def _forward_unimplemented(self, *input: Any) -> None:
     """What the module computes; every subclass defines it."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
+assignments = [0]  # how many attributes of modules were ever assigned: who remembers attributes looks whether any was
+
 
 class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     """Base class of all neural network modules."""
@@ -153,6 +155,7 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        assignments[0] += 1
         own = self.__dict__
         params = own.get("_parameters")
         if is_parameter(value):
@@ -215,6 +218,7 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
                 held.discard(name) if isinstance(held, set) else held.pop(name)
 
     def __delattr__(self, name: str) -> None:
+        assignments[0] += 1
         if name in self._parameters:
             del self._parameters[name]
         elif name in self._buffers:

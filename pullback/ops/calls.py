@@ -73,8 +73,8 @@ def make_function(name: str, op: Operator, inplace: bool = False):
 
 
 def rewrite(op: Operator) -> None:
-    """Make the functions of an operator again, from what is registered for it now."""
-    for function in op.wrappers:
+    """Make the functions of an operator again, from what is registered for it now (an in-place twin's are its original's)."""
+    for function in (*op.wrappers, *(op.inplace_of.wrappers if op.inplace_of is not None else ())):
         if function.__code__ is not _stub.__code__:
             function.__globals__["materialize"]()
 

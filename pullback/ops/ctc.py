@@ -12,7 +12,7 @@ from ..core.tensor import META, Tensor
 from .calls import front
 from .class_losses import MEAN, SUM, reduction_number
 from .family.base import composite, operator
-from .operator import NOT_IMPLEMENTED, Spec
+from .operator import NOT_IMPLEMENTED, DataDependent, Spec
 from .reductions import HIDDEN, not_implemented
 
 
@@ -194,9 +194,7 @@ ctc_backward = operator(
 # Lengths as tensors: room for the longest row of targets, so that the shape does not depend on the lengths.
 def _rows_of_states(targets) -> int:
     if len(targets.shape) != 2:
-        raise NotImplementedError(
-            "ctc_loss: with lengths as tensors, targets must be padded rows for the shapes to be known"
-        )
+        raise DataDependent("ctc_loss", "with lengths as tensors and targets in one row, the number of states")
     return 2 * targets.shape[1] + 1
 
 

@@ -37,9 +37,18 @@ def _check_places(name: str, array, index) -> None:
         raise IndexError(f"out of range: tried to access index {bad.flat[0]} on a tensor of {size} elements.")
 
 
-def _take(xp, self, index):
-    if not self.size and index.size:
+def _check_any(size, wanted) -> None:
+    if not size and wanted:
         raise IndexError("take(): tried to take from an empty tensor")
+
+
+def _take_spec(self: Tensor, index: Tensor) -> Spec:
+    _check_any(self.array.size, index.array.size)
+    return Spec(index.array.shape, self.dtype)
+
+
+def _take(xp, self, index):
+    _check_any(self.size, index.size)
     _check_places("take", self, index)
     return self.reshape(-1).take(index) if index.size else xp.empty(index.shape, self.dtype)
 
@@ -58,7 +67,7 @@ take = operator(
     "take(Tensor self, Tensor index) -> Tensor",
     kernel=_take,
     straight=True,
-    meta=lambda self, index: Spec(index.array.shape, self.dtype),
+    meta=_take_spec,
     strict=True,
     jvp=LINEAR,
     vjp={"self": lambda g, self_shape, index: dispatch(put, (g.new_zeros(self_shape), index, g, True))},

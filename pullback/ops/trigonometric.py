@@ -64,7 +64,8 @@ tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out))
 
 
 def _atan2_rule(g, self, other, mask):
-    scaled = g * (self * self + other * other).reciprocal()
+    square = self * self + other * other
+    scaled = g * square.reciprocal().masked_fill(square == 0, 0)  # at the origin there is no slope: as PyTorch, none
     return scaled * other if mask[0] else None, scaled * -self if mask[1] else None
 
 

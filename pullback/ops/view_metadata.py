@@ -39,7 +39,7 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
     target, op = args[0], twin.inplace_of
     recording = ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD
     before = target.shallow(Autograd(True, edge_of(target)) if requires_grad(target) else None)
-    info = target.view_info
+    info, recorded = target.view_info, bool(recording) and requires_grad(target)
     if not ambient.mode & modes.DISPATCH or call_dispatch(twin, args) is NotImplemented:
         made = execute(op, args, target.keys)
         target.memory = storage_of(target)
@@ -50,8 +50,9 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
     if info is None:
         target.__dict__["reshaped"] = True  # views of it that were made before cannot be made again by the same calls
     else:
-        target.view_info = View(info.base, info, op, args, target.version[0], info.creation)
-    if recording and requires_grad(target):
+        version = target.version[0] if recorded else info.version - 1  # what was not recorded is made of the base again
+        target.view_info = View(info.base, info, op, args, version, info.creation)
+    if recorded:
         op.record(made, before, *args[1:])
         target.autograd.edge = made.autograd.edge
     return target

@@ -12,13 +12,13 @@ def guards_of(*args, **kwargs):
         return x
 
     flat, spec = tree.tree_flatten((args, kwargs))
-    return Guards(flat, spec, (), source_names(f, args, kwargs)), flat
+    return Guards(flat, spec, source_names(f, args, kwargs)), flat
 
 
 def why(made: Guards, *args, **kwargs) -> str | None:
     flat, spec = tree.tree_flatten((args, kwargs))
-    reason = made.why_not(flat, spec, ())
-    assert (reason is None) == made.hold(flat, spec, ())
+    reason = made.why_not(flat, spec)
+    assert (reason is None) == made.hold(flat, spec)
     return reason
 
 
@@ -70,3 +70,9 @@ def test_words_for_sharing() -> None:
     base = torch.ones(4)
     assert "share memory in another way" in why(apart, base[:2], base[2:])
     assert sharing([base[:2], base[2:]]) != sharing([base[:2], base[1:3]])
+
+
+def test_leaves_and_results_differ() -> None:
+    made, _ = guards_of(torch.ones(2, requires_grad=True))
+    assert why(made, torch.ones(2, requires_grad=True) * 1) == "tensor 'L['x']' is_leaf mismatch. expected is_leaf=True"
+    assert why(guards_of(torch.ones(2))[0], torch.ones(2) * 1) is None

@@ -11,6 +11,7 @@ import multiprocessing
 import time
 from collections.abc import Callable
 
+from .compare import refusals
 from .generator import generate
 from .programs import Program, shrink
 from .targets import TARGETS
@@ -69,6 +70,8 @@ def main() -> None:
                 report(seed, target, reasons, not options.whole)
     for (target, what), count in shown.most_common():
         print(f"# {count} x {target}: {what!r}")
+    if refusals:
+        print(f"# {sum(refusals.values())} refused: {refusals.most_common()}")
     print(f"# {options.count} programs in {time.time() - started:.0f} s, {len(failed)} differ: {failed[:20]}")
 
 

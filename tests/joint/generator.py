@@ -101,9 +101,9 @@ class Generator:
         """Whether a line runs, and gives values worth keeping."""
         try:
             exec(compile(line.text, "<statement>", "exec"), self.values)
+            return all(self._sound(self.values[n]) for n in line.defines | line.uses)
         except Exception:
             return False
-        return all(self._sound(self.values[n]) for n in line.defines | line.uses)
 
     def _sound(self, t) -> bool:
         if not isinstance(t, torch.Tensor):
@@ -190,7 +190,10 @@ class Generator:
         """One more line, or none where nothing was found that runs."""
         for _ in range(4):
             kind = self.rng.choices([k for k, _ in KINDS], [w for _, w in KINDS])[0]
-            text = kind(self)
+            try:
+                text = kind(self)
+            except RuntimeError:  # it looked at a view that autograd refuses to follow any further
+                continue
             if text is None:
                 continue
             line = Line(text)

@@ -137,8 +137,14 @@ WRITES = {
     "and returned": (_write_and_return, inner((3,), (3,))),
     "through a view": (_through_view, inner((3, 3), (3, 3))),
     "of a detached alias": (_detached_write, inner((3,), (3,))),
-    "gives a history": (lambda x, y: x.copy_(y), lambda: (lambda m: ([torch.zeros(3), m[0] * 1.0], m))(leaves((3,))()[1])),
-    "history of a leaf": (lambda x, y: (x.copy_(y), None)[1], lambda: (lambda m: ([torch.zeros(3), m[0]], m))(leaves((3,))()[1])),
+    "gives a history": (
+        lambda x, y: x.copy_(y),
+        lambda: (lambda m: ([torch.zeros(3), m[0] * 1.0], m))(leaves((3,))()[1]),
+    ),
+    "history of a leaf": (
+        lambda x, y: (x.copy_(y), None)[1],
+        lambda: (lambda m: ([torch.zeros(3), m[0]], m))(leaves((3,))()[1]),
+    ),
     "nothing else": (lambda x: (x.zero_(), None)[1], plain((3,))),
     "fill of an integer tensor": (lambda x: x.fill_(3) + 1, lambda: ([torch.arange(3)], [])),
 }
@@ -227,7 +233,7 @@ SHARED = {
     "read only, recorded": (lambda x, y: x * y, _overlapping(True)),
     "written": (lambda x, y: x.mul_(2).sum() + y, _overlapping(False)),
     "written, returned": (lambda x, y: (x.mul_(2), y.add_(1), y * 2), _overlapping(False)),
-    "written, recorded": (lambda x, y: (x.mul_(2).sum() + y * y), _overlapping(True)),
+    "written, recorded": (lambda x, y: x.mul_(2).sum() + y * y, _overlapping(True)),
     "written, returned, recorded": (lambda x, y: (x.mul_(2), y.sin()), _overlapping(True)),
 }
 
@@ -323,7 +329,10 @@ def test_second_backward_raises_and_retain_graph_allows_it():
 def test_gradients_in_other_layouts(make):
     g = make()
     grads = []
-    for f in (lambda x: (x * 2).sin().view(-1).cos().view(3, 4), aot(lambda x: (x * 2).sin().view(-1).cos().view(3, 4))):
+    for f in (
+        lambda x: (x * 2).sin().view(-1).cos().view(3, 4),
+        aot(lambda x: (x * 2).sin().view(-1).cos().view(3, 4)),
+    ):
         torch.manual_seed(0)
         x = torch.randn(3, 4, requires_grad=True)
         f(x).backward(g)
@@ -389,7 +398,9 @@ def test_double_backward_can_be_forbidden():
     x = torch.randn(3, requires_grad=True)
     with config.patch(double_backward=False):
         out = aot(lambda x: x.sin())(x)
-        with pytest.raises(RuntimeError, match="torch.compile with aot_autograd does not currently support double backward"):
+        with pytest.raises(
+            RuntimeError, match="torch.compile with aot_autograd does not currently support double backward"
+        ):
             torch.autograd.grad(out.sum(), x, create_graph=True)
 
 
@@ -402,13 +413,19 @@ def test_compilers_get_graphs_and_fakes():
             names = [n.name for n in graph.graph.nodes if n.op == "placeholder"]
             assert len(names) == len(inputs)
             assert all(isinstance(i, FakeTensor) for i in inputs)
-            assert not any("_" == n.target.name[-1] for n in graph.graph.nodes if n.op == "call_function" and hasattr(n.target, "schema"))
+            assert not any(
+                "_" == n.target.name[-1]
+                for n in graph.graph.nodes
+                if n.op == "call_function" and hasattr(n.target, "schema")
+            )
             kinds[kind] = [(n, tuple(i.shape)) for n, i in zip(names, inputs, strict=True)]
             return graph
 
         return compile
 
-    f = aot_function(lambda x, y: (x @ y).sin(), compiler("forward"), compiler("backward"), inference_compiler=compiler("inference"))
+    f = aot_function(
+        lambda x, y: (x @ y).sin(), compiler("forward"), compiler("backward"), inference_compiler=compiler("inference")
+    )
     x, y = torch.randn(2, 3, requires_grad=True), torch.randn(3, 4)
     f(x, y)
     assert kinds["forward"] == [("primals_1", (2, 3)), ("primals_2", (3, 4))]
@@ -426,7 +443,9 @@ def test_inference_compiles_no_backward(how):
 
         return compile
 
-    f = aot_function(lambda x: x.sin(), compiler("forward"), compiler("backward"), inference_compiler=compiler("inference"))
+    f = aot_function(
+        lambda x: x.sin(), compiler("forward"), compiler("backward"), inference_compiler=compiler("inference")
+    )
     x = torch.randn(3, requires_grad=how == "no_grad")
     with torch.no_grad():
         out = f(x)
@@ -497,7 +516,9 @@ def _same_modules(one, other):
     for (name, a), (_, b) in zip(one.state_dict().items(), other.state_dict().items(), strict=True):
         assert torch.allclose(a, b, atol=1e-6), name
     for (name, a), (_, b) in zip(one.named_parameters(), other.named_parameters(), strict=True):
-        assert (a.grad is None) == (b.grad is None) and (a.grad is None or torch.allclose(a.grad, b.grad, atol=1e-6)), name
+        assert (a.grad is None) == (b.grad is None) and (a.grad is None or torch.allclose(a.grad, b.grad, atol=1e-6)), (
+            name
+        )
 
 
 def test_aot_module_trains_as_the_module():

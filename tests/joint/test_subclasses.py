@@ -113,8 +113,6 @@ def test_wrappers_ahead_of_time(name):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_wrappers_compiled(name, backend):
-    if name in ("made inside", "only made inside", "parts read", "a part written"):
-        pytest.skip("a program that makes wrappers, or takes them apart, is no chain of operators on its inputs")
     f, make = CASES[name]
     expected, compiled = seen(f, make), compile(f, backend=backend, fullgraph=True)
     assert seen(compiled, make) == expected
@@ -268,7 +266,7 @@ def test_classes_without_dispatch():
     class Swapped(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
-            func = torch.cos if func is torch.sin else func
+            func = torch.exp if func is torch.sin else func
             return super().__torch_function__(func, types, args, kwargs or {})
 
     for cls in (Named, Swapped):
@@ -286,7 +284,5 @@ def test_classes_without_dispatch():
                 assert torch.equal(out[0], expected[0]) and out[3] is x
                 x.grad = None
                 out[0].sum().backward()
-                grad = x.grad
-                x.grad = None
-                f(x)[0].sum().backward()
-                assert torch.allclose(grad, x.grad)
+                derivative = torch.cos if cls is Named else torch.exp
+                assert torch.allclose(x.grad, derivative(torch.tensor(x.tolist())))

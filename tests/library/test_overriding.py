@@ -38,6 +38,7 @@ def test_an_inplace_kernel():
         x.fill_(9)
         return x
 
+    assert torch.ones(1).neg_().item() == -1  # also where the function was called before
     with _scoped_library("aten", "IMPL") as lib:
         lib.impl("neg_", fill, "CPU")
         x = torch.ones(2)

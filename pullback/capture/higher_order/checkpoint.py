@@ -1,55 +1,41 @@
 """Checkpointed functions in graphs: which nodes are computed again in backward.
 
 `tag_activation_checkpoint(graph, *args)` runs a graph. Where a trace records it, each node is tagged: `recompute` with
-the policy, `ac_graph_id` with a number of this call, which partitioners read. Where nothing records, it is just the run:
-what to keep for backward is decided by the caller's `checkpoint`.
+the policy, `ac_graph_id` with a number of this call, which partitioners read (`capture.tagging`). Where a program is
+captured, it is one call of the program, of a graph whose operands are all tensors that the function uses. Where nothing
+records, it is a call of `checkpoint`.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
+from contextlib import nullcontext
 
-from ...core.checkpointing import CheckpointPolicy, SelectiveCheckpointContext
-from ...graph import GraphModule, Interpreter, traceback
-from .base import HigherOrderOperator
+from ...core import modes
+from ...core.modes import ambient
+from ...core.tensor import Tensor
+from ...core.tree import tree_map_only
+from ...graph import GraphModule
+from ..tagging import Tagged, recording_trace
+from . import subprogram
+from .base import HigherOrderOperator, Part, distinct
+from .subgraph import examples, with_origins
 
-_numbers = itertools.count(1)
 CHECKPOINT_OPTIONS = frozenset((
     "use_reentrant", "context_fn", "determinism_check", "debug", "early_stop", "preserve_rng_state",
 ))  # fmt: skip
+CONTEXT = "_checkpoint_context_fn"  # where a graph's meta has the `context_fn` of a selective checkpoint
 
 
-class _Tagging(Interpreter):
-    """Runs a graph; nodes that a trace makes of it carry the tags."""
-
-    def __init__(self, module: GraphModule, policy: Callable | None):
-        super().__init__(module)
-        self.policy, self.number = policy, next(_numbers)
-
-    def run_node(self, n):
-        if n.op != "call_function":
-            return super().run_node(n)
-        before = n.meta
-        n.meta = {**before, "recompute": self.choice(n), "ac_graph_id": self.number}
-        try:
-            return super().run_node(n)
-        finally:
-            n.meta = before
-
-    def choice(self, n) -> CheckpointPolicy:
-        """What the policy says of a node's call."""
-        if self.policy is None:
-            return CheckpointPolicy.PREFER_RECOMPUTE
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        said = self.policy(SelectiveCheckpointContext(is_recompute=False), n.target, *args, **kwargs)
-        if isinstance(said, bool):
-            return CheckpointPolicy.MUST_SAVE if said else CheckpointPolicy.PREFER_RECOMPUTE
-        return said
+def run_region(graph: GraphModule, args: tuple, options: dict):
+    """Replaced by `utils.checkpoint`, which computes again what it does not keep."""
+    return graph(*args)
 
 
 class TagActivationCheckpoint(HigherOrderOperator):
     """`tag_activation_checkpoint(graph, *args, **options of checkpoint)`."""
+
+    prefixes = ("checkpointed_",)
 
     def __init__(self) -> None:
         super().__init__("tag_activation_checkpoint", cacheable=True)
@@ -61,18 +47,44 @@ class TagActivationCheckpoint(HigherOrderOperator):
         return options, {k: v for k, v in kwargs.items() if k not in CHECKPOINT_OPTIONS}
 
     def __call__(self, gmod: GraphModule, *args, **kwargs):
-        _, named = self.divide_kwargs(kwargs)
+        options, named = self.divide_kwargs(kwargs)
         if not isinstance(gmod, GraphModule):
             return gmod(*args, **named)
         if named:
             raise NotImplementedError(f"keyword arguments of a checkpointed graph are not implemented: {list(named)}")
-        with traceback.preserve_node_meta():
-            return _Tagging(gmod, _policy(gmod)).run(*args)
+        if ambient.mode & modes.CAPTURE:
+            return self.capture_rule(ambient.captures[-1], gmod, *args, **options)
+        policy, trace = _policy(gmod), recording_trace()
+        if trace is None and not ambient.mode & (modes.DISPATCH | modes.TRANSFORM):
+            return run_region(gmod, args, options)
+        with nullcontext() if trace is None else Tagged(trace, policy):
+            return with_origins(gmod)(*args)
+
+    def parts(self, function, *args) -> list[Part]:
+        return [Part(0, "the checkpointed function", examples(args))]
+
+    def extended(self, args: tuple, free: list[Tensor]) -> tuple:
+        return (*args, *free)
+
+    def capture_rule(self, trace, function, *args, context_fn: Callable | None = None, **options):
+        """One node in the graph of a program that is being captured."""
+        with subprogram.paused_capture(trace):
+            graph, *operands = self.closed((function, *args), lambda given: subprogram.capture_functions(trace, given))
+            if context_fn is not None:
+                graph.meta[CONTEXT] = context_fn
+            operands = tree_map_only(Tensor, trace._inside, operands)
+            before = [t.version[0] for t in operands if isinstance(t, Tensor)]
+            out = distinct(with_origins(graph)(*operands), operands)
+            if before != [t.version[0] for t in operands if isinstance(t, Tensor)]:
+                trace.refuse("a checkpointed function writes to a tensor that it did not make")
+        trace._note_grad_mode()
+        self.record(trace, (graph, *operands), options, out)
+        return out
 
 
 def _policy(gmod: GraphModule) -> Callable | None:
     """The policy of a selectively checkpointed graph: its forward context says it."""
-    context_fn = gmod.meta.get("_checkpoint_context_fn")
+    context_fn = gmod.meta.get(CONTEXT)
     if context_fn is None:
         return None
     policy = getattr(context_fn()[0], "policy", None)

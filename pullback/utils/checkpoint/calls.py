@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 
+from ...core import modes
+from ...core.modes import ambient
 from .explain import Explainer
 from .recompute import DETERMINISM_CHECKS, Frame, run_checkpointed, settings
 from .reentrant import CheckpointFunction
@@ -33,6 +35,12 @@ def checkpoint(
         warnings.warn(_EXPLICIT.format("torch.utils.checkpoint"), stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
+    if ambient.mode & (modes.CAPTURE | modes.DISPATCH) and ambient.mode & modes.GRAD:
+        from .traced import call_traced
+
+        made = call_traced(function, args, kwargs, None if context_fn is noop_context_fn else context_fn, preserve)
+        if made is not NotImplemented:
+            return made
     if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))

@@ -1,0 +1,157 @@
+"""One program, captured: the graph a backend compiled of it, and when it may be used.
+
+`Capture.run` calls a function on fakes of its arguments inside a `ProgramTrace` and hands the graph to the backend; a
+`Captured` runs the result on real arguments and gives outputs in the program's structure. Nothing of the function's
+surroundings is changed by capturing it: what it assigns to modules is undone, and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..graph import GraphModule
+from .config import config
+from .dynamic import Sizes
+from .fake import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+from .guards import Guards
+from .program import ProgramTrace, Unsupported
+from .shapes.errors import GuardOnDataDependentSymNode
+from .subclasses import in_class
+from .surroundings import Lifted, Surroundings
+
+
+class Captured:
+    """A compiled graph with its conditions. Called with the flat arguments of the function."""
+
+    def __init__(self, guards: Guards, surroundings: Surroundings, around: tuple, lifted: Lifted, graph: GraphModule):
+        self.guards, self.surroundings, self.around, self.lifted = guards, surroundings, around, lifted
+        self.graph = graph
+        self.run: Callable = graph
+        self.places: list[int] = []  # the arguments that are inputs of the graph; lifted tensors follow them
+        self.outputs: list[tuple] = []  # (place among the graph's results, class) or (None, constant)
+        self.spec = None
+        self.grad_mode_after: int | None = None  # how the program leaves recording, where not as it found it
+
+    def hold(self, flat: list, spec) -> bool:
+        """Whether the graph is one of this call."""
+        return self.guards.hold(flat, spec) and self.surroundings.now() == self.around and self.lifted.hold()
+
+    def why_not(self, flat: list, spec) -> str:
+        """Why it is not, in words."""
+        if self.surroundings.now() != self.around:
+            return self.surroundings.difference(self.around)
+        return self.guards.why_not(flat, spec) or self.lifted.why_not() or "nothing changed"
+
+    def __call__(self, flat: list):
+        made = self.run(*[flat[i] for i in self.places], *self.lifted.tensors)
+        if self.grad_mode_after is not None:
+            ambient.switch(modes.GRAD, self.grad_mode_after)
+        leaves = [constant if place is None else as_given(made[place], constant) for place, constant in self.outputs]
+        return tree.tree_unflatten(leaves, self.spec)
+
+
+def as_given(result, cls: type | None):
+    """A result of a graph in the class that it has in the program."""
+    return result if cls is None or not isinstance(result, Tensor) else in_class(result, cls)
+
+
+class Capture:
+    """One capture of a function."""
+
+    def __init__(self, fn: Callable, backend: Callable, sizes: Sizes, options: dict | None):
+        self.fn, self.backend, self.sizes, self.options = fn, backend, sizes, options
+        self.surroundings = Surroundings(fn)
+
+    def run(self, flat: list, spec, guards: Guards) -> Captured:
+        contexts = self.sizes.contexts(flat)
+        self.fake_mode = fake_mode_for(contexts)
+        self.trace = trace = ProgramTrace(self.fake_mode)
+        at_start, around = ambient.mode & modes.GRAD, self.surroundings.now()
+        places, given = self._inputs(flat, guards, contexts)
+        examples = list(trace.examples)
+        out = self._call_on_fakes(*tree.tree_unflatten(given, spec))
+        left = ambient.mode & modes.GRAD  # a program may leave recording switched
+        ambient.switch(modes.GRAD, at_start)
+        trace.finish_grad_mode(at_start)
+        outputs, out_spec = self._outputs(out)
+        module = GraphModule(dict(trace.constants), trace.graph)
+        made = Captured(guards, self.surroundings, around, Lifted(trace.lifted_tensors, self.surroundings.modules), module)
+        made.places, made.outputs, made.spec = places, outputs, out_spec
+        made.grad_mode_after = None if left == at_start else left
+        made.run = self._compile(module, [*trace.examples])
+        if self.fake_mode.shape_env is not None:
+            guards.relax(contexts, dict(zip(places, examples, strict=True)), self.fake_mode.shape_env)
+        return made
+
+    def _inputs(self, flat: list, guards: Guards, contexts: dict) -> tuple[list[int], list]:
+        """(which arguments are inputs, all arguments with fakes for tensors): a tensor given twice is one input."""
+        fakes: dict[int, Tensor] = {}
+        places = []
+        for i, a in enumerate(flat):
+            if isinstance(a, Tensor) and id(a) not in fakes:
+                fakes[id(a)] = self.trace.input(a, f"arg{i}", guards.names[i], contexts.get(i))
+                places.append(i)
+        return places, [fakes[id(a)] if isinstance(a, Tensor) else a for a in flat]
+
+    def _outputs(self, out) -> tuple[list[tuple], object]:
+        """What the function gives: results of the graph, and constants."""
+        leaves, spec = tree.tree_flatten(out)
+        results, outputs = [], []
+        for leaf in leaves:
+            if isinstance(leaf, Tensor) or getattr(leaf, "is_symbolic", False):
+                cls = type(leaf) if isinstance(leaf, Tensor) and type(leaf) is not Tensor else None
+                outputs.append((len(results), cls))
+                results.append(self.trace.outside(leaf))
+            else:
+                outputs.append((None, leaf))
+        self.trace.graph.output(tuple(results))
+        self.trace.graph.eliminate_dead_code()
+        return outputs, spec
+
+    def _compile(self, module: GraphModule, examples: list) -> Callable:
+        """Hand a graph to the backend."""
+        options = {"options": self.options} if self.options else {}
+        try:
+            run = self.backend(module, examples, **options)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise Unsupported(f"its gradient depends on the data of a tensor ({error})") from error
+        if not callable(run):
+            raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
+        return run
+
+    def _call_on_fakes(self, args: tuple, kwargs: dict):
+        """Call the function inside the trace; what shows that it cannot be captured becomes `Unsupported`."""
+        before = self.surroundings.attributes()
+        try:
+            with self.fake_mode, self.trace:
+                out = self.fn(*args, **kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise Unsupported(f"it depends on the data of a tensor ({error})") from error
+        except (UnsupportedFakeTensorException, GuardOnDataDependentSymNode) as error:
+            raise Unsupported(str(error)) from error
+        finally:
+            changed = self.surroundings.restore(before)
+        if changed:
+            raise Unsupported(f"it changes Python state: {changed}")
+        return out
+
+
+def fake_mode_for(contexts: dict) -> FakeTensorMode:
+    """Fakes with symbolic sizes where some are wanted, or where numbers that depend on data may be symbols."""
+    if not (contexts or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
+        return FakeTensorMode(allow_non_fake_inputs=True)
+    from .shapes import ShapeEnv
+
+    env = ShapeEnv(
+        allow_scalar_outputs=config.capture_scalar_outputs,
+        allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+    )
+    return FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=False)

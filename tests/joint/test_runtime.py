@@ -1,0 +1,201 @@
+"""Calls of compiled functions: history, writes, views and gradients as the function itself would leave them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import pullback as torch
+from pullback.joint.runtime import CompiledFunctionBackward, base_of
+
+from .against_eager import aot, unchanged
+
+
+def leaf(*shape, **options):
+    return torch.randn(shape, requires_grad=True, **options)
+
+
+def test_history():
+    x = leaf(3)
+    y = x * 1
+    out, other = aot(lambda x, y: (x * y, y.detach()))(x, y)
+    assert (
+        isinstance(out.grad_fn, CompiledFunctionBackward) and type(out.grad_fn).__name__ == "CompiledFunctionBackward"
+    )
+    assert out.grad_fn.next_functions[1][0] is y.grad_fn and other.grad_fn is None
+    assert not out.is_leaf and out._version == 0 and out._base is None
+
+
+def test_results_have_one_node():
+    a, b = aot(lambda x: (x * 2, x * 3))(leaf(3))
+    assert a.grad_fn is b.grad_fn and (a.output_nr, b.output_nr) == (0, 1)
+
+
+def test_what_is_saved_goes_through_hooks():
+    packed, unpacked = [], []
+
+    def pack(t):
+        packed.append(t)
+        return len(packed) - 1
+
+    def unpack(i):
+        unpacked.append(i)
+        return packed[i]
+
+    x = leaf(3)
+    f = aot(lambda x: x.sin().exp())
+    f(x)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        out = f(x)
+    assert packed and not unpacked
+    out.sum().backward()
+    assert unpacked and torch.allclose(x.grad, x.detach().cos() * x.detach().sin().exp())
+
+
+def test_saved_values_are_guarded_against_writes():
+    x = leaf(3)
+    y = x * 1
+    out = aot(lambda y: y * y)(y)
+    with torch.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_what_is_written_is_saved_as_it_was():
+    def f(y, z):
+        y.mul_(z)  # the gradient of z is the old value of y
+        return y + 1
+
+    found = []
+    for form in (f, aot(f)):
+        torch.manual_seed(0)
+        x, z = leaf(3), leaf(3)
+        y = x * 1
+        (form(y, z).sum() + y.square().sum()).backward()
+        found.append(torch.stack([x.grad, z.grad]))
+    assert torch.allclose(*found)
+
+
+def test_hooks_on_results_and_nodes():
+    calls = []
+    x = leaf(3)
+    out = aot(lambda x: x * 2)(x)
+    out.register_hook(lambda g: calls.append("tensor") or g * 10)
+    out.grad_fn.register_prehook(lambda gs: calls.append("before"))
+    out.grad_fn.register_hook(lambda gi, go: calls.append("after"))
+    out.retain_grad()
+    out.sum().backward()
+    assert calls == ["tensor", "before", "after"] and x.grad.tolist() == [20.0] * 3 and out.grad.tolist() == [10.0] * 3
+
+
+def test_results_can_be_written():
+    x = leaf(3)
+    out = aot(lambda x: x * 2)(x)
+    out.mul_(3)
+    out.sum().backward()
+    assert x.grad.tolist() == [6.0] * 3
+
+
+def test_views_of_inputs_are_views():
+    base = leaf(2, 3) * 1
+    view = aot(lambda x: x.t())(base)
+    assert view._base is base and type(view.grad_fn).__name__ == "TBackward0"
+    view.mul_(2)
+    assert type(base.grad_fn).__name__ == "CopySlices"
+
+
+def test_views_of_results_follow_writes():
+    x = leaf(2, 3)
+    y, row = aot(lambda x: (lambda y: (y, y[0]))(x * 2))(x)
+    row.zero_()
+    assert y[0].tolist() == [0.0] * 3
+    y.sum().backward()
+    assert x.grad.tolist() == [[0.0] * 3, [2.0] * 3]
+
+
+def test_inputs_that_get_a_shape():
+    def f(x):
+        x.t_()
+        x.mul_(2)
+        return x.sum()
+
+    x, y = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3)
+    kept = y
+    assert f(x) == aot(f)(y)
+    assert kept.shape == x.shape and kept.stride() == x.stride() and torch.equal(kept, x) and kept._version >= 1
+
+
+def test_grad_mode_decides_at_the_call():
+    x = leaf(3)
+    f = aot(lambda x: x * 2)
+    assert f(x).requires_grad
+    with torch.no_grad():
+        assert not f(x).requires_grad
+    with torch.inference_mode():
+        assert not f(x).requires_grad
+    assert f(x).requires_grad
+
+
+def test_arguments_that_stopped_requiring_grad():
+    f = aot(lambda x, y: x * y)
+    x, y = leaf(3), leaf(3)
+    f(x, y).sum().backward()
+    out = f(x.detach(), y)
+    out.sum().backward()
+    assert torch.allclose(y.grad, 2 * x.detach())
+    assert not f(x.detach(), y.detach()).requires_grad
+
+
+def test_gradients_of_undefined_results():
+    f = aot(lambda x, y: (x * 2, y * 3))
+    x, y = leaf(3), leaf(3)
+    a, _ = f(x, y)
+    a.sum().backward()
+    assert x.grad.tolist() == [2.0] * 3 and (y.grad is None or y.grad.tolist() == [0.0] * 3)
+
+
+def test_backward_from_threads():
+    f, found = aot(lambda x: x.sin()), {}
+    f(leaf(3))
+
+    def work(k):
+        x = torch.full((3,), float(k), requires_grad=True)
+        f(x).sum().backward()
+        found[k] = torch.allclose(x.grad, x.detach().cos())
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == dict.fromkeys(range(4), True)
+
+
+def test_errors_in_backward_show_the_line_and_leave_modes():
+    from pullback.core.modes import ambient
+    from pullback.joint.aot import aot_function
+
+    def failing(graph, inputs):
+        def run(*args):
+            raise ValueError("compiled code failed")
+
+        return run
+
+    x = leaf(3)
+    before = ambient.mode
+    out = aot_function(lambda x: x.sin(), unchanged, failing)(x)
+    with pytest.raises(ValueError, match="compiled code failed"):
+        out.sum().backward()
+    assert ambient.mode == before
+
+
+def test_base_of():
+    base = torch.arange(6.0)
+    assert base_of([base[:2], base[3:]]) is base
+    one, two = base.data[1:3], base.data[2:5]
+    made = base_of([one, two])
+    assert made.tolist() == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises(NotImplementedError, match="different dtypes"):
+        base_of([base, base.view(torch.int32)])

@@ -1,0 +1,76 @@
+"""`func.functionalize`: the same function, and traced, one without writes."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback.capture.make_fx import make_fx
+from pullback.func import functionalize, grad, vmap
+
+from .compare import is_impure
+
+
+def writes(x):
+    y = x.clone()
+    y[0].mul_(2)
+    y.t().add_(1)
+    return y
+
+
+def reads_views(x):
+    y = x * 2
+    return y.t()[0].unsqueeze(0)
+
+
+def called(graph) -> list[str]:
+    return [n.target.name for n in graph.graph.nodes if n.op == "call_function"]
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+@pytest.mark.parametrize("f", [writes, reads_views])
+def test_values_and_graphs(f, remove):
+    x = torch.randn(3, 3)
+    pure = functionalize(f, remove=remove)
+    assert torch.equal(pure(x), f(x))
+    graph = make_fx(pure)(x)
+    assert torch.equal(graph(x), f(x)) and not any(is_impure(n) for n in graph.graph.nodes)
+    if remove == "mutations_and_views":
+        assert not {"t", "select", "unsqueeze", "view", "transpose"} & set(called(graph))
+
+
+def test_views_stay_unless_asked():
+    assert "t" in called(make_fx(functionalize(reads_views))(torch.ones(2, 2)))
+    copies = called(make_fx(functionalize(reads_views, remove="mutations_and_views"))(torch.ones(2, 2)))
+    assert "t_copy" in copies and "unsqueeze_copy" in copies
+
+
+def test_inputs_are_written_at_the_end():
+    def f(x):
+        x.add_(1)
+        return x * 2
+
+    x, y = torch.zeros(2), torch.zeros(2)
+    assert torch.equal(functionalize(f)(x), f(y)) and torch.equal(x, y)
+    graph = make_fx(functionalize(f))(torch.zeros(2))
+    names = called(graph)
+    assert names.count("copy_") == 1 and "add_" not in names
+    z = torch.zeros(2)
+    assert graph(z).tolist() == [2, 2] and z.tolist() == [1, 1]
+
+
+def test_with_other_transforms():
+    x = torch.randn(3)
+
+    def f(x):
+        y = x.sin()
+        y.mul_(2)
+        return y.sum()
+
+    assert torch.allclose(grad(functionalize(f))(x), 2 * x.cos())
+    assert torch.allclose(vmap(functionalize(f))(torch.stack([x, x])), torch.stack([f(x), f(x)]))
+
+
+def test_other_words_for_remove():
+    with pytest.raises(RuntimeError, match="received invalid argument for remove=views"):
+        functionalize(writes, remove="views")
