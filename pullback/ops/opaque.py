@@ -8,15 +8,14 @@ layout makes nothing faster: it is there for programs that use it.
 
 from __future__ import annotations
 
-import math
-
 from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import modes
-from ..core.geometry import contiguous_strides, infer_size
+from ..core.geometry import infer_size
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import OPAQUE, Tensor, wrap
+from ..core.wrapped import WrappedArray
 from ..sparse.table import LAYOUT, layout_operator, run_dense, without_history
 from .calls import front
 from .dispatch import dispatch
@@ -34,13 +33,12 @@ POINTWISE = frozenset((
 WEIGHTED = frozenset(("mm", "addmm", "bmm", "_unsafe_view", "convolution", "native_batch_norm"))
 
 
-class OpaqueArray:
+class OpaqueArray(WrappedArray):
     """In the place of an array: the dense tensor that is wrapped."""
 
     __slots__ = ("values",)
 
     layout = devices._mkldnn
-    base = None
 
     def __init__(self, values: Tensor):
         self.values = values
@@ -48,34 +46,6 @@ class OpaqueArray:
     @property
     def shape(self) -> tuple:
         return self.values.array.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.values.array.ndim
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def dtype(self):
-        return self.values.array.dtype
-
-    @property
-    def itemsize(self) -> int:
-        return self.values.array.dtype.itemsize
-
-    @property
-    def stride(self) -> tuple:
-        return contiguous_strides(self.shape)
-
-    @property
-    def strides(self):
-        raise NotImplementedError("Cannot access storage of OpaqueTensorImpl")
-
-    @property
-    def __array_interface__(self):
-        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
 def wrap_opaque(values: Tensor) -> Tensor:

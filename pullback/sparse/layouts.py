@@ -8,11 +8,9 @@ except for its numbers: writing in place to a sparse tensor gives the tensor ano
 
 from __future__ import annotations
 
-import math
-
 from ..core import device as devices
-from ..core.geometry import contiguous_strides
 from ..core.tensor import SPARSE, Tensor, wrap
+from ..core.wrapped import WrappedArray
 
 COMPRESSED = (devices.sparse_csr, devices.sparse_csc, devices.sparse_bsr, devices.sparse_bsc)
 BLOCKED = (devices.sparse_bsr, devices.sparse_bsc)
@@ -29,46 +27,14 @@ NAMES = {
 }
 
 
-class SparseArray:
+class SparseArray(WrappedArray):
     """What all sparse layouts share: a shape, values, and the metadata that follows from them."""
 
     __slots__ = ("shape", "values")
 
     layout = devices.sparse_coo
     blocksize: tuple | None = None
-    base = None
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def dtype(self):
-        return self.values.array.dtype
-
-    @property
-    def itemsize(self) -> int:
-        return self.values.array.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.itemsize
-
-    @property
-    def stride(self) -> tuple:
-        return contiguous_strides(self.shape)
-
-    @property
-    def strides(self):
-        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
-
-    @property
-    def __array_interface__(self):
-        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+    implementation = "SparseTensorImpl"
 
 
 class CooArray(SparseArray):
