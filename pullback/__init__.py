@@ -47,7 +47,7 @@ DisableTorchFunction = overrides.DisableTorchFunction
 DisableTorchFunctionSubclass = overrides.DisableTorchFunctionSubclass
 StorageBase = UntypedStorage
 set_printoptions = _printing.set_printoptions
-Tensor.__repr__ = Tensor.__str__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
+Tensor.__repr__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
 newaxis = None
 __version__ = "2.13.0+pullback"
 namespaces.install(__name__)

@@ -49,6 +49,7 @@ class Task:
         "callbacks",
         "node",
         "roots",
+        "overrides",
     )
 
     def __init__(self, roots: list, grads: list, needed: dict | None, wanted, keep_graph: bool):
@@ -85,21 +86,47 @@ def run_graph(
         ambient.captures[-1].refuse("it differentiates inside (other than by autograd.grad or backward)")
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+    if ambient.backward_compiler is not None:
+        made = run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+        if made is not None:
+            return made
     needed = needed_for(roots, inputs) if inputs is not None else None
     if accumulate_inputs and needed is not None:
         needed.update({node: True for node, _ in inputs if node in needed})
     task = Task(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
     before = ambient.mode
-    ambient.mode = before & ~modes.GRAD | (modes.GRAD if create_graph else 0)
+    task.overrides = ambient.function_disabled, before & modes.FUNCTION
+    ambient.mode = before & ~(modes.GRAD | modes.FUNCTION) | (modes.GRAD if create_graph else 0)
+    ambient.function_disabled = 2  # rules are ours: what users override is not called from them
     ambient.tasks.append(task)
     try:
         _walk(task)
         while task.callbacks:
-            task.callbacks.pop(0)()
+            with users_code():
+                task.callbacks.pop(0)()
     finally:
         ambient.tasks.pop()
-        ambient.mode = before
+        ambient.mode, ambient.function_disabled = before, task.overrides[0]
     return task.captured
+
+
+class users_code:
+    """Inside a backward, code of the user's (hooks, custom functions) sees `__torch_function__` as it was outside."""
+
+    def __enter__(self) -> None:
+        self.inside = ambient.function_disabled, ambient.mode & modes.FUNCTION
+        if ambient.tasks:
+            ambient.function_disabled, listening = ambient.tasks[-1].overrides
+            ambient.mode |= listening
+
+    def __exit__(self, *exc) -> None:
+        ambient.function_disabled, listening = self.inside
+        ambient.mode = ambient.mode & ~modes.FUNCTION | listening
+
+
+def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs) -> dict | None:
+    """Replaced by compiled autograd: `run_graph` by a compiled graph; None where the engine is to run."""
+    return None
 
 
 def _in_new_thread(function, *args):
@@ -226,7 +253,9 @@ def run_tensor_hooks(node: Node, gs: list) -> list:
     gs = list(gs)
     for number, hooks in list((by_number or {}).items()):
         for hook in list(hooks.values()):
-            gs[number] = _checked(hook(gs[number]), gs[number], hook)
+            with users_code():
+                made = hook(gs[number])
+            gs[number] = _checked(made, gs[number], hook)
     for number, keep in list((retained or {}).items()):
         if gs[number] is not None:
             gs[number] = keep(gs[number])
@@ -252,7 +281,8 @@ def _checked(made, g, hook):
 def run_pre_hooks(node: Node, gs: list) -> list:
     """Node pre-hooks: they see and may replace all gradients that arrived."""
     for hook in list((node.pre_hooks or {}).values()):
-        made = hook(tuple(gs))
+        with users_code():
+            made = hook(tuple(gs))
         if made is not None:
             gs = list(made) if isinstance(made, (tuple, list)) else [made]
     return gs
@@ -261,7 +291,8 @@ def run_pre_hooks(node: Node, gs: list) -> list:
 def run_post_hooks(node: Node, results, gs: list):
     """Node post-hooks: they see gradients of inputs and outputs, and may replace the former."""
     for hook in list(node.post_hooks.values()):
-        made = hook(tuple(results), tuple(gs))
+        with users_code():
+            made = hook(tuple(results), tuple(gs))
         if made is not None:
             made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
             if len(made) != len(results):
@@ -390,7 +421,8 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
             have.add_(g)
     if a.post_accumulate_hooks:
         for hook in list(a.post_accumulate_hooks.values()):
-            made = hook(variable)
+            with users_code():
+                made = hook(variable)
             if made is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 

@@ -18,13 +18,20 @@ from typing import Any
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Node, NodeMeta, edge_of, next_sequence, raise_freed, unpack
+from ..core.size import Size
 from ..core.tensor import Tensor
 from . import saved as saving
+from .engine import users_code
 from .function_outputs import connect, save_tensors
 from .function_tangents import push_tangents
 from .nodes import delayed_error
 
 _next_id = itertools.count().__next__
+# Attributes of a node that say where it is in the graph and who listens; its backward reads none of them.
+_OF_THE_GRAPH = frozenset(
+    ("hooked", "pre_hooks", "tensor_pre_hooks", "retain_grad_hooks", "post_hooks", "creation_stack", "user_metadata")
+    + ("dirty_ids", "fixed_ids")
+)
 
 
 class FunctionCtx:
@@ -79,7 +86,7 @@ class BackwardCFunction(Node, FunctionCtx):
     _is_pure_view = False
     needs_input_grad: tuple[bool, ...] = ()
     is_tensor: tuple[bool, ...] = ()  # which arguments of `apply` have an edge
-    zeros: tuple = ()  # per output, a function that makes a zero gradient; None where the output is no tensor
+    zeros: tuple = ()  # per output, (shape, dtype, device) of a zero gradient; None where the output is no tensor
 
     def __init__(self) -> None:
         self.edges, self.outputs, self.saved = (), (), []
@@ -117,7 +124,8 @@ class BackwardCFunction(Node, FunctionCtx):
     # ---- backward
     def run(self, grads: list) -> tuple:
         given = [self._arriving(i, g) for i, g in enumerate(grads)]
-        made = self.apply(*given)
+        with users_code():
+            made = self.apply(*given)
         made = made if isinstance(made, tuple) else (made,)
         count = len(self.is_tensor)
         if len(made) > count and all(g is None for g in made[count:]):
@@ -142,7 +150,15 @@ class BackwardCFunction(Node, FunctionCtx):
             return g
         if self.outputs[i] is None and not self._materialize_non_diff_grads:
             return None
-        return self.zeros[i]()
+        from ..ops.factories import zeros
+
+        shape, dtype, device = self.zeros[i]
+        return zeros(shape, dtype=dtype, device=device)
+
+    def held(self, differentiable: bool = False) -> dict:
+        """What was saved, what the user put on the node, and what is known of inputs and outputs."""
+        own = {name: value for name, value in self.__dict__.items() if name not in _OF_THE_GRAPH}
+        return {**own, "saved": self.saved, "outputs": [o and (Size(o[0]), *o[1:]) for o in self.outputs]}
 
     def _get_user_fn(self) -> Callable:
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
@@ -286,6 +302,11 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def _compiled_autograd_key(ctx) -> tuple:
         return (ctx._autograd_function_id,)
+
+    @classmethod
+    def users_backward(cls) -> Callable:
+        """The Python that a backward runs."""
+        return cls.vjp if cls.vjp is not Function.vjp else cls.backward
 
 
 @functools.lru_cache(maxsize=4096)

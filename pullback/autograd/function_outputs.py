@@ -13,6 +13,7 @@ import warnings
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import SAVED_OUTPUT, WeakEdge, edge_of, own_autograd, save, save_output
+from ..core.size import Size
 from ..core.tensor import Tensor
 from ..ops.inplace import bump, check_writable
 from .views import rebase_history
@@ -70,7 +71,7 @@ def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separa
     ctx.outputs = tuple(
         (t.array.shape, t.dtype, t.device) if live else None for t, live in zip(raw, differentiable, strict=True)
     )
-    ctx.zeros = tuple(_zero_maker(t) if isinstance(t, Tensor) else None for t in raw) if recording else ()
+    ctx.zeros = tuple(_metadata(t) if isinstance(t, Tensor) else None for t in raw) if recording else ()
     outputs: list = []
     made: dict[int, Tensor] = {}  # an object returned twice stays one object
     for i, t in enumerate(raw):
@@ -110,7 +111,7 @@ def _is_new(ctx, t, inputs: tuple[Tensor, ...]) -> bool:
 def _connect_one(ctx, t: Tensor) -> tuple:
     ctx.dirty_ids = ctx.fixed_ids = frozenset()
     ctx.outputs = ((t.array.shape, t.dtype, t.device),)
-    ctx.zeros = (_zero_maker(t),)
+    ctx.zeros = (_metadata(t),)
     a = own_autograd(t)
     a.requires_grad, a.edge = True, (ctx, 0)
     return (t,)
@@ -120,15 +121,8 @@ def _has_gradient(t) -> bool:
     return isinstance(t, Tensor) and t.dtype.category >= 2
 
 
-def _zero_maker(t: Tensor):
-    shape, dtype, device = tuple(t.array.shape), t.dtype, t.device
-
-    def zeros() -> Tensor:
-        from ..ops.factories import zeros
-
-        return zeros(shape, dtype=dtype, device=device)
-
-    return zeros
+def _metadata(t: Tensor) -> tuple:
+    return Size(t.array.shape), t.dtype, t.device
 
 
 def _connected(ctx, t, i: int, is_input: bool, is_dirty: bool, live: bool, is_saved: bool, count: int) -> Tensor:

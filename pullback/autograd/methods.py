@@ -10,6 +10,7 @@ from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import DISPATCH_SUBCLASS, META, SPARSE, Tensor
 from ..ops.inplace import told_mode
+from ..ops.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
 
 
@@ -59,6 +60,9 @@ def add_hook(hooks: Hooks, hook) -> RemovableHandle:
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
     """Compute the gradients of the leaves this tensor depends on."""
+    if ambient.mode & modes.FUNCTION or any_overridden((self,)):
+        given = {"gradient": gradient, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
+        return call_overridden(Tensor.backward, (self,), given)
     run_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 

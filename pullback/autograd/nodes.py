@@ -62,6 +62,9 @@ class UndefinedGrad(Node):
     def run(self, grads: list) -> tuple:
         return (None,) * len(grads)
 
+    def held(self, differentiable: bool = False) -> dict:
+        return {}
+
 
 class Error(Node):
     """Raises its message when a gradient reaches it."""
@@ -70,6 +73,9 @@ class Error(Node):
 
     def run(self, grads: list) -> tuple:
         raise RuntimeError(self.message)
+
+    def held(self, differentiable: bool = False) -> dict:
+        return {"message": self.message}
 
 
 class DelayedError(Error):

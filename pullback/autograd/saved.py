@@ -17,6 +17,7 @@ from ..core.modes import ambient
 from ..core.node import SAVED, SAVED_OUTPUT, Autograd, Node, WeakEdge, accumulator_of, edge_of
 from ..core.node import SavedTensor as Packed
 from ..core.tensor import Tensor, new_object
+from .engine import users_code
 
 _FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
@@ -56,7 +57,8 @@ def unpack(entry: Packed, node: Node) -> Tensor:
     """Ask the unpack hook for a tensor and give it its place in the graph."""
     stack = list(ambient.saved_hooks)
     try:
-        data = entry.unpack_hook(entry.packed)
+        with users_code():
+            data = entry.unpack_hook(entry.packed)
     finally:  # hooks that an unpack hook opens or closes are not the caller's
         _set_stack(stack)
     if not isinstance(data, Tensor):

@@ -12,6 +12,7 @@ from ..core import modes
 from ..core import node as nodes
 from ..core.modes import ambient
 from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
+from ..core.size import Size
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..ops import inplace
 from ..ops.dispatch import dispatch
@@ -120,6 +121,12 @@ class CopySlices(Node):
         room = source.new_zeros([shape[d] for d in order])
         return room.permute([order.index(d) for d in range(len(shape))]).copy_(g)
 
+    def held(self, differentiable: bool = False) -> dict:
+        if self.write is None:
+            nodes.raise_freed()
+        shape, stride = self.base_geometry
+        return {"calls": self.calls, "write": self.write, "base_geometry": (Size(shape), Size(stride))}
+
     def release(self) -> None:
         if self.write is not None:
             self.write.release()
@@ -134,7 +141,9 @@ def rebase_history(target: Tensor, edge: tuple) -> None:
         return
     base = info.base
     calls = recipe(info)
-    if "reshaped" in base.__dict__ and target.dtype is base.dtype and target.memory is base.memory:  # since they were made
+    if (
+        "reshaped" in base.__dict__ and target.dtype is base.dtype and target.memory is base.memory
+    ):  # since they were made
         calls = ((as_strided, (target.shape, target.stride(), target.offset), None),)
     node = CopySlices(base, tuple(_from_start(c, base.offset) for c in calls), edge[0])
     set_history(base, (node, 0))

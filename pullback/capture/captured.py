@@ -13,6 +13,7 @@ from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..graph import GraphModule
+from ..ops.operator import NoShapeRule
 from .config import config
 from .dynamic import Sizes
 from .fake import (
@@ -20,12 +21,15 @@ from .fake import (
     DynamicOutputShapeException,
     FakeTensorMode,
     UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
 )
 from .guards import Guards
 from .program import ProgramTrace, Unsupported
 from .shapes.errors import GuardOnDataDependentSymNode
 from .subclasses import in_class
 from .surroundings import Lifted, Surroundings
+
+NO_FAKES = (UnsupportedFakeTensorException, UnsupportedOperatorException, NoShapeRule)  # layouts and operators without
 
 
 class Captured:
@@ -72,10 +76,13 @@ class Capture:
 
     def run(self, flat: list, spec, guards: Guards) -> Captured:
         contexts = self.sizes.contexts(flat)
-        self.fake_mode = fake_mode_for(contexts)
+        self.fake_mode = fake_mode_for(contexts or self.sizes.numbers)
         self.trace = trace = ProgramTrace(self.fake_mode)
         at_start, around = ambient.mode & modes.GRAD, self.surroundings.now()
-        places, given = self._inputs(flat, guards, contexts)
+        try:
+            places, given = self._inputs(flat, guards, contexts)
+        except UnsupportedFakeTensorException as error:
+            raise Unsupported(str(error)) from error
         examples = list(trace.examples)
         out = self._call_on_fakes(*tree.tree_unflatten(given, spec))
         left = ambient.mode & modes.GRAD  # a program may leave recording switched
@@ -94,12 +101,18 @@ class Capture:
     def _inputs(self, flat: list, guards: Guards, contexts: dict) -> tuple[list[int], list]:
         """(which arguments are inputs, all arguments with fakes for tensors): a tensor given twice is one input."""
         fakes: dict[int, Tensor] = {}
-        places = []
+        places, given = [], []
         for i, a in enumerate(flat):
             if isinstance(a, Tensor) and id(a) not in fakes:
                 fakes[id(a)] = self.trace.input(a, f"arg{i}", guards.names[i], contexts.get(i))
                 places.append(i)
-        return places, [fakes[id(a)] if isinstance(a, Tensor) else a for a in flat]
+            elif type(a) is int and self.sizes.numbers and self.fake_mode.shape_env is not None:
+                a = number(self.fake_mode.shape_env, a, guards.names[i])
+                if type(a) is not int:
+                    self.trace.input(a, f"arg{i}")
+                    places.append(i)
+            given.append(fakes[id(a)] if isinstance(a, Tensor) else a)
+        return places, given
 
     def _outputs(self, out) -> tuple[list[tuple], object]:
         """What the function gives: results of the graph, and constants."""
@@ -123,6 +136,8 @@ class Capture:
             run = self.backend(module, examples, **options)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Unsupported(f"its gradient depends on the data of a tensor ({error})") from error
+        except NO_FAKES as error:
+            raise Unsupported(f"its gradient has no shape rule: {error}") from error
         if not callable(run):
             raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
         return run
@@ -135,18 +150,26 @@ class Capture:
                 out = self.fn(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Unsupported(f"it depends on the data of a tensor ({error})") from error
-        except (UnsupportedFakeTensorException, GuardOnDataDependentSymNode) as error:
+        except (*NO_FAKES, GuardOnDataDependentSymNode) as error:
             raise Unsupported(str(error)) from error
         finally:
             changed = self.surroundings.restore(before)
+        changed = changed or self.trace.changed_attribute()
         if changed:
             raise Unsupported(f"it changes Python state: {changed}")
         return out
 
 
-def fake_mode_for(contexts: dict) -> FakeTensorMode:
+def number(env, value: int, source: str):
+    """An int argument as a symbol; 0 and 1 stay what they are."""
+    from .shapes.contexts import DimDynamic
+
+    return env.create_symintnode(env.create_symbol(value, source, DimDynamic.DUCK), hint=value, source=source)
+
+
+def fake_mode_for(symbolic) -> FakeTensorMode:
     """Fakes with symbolic sizes where some are wanted, or where numbers that depend on data may be symbols."""
-    if not (contexts or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
+    if not (symbolic or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
         return FakeTensorMode(allow_non_fake_inputs=True)
     from .shapes import ShapeEnv
 

@@ -71,21 +71,23 @@ class CompiledFunction:
 
     def __init__(
         self, fn: Callable, backend: Callable, *, fullgraph: bool = False, dynamic: bool | None = None, options: dict | None = None,
-        on_guard_failure: Callable | None = None,
+        on_guard_failure: Callable | None = None, sizes: dict | None = None,
     ):  # fmt: skip
         self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
         self.on_guard_failure = on_guard_failure  # called with (reason, function) when a further graph is made
-        self.sizes = Sizes(dynamic)
+        self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
+        self.sizes = self.new_sizes()
         self.entries: list[Captured] = []
         self.uncapturable: dict[tuple, str] = {}  # kinds of arguments that cannot be captured, and why
         functools.update_wrapper(self, fn, updated=())
+        self.name = getattr(fn, "__qualname__", type(fn).__name__)
         state.functions.add(self)
 
     def forget(self) -> None:
         """Drop all graphs."""
         self.entries.clear()
         self.uncapturable.clear()
-        self.sizes = Sizes(self.dynamic)
+        self.sizes = self.new_sizes()
 
     def __call__(self, *args, **kwargs):
         if (
@@ -115,7 +117,7 @@ class CompiledFunction:
             self.uncapturable[guards.key] = str(error)
             counters["graph_break"][str(error)] += 1
             warnings.warn(
-                f"compile: {getattr(self.fn, '__qualname__', self.fn)} runs uncompiled: {error}",
+                f"compile: {self.name} runs uncompiled: {error}",
                 RuntimeWarning,
                 stacklevel=4,
             )
@@ -137,16 +139,16 @@ class CompiledFunction:
         if state.stance == "eager_on_recompile":
             return False
         if state.stance == "fail_on_recompile" or config.error_on_recompile:
-            raise RecompileError(f"compile: {self.__qualname__} would be compiled again: {why}")
+            raise RecompileError(f"compile: {self.name} would be compiled again: {why}")
         limit = min(config.recompile_limit, config.cache_size_limit)
         if len(self.entries) < limit:
             return True
         if config.fail_on_recompile_limit_hit:
             raise RecompileError(
-                f"compile: {self.__qualname__} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
+                f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
             )
         warnings.warn(
-            f"compile: {self.__qualname__} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for other "
+            f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for other "
             f"arguments; the last reason: {why}",
             RuntimeWarning, stacklevel=5,
         )  # fmt: skip
@@ -220,11 +222,13 @@ def compile(
         return model
     chosen = lookup_backend(backend)
 
-    def make(fn) -> CompiledFunction:
+    def make(fn, **sizes) -> CompiledFunction:
         return CompiledFunction(
-            fn, chosen, fullgraph=fullgraph, dynamic=dynamic, options=options, on_guard_failure=guard_fail_fn
+            fn, chosen, fullgraph=fullgraph, dynamic=dynamic, options=options, on_guard_failure=guard_fail_fn, sizes=sizes
         )
 
+    if hasattr(model, "compile_with"):  # a graph that says itself what of it can be compiled
+        return model.compile_with(make, fullgraph)
     if isinstance(model, Module):
         return OptimizedModule(model, make)
     return as_function(model, make(model))

@@ -22,6 +22,7 @@ config = Settings(
     guard_nn_modules=True,
     inline_inbuilt_nn_modules=True,
     compiled_autograd=False,
+    record_runtime_overhead=True,
     compiled_autograd_kwargs_override={},
     optimize_ddp=False,
     allow_rnn=True,
@@ -32,4 +33,15 @@ config = Settings(
     force_nn_module_property_static_shapes=True,
     raise_on_ctx_manager_usage=True,
     enable_cpp_guard_manager=True,
+)
+
+native = Settings(
+    "native",
+    fallback_random=False,
+    fx_graph_cache=False,
+    triton_unique_kernel_names=True,
+    cpp_wrapper=False,
+    freezing=False,
+    max_autotune=False,
+    compile_threads=1,
 )

@@ -42,8 +42,10 @@ def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
 class Sizes:
     """The sizes of a function's arguments over its calls."""
 
-    def __init__(self, dynamic: bool | None):
+    def __init__(self, dynamic: bool | None, numbers: bool = False, marks_bind: bool = True):
         self.dynamic = dynamic
+        self.numbers = bool(dynamic) or numbers and dynamic is None  # whether int arguments are symbols too
+        self.marks_bind = marks_bind  # whether a dimension that a user marked must stay a symbol
         self.last: dict[int, tuple] = {}
         self.moving: dict[int, set[int]] = {}
 
@@ -76,5 +78,6 @@ class Sizes:
         elif config.automatic_dynamic_shapes:
             out = dict.fromkeys(self.moving.get(i, ()), (DimDynamic.DUCK, None))
         out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
-        out |= {d: (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) for d in marks.get("_dynamo_dynamic_indices", ())}
+        marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
+        out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)
         return {d: way for d, way in out.items() if d not in fixed}

@@ -72,7 +72,10 @@ class Guards:
 
     def relax(self, contexts: dict, examples: dict[int, Tensor], env) -> None:
         """Let sizes differ as far as the capture's own conditions (`env`) allow; `examples`: the fakes, by place."""
-        self.facts = [f[:6] + (None, None) if i in contexts else f for i, f in enumerate(self.facts)]
+        self.facts = [
+            f[:6] + (None, None) if i in contexts else (int,) if i in examples and f[0] is int else f
+            for i, f in enumerate(self.facts)
+        ]
         self.places = list(examples)
         self.sizes = env.compile_guards(list(examples.values()), [self.names[i] for i in self.places])
 
@@ -84,7 +87,7 @@ class Guards:
                 have = describe(a)
                 if have != fact and (len(fact) < 7 or fact[6] is not None or have[:6] != fact[:6]):
                     return False
-            elif type(a) is not fact[0] or not same_value(a, fact[1]):
+            elif type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1]):
                 return False
         if self.sizes is not None and not self.sizes(*[flat[i] for i in self.places]):
             return False
@@ -96,7 +99,7 @@ class Guards:
             return f"the arguments have another structure: {spec}, expected {self.spec}"
         for name, a, fact in zip(self.names, flat, self.facts, strict=True):
             reason = _tensor_mismatch(name, a, fact) if isinstance(a, Tensor) and len(fact) > 2 else None
-            if reason is None and not isinstance(a, Tensor) and (type(a) is not fact[0] or not same_value(a, fact[1])):
+            if reason is None and not isinstance(a, Tensor) and (type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1])):
                 reason = (
                     f"{name} == {fact[-1]!r}  (it is {a!r})" if len(fact) == 2 else f"{name} is a tensor  (it is {a!r})"
                 )

@@ -23,6 +23,9 @@ class PassThrough(Node):
     def run(self, grads: list) -> list:
         return grads
 
+    def held(self, differentiable: bool = False) -> dict:
+        return {}
+
 
 def stand_in(fake: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     """(a leaf to take gradients of, what the traced function gets) for an input `like` this one, given its fake."""

@@ -11,14 +11,23 @@ from collections.abc import Callable
 
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import FAKE, Tensor
+from ..core.tensor import DISPATCH_SUBCLASS, FAKE, SUBCLASS, Tensor
 from ..graph import Node, has_side_effect
 from ..ops import dispatch as dispatching
 from ..ops.operator import Operator
 from ..ops.overrides import call_form
 from .fake import FakeTensorMode, is_fake
 from .inputs import stand_in
-from .subclasses import Rebuild, fake_of_subclass, flattened, is_wrapper, layout_of, like_original, parts_of
+from .subclasses import (
+    Rebuild,
+    attributes_of,
+    fake_of_subclass,
+    flattened,
+    is_wrapper,
+    layout_of,
+    like_original,
+    parts_of,
+)
 from .trace import GraphTrace, marks_of
 
 has_side_effect(modes._set_grad_enabled)
@@ -67,6 +76,7 @@ class ProgramTrace(GraphTrace):
         self.examples: list = []  # one fake per input, as it was before the program ran
         self.lifted_tensors: list[Tensor] = []
         self.stand_ins: dict[int, Tensor] = {}  # id of a tensor from outside -> its fake
+        self.own: list[tuple[Tensor, dict]] = []  # stand-ins of subclasses, and their attributes before the program ran
         self.grad_mode = ambient.mode & modes.GRAD
         self.last_input: Node | None = None
 
@@ -91,8 +101,10 @@ class ProgramTrace(GraphTrace):
             fake = self.fake_mode.from_tensor(
                 value, source=source or name, symbolic_context=context, static_shapes=context is None
             )
-            self.examples.append(self._stand_in(fake, value))
+            self.examples.append(like_original(self._stand_in(fake, value), value))
             value = like_original(self._stand_in(fake, value), value)
+            if value.keys & (SUBCLASS | DISPATCH_SUBCLASS):
+                self.own.append((value, attributes_of(value)))
         else:
             self.examples.append(value)
         self.track(value, node)
@@ -100,6 +112,15 @@ class ProgramTrace(GraphTrace):
 
     def _stand_in(self, fake: Tensor, like: Tensor) -> Tensor:
         return stand_in(fake_of_subclass(self.fake_mode, like) if is_wrapper(like) else fake, like)[1]
+
+    def changed_attribute(self) -> str | None:
+        """An attribute of a tensor that the program assigned to: a graph does not do that."""
+        for t, before in self.own:
+            now = attributes_of(t)
+            for name in {**before, **now}:
+                if before.get(name) is not now.get(name):
+                    return f"attribute {name!r} of a {type(t).__name__}"
+        return None
 
     def track(self, value, node: Node) -> None:
         """As any trace; the parts of a wrapper are what its attributes give."""

@@ -109,7 +109,7 @@ def fake_of_subclass(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
     layout = layout_of(tensor)
     if layout is None:
         return in_class(mode.from_tensor(tensor), type(tensor))
-    return rebuilt(layout, iter([mode.from_tensor(p).shallow() for p in parts_of(tensor)]))
+    return rebuilt(layout, iter([mode.from_tensor(p, static_shapes=True).shallow() for p in parts_of(tensor)]))
 
 
 def in_class(t: Tensor, cls: type) -> Tensor:
@@ -121,9 +121,14 @@ def in_class(t: Tensor, cls: type) -> Tensor:
     return made
 
 
+def has_class_alone(t: Tensor) -> bool:
+    """Whether a tensor is of a class with its own `__torch_function__` and no `__torch_dispatch__`."""
+    return bool(t.keys & SUBCLASS and not t.keys & DISPATCH_SUBCLASS)
+
+
 def like_original(t: Tensor, original: Tensor) -> Tensor:
     """A stand-in for a tensor, in the class of that one, and with its attributes, where the class is all it has of its own."""
-    if not original.keys & SUBCLASS or original.keys & DISPATCH_SUBCLASS:
+    if not has_class_alone(original):
         return t
     made = in_class(t, type(original))
     made.__dict__.update(attributes_of(original))

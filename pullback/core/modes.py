@@ -66,6 +66,7 @@ class Ambient(threading.local):
         self.recorders: list = []
         self.multithreading = True
         self.view_replay = False
+        self.backward_compiler = None  # what compiles backwards, where compiled autograd is on
         self.tasks: list = []  # backwards that run on this thread, innermost last
         self._default_device = devices.cpu
         # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.

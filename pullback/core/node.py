@@ -112,6 +112,12 @@ class Node(metaclass=NodeMeta):
         """Gradients of the inputs from gradients of the outputs (None stands for zero)."""
         raise NotImplementedError(f"{type(self).__name__} has no backward rule")
 
+    def held(self, differentiable: bool = False) -> dict | None:
+        """What `run` reads of this node, by attribute, without running it: another node of the class that has these runs
+        alike, whatever their values. `differentiable`: the gradients are to be differentiated. None: only the node itself
+        can be run."""
+        return None
+
     def edges_live(self) -> bool:
         """Whether any input wants a gradient."""
         return any(e is not None for e in self.edges)

@@ -396,8 +396,6 @@ class Parameter(Tensor):
         said = Tensor.__repr__(self)
         return f"Parameter({said})" if self.keys & FAKE else f"Parameter containing:\n{said}"
 
-    __str__ = __repr__  # Tensor has one of its own
-
     __torch_function__ = disabled_torch_function
 
     def __deepcopy__(self, memo):

@@ -29,6 +29,7 @@ from .functionalize import geometry
 from .partition import default_partition
 from .runtime import Compiled
 from .specialise import Specialised
+from .subclasses import given_classes, in_their_classes
 from .trace import AliasedWrite, JointTrace
 
 AOT_COUNTER = itertools.count()
@@ -62,6 +63,12 @@ def compilers(
 # ---- the stage
 def compile_flat(f: Callable, args: list, using: Compilers) -> Callable[[list], tuple]:
     """A callable that takes arguments like `args` and gives `f`'s flat outputs; with it, as `.out_spec`, their structure."""
+    f, classes = in_their_classes(f, args)
+    return given_classes(compile_distinct(f, args, using), classes)
+
+
+def compile_distinct(f: Callable, args: list, using: Compilers) -> Callable:
+    """As `compile_flat`; a tensor given twice is an input once."""
     unique, places = without_duplicates(args)
     if len(unique) != len(args):
 
@@ -130,13 +137,12 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         return [base_of([given[i] for i in shared]), *[given[i] for i in others]]
 
     def over_base(base, *rest):
-        rebuilt = dict(zip(others, rest, strict=True)) | {i: place.of(base) for i, place in views.items()}
+        rebuilt = dict(zip(others, rest, strict=True))
+        rebuilt |= {i: base if args[i] is bases[0] else place.of(base) for i, place in views.items()}
         leaves, spec = tree.tree_flatten(f(*[rebuilt[i] for i in range(len(args))]))
-        reshaped.update({i: geometry(rebuilt[i]) for i, place in views.items() if geometry(rebuilt[i]) != place.geometry})
-        if any(args[i] is bases[0] for i in reshaped):
-            raise NotImplementedError(
-                "changing the shape of an input in place, where its memory is written and other inputs are views of it, is not implemented"
-            )
+        for i, place in views.items():
+            if rebuilt[i] is not base and geometry(rebuilt[i]) != place.geometry:
+                reshaped[i] = geometry(rebuilt[i])
         returned.update({n: i for n, leaf in enumerate(leaves) for i in shared if leaf is rebuilt[i]})
         return tree.tree_unflatten([0 if n in returned else leaf for n, leaf in enumerate(leaves)], spec)
 
@@ -148,10 +154,11 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         raise RuntimeError(OTHER_BASES)
 
     def call(given: list):
-        outs = list(inner(change(given)))
+        inputs = change(given)
         for i, (shape, stride, offset) in reshaped.items():
             with modes.masked(modes.GRAD):  # its history is made of the base's again
                 given[i].as_strided_(shape, stride, given[i].offset + offset - views[i].geometry[2])
+        outs = list(inner(inputs))
         for n, i in returned.items():
             outs[n] = given[i]
         return outs

@@ -15,7 +15,9 @@ from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from .functionalize import geometry
 from .inverses import call
 
-OTHER_BASES = "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
+OTHER_BASES = (
+    "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
+)
 
 
 def base_of(tensors: list[Tensor]) -> Tensor:
@@ -52,7 +54,9 @@ class Place:
     def of(self, base: Tensor) -> Tensor:
         """The view of a base that lies here."""
         if base.keys & (CONJ | NEG):
-            raise NotImplementedError("inputs that share memory, of which one is written, with a conjugate base, are not implemented")
+            raise NotImplementedError(
+                "inputs that share memory, of which one is written, with a conjugate base, are not implemented"
+            )
         if base.dtype is not self.dtype:
             base = self._retyped(base)
         made = base.as_strided(*self.geometry)

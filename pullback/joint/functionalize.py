@@ -21,7 +21,7 @@ from ..core import modes, tree
 from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
-from ..core.tensor import Tensor, stride_of
+from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops import dispatch as dispatching
 from ..ops import inplace
 from ..ops.conversion import to_copy
@@ -53,12 +53,13 @@ class Written:
 class Chain:
     """How a tensor was made of another on the same memory. The offset of an `as_strided` is counted from the parent's."""
 
-    __slots__ = ("parent", "op", "args", "index", "recorded", "inplace", "__weakref__")
+    __slots__ = ("parent", "op", "args", "index", "recorded", "inplace", "source", "__weakref__")
 
     def __init__(self, parent: Tensor, op: Operator, args: tuple, index: int | None):
         self.parent, self.op, self.args, self.index = parent, op, args, index
         self.recorded = bool(ambient.mode & modes.GRAD)  # whether autograd saw it
         self.inplace = False  # whether the tensor itself was the other one before
+        self.source = parent  # what the call was made on
 
 
 class Functionalization(TorchDispatchMode):
@@ -123,6 +124,8 @@ class Functionalization(TorchDispatchMode):
         else:
             made = autograd_layer(chain.op, (self.value(chain.parent), *chain.args))
             made = made if chain.index is None else made[chain.index]
+        if made.keys & ~t.keys & (CONJ | NEG):  # a value that was written has its bits carried out
+            made = resolved(made)
         state.cache[id(t)] = (t, made)
         return made
 
@@ -211,9 +214,9 @@ class Functionalization(TorchDispatchMode):
                 self.link(t, Chain(source, op, args[1:], i))
         elif op is as_strided:
             anchor = self.anchor(source)
-            self.link(
-                out, Chain(anchor, op, (tuple(out.array.shape), stride_of(out), out.offset - anchor.offset), None)
-            )
+            chain = Chain(anchor, op, (tuple(out.array.shape), stride_of(out), out.offset - anchor.offset), None)
+            chain.source = source
+            self.link(out, chain)
         elif out is not source and out.memory is source.memory:
             self.link(out, Chain(source, op, args[1:], None))
         return out
@@ -235,6 +238,7 @@ class Functionalization(TorchDispatchMode):
             return self.change_shape(op, args)
         values = tuple([self.argument(a) for a in args])
         inplace.check_overlap(target)
+        inplace.check_operands(op, args)
         new = autograd_layer(functional, values)
         inplace.check_result(op, target, new)
         if new.dtype is not target.dtype:
@@ -252,6 +256,8 @@ class Functionalization(TorchDispatchMode):
         for chain in self.chains:
             if chain.parent is target:
                 chain.parent = before
+            if chain.source is target:
+                chain.source = before
         if state is not None:
             state.cache.pop(id(target), None)
             if state.root is target:
@@ -413,6 +419,13 @@ def in_layout_of(state: Written, new: Tensor) -> Tensor:
     shape, stride = root.array.shape, like_strides(root, None)  # without the gaps, in the same order
     alike = all(s == r for n, s, r in zip(shape, stride_of(new), stride, strict=True) if n != 1)
     return new if alike else copy_into(state.first, new)
+
+
+def resolved(t: Tensor) -> Tensor:
+    """A value with conjugation and negation carried out."""
+    if t.keys & CONJ:
+        t = call("conj_physical.default", call("_conj.default", t))
+    return call("neg.default", call("_neg_view.default", t)) if t.keys & NEG else t
 
 
 def shows_twice(t: Tensor) -> bool:

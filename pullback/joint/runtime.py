@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from ..capture.shapes.expressions import evaluate
 from ..capture.subclasses import parts_of
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
+from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, Tensor, stride_of
 from ..ops.dispatch import dispatch
@@ -25,6 +27,7 @@ from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
 from .stacks import note_users_line
+from .subclasses import flat
 
 DOUBLE_BACKWARD = (
     "torch.compile with aot_autograd does not currently support double backward (config.double_backward is False). Set it "
@@ -52,7 +55,9 @@ class Compiled:
         self.backward_module = None  # the graph that `backward` was compiled of, for those who inline it
         self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
-        self.misshaped = [i for i, f in enumerate(joint.inputs) if f is not None and f.geometry is not None and not f.recorded]
+        self.misshaped = [
+            i for i, f in enumerate(joint.inputs) if f is not None and f.geometry is not None and not f.recorded
+        ]
         self.changed = [
             (i, f, places.get(i))
             for i, f in enumerate(joint.inputs)
@@ -94,6 +99,14 @@ class Compiled:
         for fact in outputs:
             outs.append(output(fact, args, results, outs))
         return outs
+
+    @cached_property
+    def symbolic_dims(self) -> list[list[int]]:
+        """Per saved value, the dimensions whose sizes these graphs do not depend on: those that take it need not either."""
+        module = self.backward_module
+        values = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"] if module is not None else []
+        shapes = [v.shape if isinstance(v, Tensor) else () for v in values]
+        return [[d for d, s in enumerate(shape) if getattr(s, "is_symbolic", False)] for shape in shapes]
 
     def _sized(self, args: list) -> tuple[list, list]:
         """What is known of inputs and outputs, with symbolic sizes as they are in these arguments."""
@@ -156,21 +169,27 @@ def output(fact: Output, args: list, results: list, outs: list):
     source = args[fact.index] if kind == "input view" else results[fact.index]
     before = ambient.mode
     try:
-        made = made_again(source, fact.calls, fact.requires_grad or not requires_grad(source))
+        made = made_again(source, fact.calls, fact.requires_grad)
     finally:
         ambient.mode = before
     return made.detach() if not fact.requires_grad and requires_grad(made) else made
 
 
-def made_again(source: Tensor, calls: tuple, recording: bool) -> Tensor:
-    """A view made again, by the calls that made it in the function, each seen by autograd if it was seen there."""
+def made_again(source: Tensor, calls: tuple, wanted: bool) -> Tensor:
+    """A view made again, by the calls that made it in the function, each seen by autograd if it was seen there.
+
+    Where gradients of the result are wanted, a view that was made with recording off is a leaf of them.
+    """
     mode = ambient.mode
+    recording = wanted or not requires_grad(source)
     for op, args, index, recorded in calls:
         ambient.mode = mode if recording and recorded else mode & ~modes.GRAD
         if op is as_strided:  # its offset is counted from where the source begins
             args = (*args[:2], args[2] + source.offset)
         source = dispatch(op, (source, *args))
         source = source if index is None else source[index]
+        if wanted and not recorded and not requires_grad(source):
+            source.autograd = Autograd(True)
     return source
 
 
@@ -194,8 +213,10 @@ class CompiledFunctionBackward(Node):
         if ambient.mode & modes.GRAD:
             return self._differentiable(tangents)
         saved = [unpack(entry, self) for entry in self.saved]
+        inlined = ambient.mode & modes.CAPTURE and around is None and compiled.backward_module is not None
+        backward = compiled.backward_module if inlined else compiled.backward  # whoever captures this compiles it himself
         try:
-            return compiled.backward(*saved, *tangents)
+            return backward(*saved, *tangents)
         except Exception as error:
             note_users_line(error)
             raise
@@ -209,7 +230,7 @@ class CompiledFunctionBackward(Node):
         shape, dtype, device = self.outputs[k]
         if g is None:
             return dispatch(find("zeros.default"), (tuple(shape), dtype, None, device, False))
-        if stride_of(g) != self.strides[k] and not g.keys & DISPATCH_SUBCLASS:
+        if stride_of(g) != tuple(self.strides[k]) and not g.keys & DISPATCH_SUBCLASS:
             return g.new_empty_strided(shape, self.strides[k]).copy_(g)
         return g
 
@@ -221,6 +242,16 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(DOUBLE_BACKWARD)
         primals = [unpack(entry, self) for entry in self.primals]
         return self.compiled.differentiate(primals, tangents)
+
+    def held(self, differentiable: bool = False) -> dict:
+        if self.saved is None:
+            raise_freed()
+        for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
+            if dims and entry.__class__ is tuple:
+                entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
+        made = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
+        own = {"compiled": self.compiled, "saved": self.saved, "outputs": made, "strides": [Size(s) for s in self.strides]}
+        return {**own, "primals": self.primals} if differentiable else own
 
     def release(self) -> None:
         self.saved = self.primals = None
@@ -235,7 +266,7 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     node.compiled = compiled
     node.edges = tuple([edge_of(args[i]) for i in joint.gradients])
     node.sequence = next_sequence()
-    ids = {id(p) for r in results if isinstance(r, Tensor) for p in parts_of(r)}
+    ids = set(map(id, results if joint.wrapping is None else flat(results)))
     changed = {i for i, _, _ in compiled.changed}
     memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p.memory) if m is not None}
     node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ..capture.subclasses import Layout, layout_of, parts_of, rebuilt
+from ..capture.subclasses import Layout, has_class_alone, in_class, layout_of, like_original, parts_of, rebuilt
+from ..core import tree
 from ..core.tensor import Tensor, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.operator import find
@@ -73,6 +74,47 @@ class Wrapping:
         return agreeing(g, layout)
 
 
+# ---- classes without a rule for operators
+def in_their_classes(f: Callable, args: list) -> tuple[Callable, dict[int, type]]:
+    """A flat function that is traced on plain stand-ins, as one whose arguments have the classes of `args`, where these
+    have their own `__torch_function__` alone; and the classes of its results, which are known once it is traced."""
+    originals = {i: a for i, a in enumerate(args) if isinstance(a, Tensor) and has_class_alone(a)}
+    found: dict[int, type] = {}
+    if not originals:
+        return f, found
+
+    def run(*given):
+        stand_ins = {i: like_original(given[i], a) for i, a in originals.items()}
+        out = f(*[stand_ins.get(i, g) for i, g in enumerate(given)])
+        for i, t in stand_ins.items():
+            if t.autograd is not given[i].autograd or t.array is not given[i].array:
+                raise NotImplementedError(
+                    f"changing the history or the shape of an input of class {type(t).__name__} in place is not implemented"
+                )
+        results = enumerate(tree.tree_leaves(out))
+        found.update({n: type(o) for n, o in results if isinstance(o, Tensor) and has_class_alone(o)})
+        inputs = {id(t): given[i] for i, t in stand_ins.items()}
+        return tree.tree_map_only(Tensor, lambda o: inputs.get(id(o), o), out)
+
+    return run, found
+
+
+def given_classes(inner: Callable, classes: dict[int, type]) -> Callable:
+    """A compiled function that gives some of its results in classes of their own."""
+    if not classes:
+        return inner
+
+    def call(given: list) -> list:
+        outs = list(inner(given))
+        for n, cls in classes.items():
+            outs[n] = in_class(outs[n], cls)
+        return outs
+
+    call.joint, call.compiled = inner.joint, inner.compiled  # type: ignore[attr-defined]
+    return call
+
+
+# ---- wrappers
 def wraps(layouts: list) -> bool:
     return any(layout is not None for layout in layouts)
 

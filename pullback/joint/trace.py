@@ -17,7 +17,7 @@ from ..capture.trace import GraphTrace
 from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.node import FreedError, ModifiedError, edge_of, requires_grad
-from ..core.tensor import FAKE, Tensor, wrap_meta
+from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
 from ..ops.factories import like_strides
 from ..ops.operator import find
 from .facts import Input, Joint, Output
@@ -25,6 +25,7 @@ from .functionalize import Functionalization, as_strided, geometry, shows_twice
 from .subclasses import Wrapping, flat, tangent_layout, wraps
 
 alias, detach = find("alias.default"), find("detach.default")
+BITS = ((CONJ, find("_conj.default")), (NEG, find("_neg_view.default")))
 
 
 class AliasedWrite(Exception):
@@ -94,6 +95,7 @@ class JointTrace:
         with self.fake_mode, self.trace, self.functional:
             out = self.f(*self.args)
             self._refuse_gradients()
+            self._refuse_writes()
             leaves, spec = tree.tree_flatten(out)
             facts = self._facts(leaves)
             results = self._results(leaves, facts)
@@ -121,6 +123,16 @@ class JointTrace:
                 raise RuntimeError(
                     f"the function to compile calls backward(), which adds to .grad of its input {i}: return gradients of "
                     "autograd.grad() instead"
+                )
+
+    def _refuse_writes(self) -> None:
+        """A write to a tensor that the function reached without being given it: the graph would not carry it out."""
+        for memory in self.functional.memories:
+            state = memory.__dict__.get("written", {}).get(self.functional)
+            if state is not None and state.writes and not state.root.keys & FAKE:
+                raise RuntimeError(
+                    f"the function to compile writes to a tensor of shape {list(state.root.shape)} that is not one of its "
+                    "inputs, which a graph cannot do: make it an input"
                 )
 
     def _wrapping(self, joint: Joint, results: list, gradients: list) -> Wrapping | None:
@@ -154,6 +166,11 @@ class JointTrace:
         state = self.functional.state(a)
         fact.written = state is not None and state.writes > 0 or self._parts_written(i)
         fact.bumped = a.version[0] != version
+        if requires_grad(a) != (edge is not None) and (edge is not None or a.is_leaf):
+            raise NotImplementedError(
+                f"the function to compile changes whether its input {i} requires grad (requires_grad_(), detach_()), which is "
+                "not implemented"
+            )
         if fact.written or fact.bumped or geometry(a) != where:
             now = edge_of(a) if requires_grad(a) else None
             fact.recorded = now is not None and (edge is None or now[0] is not edge[0])
@@ -218,6 +235,12 @@ class JointTrace:
     def _backward(self, joint: Joint, results: list) -> list:
         """Gradients of the inputs, from tangents of every result that has a history."""
         visible = {self.fresh + k: i for k, i in enumerate(self.written)}
+        first_base = self.fresh + len(self.written)
+        followed = {  # bases to which gradients of some output lead
+            fact.index
+            for fact in joint.outputs
+            if fact.kind == "view" and fact.requires_grad and all(recorded for *_, recorded in fact.calls)
+        }
         wanted = []
         for n, t in enumerate(results):
             if (
@@ -225,6 +248,7 @@ class JointTrace:
                 and not t.is_leaf
                 and requires_grad(t)
                 and (n not in visible or self.inputs[visible[n]].visible)
+                and (n < first_base or n in followed)
             ):
                 wanted.append(n)
         joint.differentiable = wanted
@@ -307,6 +331,10 @@ class OutputFacts:
             raise NotImplementedError(
                 f"a {type(o).__name__} among the outputs, around an input that was written, is not implemented"
             )
+        if self.joint.backward and any(requires_grad(p) for p in parts_of(o)):
+            raise NotImplementedError(
+                f"a {type(o).__name__} among the outputs whose parts require grad is not implemented"
+            )
         different = {id(t): t for t in self.outs if is_wrapper(t)}.values()
         if sum(self._calls(t)[0] is root for t in different) > 1:
             return self._view_of_intermediate(n, o, wants)
@@ -318,11 +346,13 @@ class OutputFacts:
         at = next((i for i, a in args if a is root), next((i for i, a in args if _same_memory(a, root)), None))
         if at is None:
             at = self.by_memory[o.memory]
-            calls = (strided_call(o, self.joint.args[at]),)
+            calls = strided_calls(o, self.joint.args[at])
         elif not calls:  # the same place in memory, and yet another tensor
             calls = ((alias, (), None, not o.is_leaf),)
         if wants and any(op is detach for op, *_ in calls):
-            raise NotImplementedError("a result that shares memory with an input, from which it was detached, and requires grad, is not implemented")
+            raise NotImplementedError(
+                "a result that shares memory with an input, from which it was detached, and requires grad, is not implemented"
+            )
         return Output("input view", at, calls, wants)
 
     def _view_of_intermediate(self, n: int, o: Tensor, wants: bool) -> Output:
@@ -342,7 +372,7 @@ class OutputFacts:
             ):
                 if other is o:
                     return Output("fresh", requires_grad=wants)
-                return Output("view of output", m, calls, wants)
+                return Output("view of output", m, calls or ((alias, (), None, not o.is_leaf),), wants)
         if not calls:
             return Output("fresh", requires_grad=wants)
         known = next((k for k, b in enumerate(self.bases) if b is root), None)
@@ -357,26 +387,40 @@ class OutputFacts:
             return recorded_calls(o)
         calls, root = [], o
         while (chain := self.functional.chain(root)) is not None and not chain.inplace:
-            calls.append((chain.op, chain.args, chain.index, chain.recorded))
-            root = chain.parent
+            args = chain.args
+            if chain.source is not chain.parent:
+                args = (*args[:2], args[2] + chain.parent.offset - chain.source.offset)
+            calls.append((chain.op, args, chain.index, chain.recorded))
+            root = chain.source
         current = root.__dict__.get("current")
-        if current is None and chain is not None and root.view_info is not None and root.view_info.base.memory is root.memory:
+        if (
+            current is None
+            and chain is not None
+            and root.view_info is not None
+            and root.view_info.base.memory is root.memory
+        ):
             current = root.view_info.base
         if current is None:
             return root, tuple(reversed(calls))
         if current.dtype is not o.dtype:
-            raise NotImplementedError("a result of another dtype than the tensor it is a view of, whose shape was changed in place, is not implemented")
-        return current, (strided_call(o, current),)  # the calls were made on another shape
+            raise NotImplementedError(
+                "a result of another dtype than the tensor it is a view of, whose shape was changed in place, is not implemented"
+            )
+        return current, strided_calls(o, current)  # the calls were made on another shape
 
 
-def strided_call(o: Tensor, source: Tensor) -> tuple:
-    """The call that makes a tensor of another one on its memory, wherever both lie."""
+def strided_calls(o: Tensor, source: Tensor) -> tuple:
+    """The calls that make a tensor of another one on its memory, wherever both lie and however they read it."""
     shape, stride, offset = geometry(o)
-    return as_strided, (shape, stride, offset - source.offset), None, not o.is_leaf
+    calls = [(as_strided, (shape, stride, offset - source.offset), None, not o.is_leaf)]
+    calls += [(op, (), None, not o.is_leaf) for bit, op in BITS if (o.keys ^ source.keys) & bit]
+    return tuple(calls)
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
-    return a.memory is b.memory and a.memory is not None and geometry(a) == geometry(b)
+    if a.memory is None or a.memory is not b.memory or a.dtype is not b.dtype or (a.keys ^ b.keys) & (CONJ | NEG):
+        return False
+    return geometry(a) == geometry(b)
 
 
 def recorded_calls(o: Tensor) -> tuple[Tensor, tuple]:

@@ -28,9 +28,7 @@ def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
     shape = target.array.shape
     common = broadcast_shapes(shape, src.array.shape)
     if common != shape:
-        raise RuntimeError(
-            f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}"
-        )
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
     return Spec(shape, target.dtype, like_strides(target, None))
 
 

@@ -34,6 +34,9 @@ class ForeachNode(Node):
                 made += node.run([g])
         return made
 
+    def held(self, differentiable: bool = False) -> dict:
+        return {"elements": self.elements}
+
     def release(self) -> None:
         for node in self.elements:
             if node is not None:

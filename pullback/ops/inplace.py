@@ -77,10 +77,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         store(op, target, execute(functional, args, keys))
         return
     check_overlap(target)
-    reads_first = functional.options.get("reads_first")  # a value of one element is read before anything is written
-    for t in op.tensors(args)[1:]:
-        if not (reads_first and t.array.size == 1):
-            check_partial_overlap(target, t)
+    check_operands(op, args)
     if direct is not None:
         direct(*args)
         bump(target)
@@ -90,6 +87,19 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         store(op, target, execute(functional, args, keys))
 
 
+def check_operands(op: Operator, args: tuple) -> None:
+    """Refuse operands that share some memory with the written tensor, where the result goes straight into it."""
+    functional, tensors = op.inplace_of, op.tensors(args)
+    if functional.options.get("write") is None and functional.family.write is None:
+        return
+    if any(t.keys & (CONJ | NEG | LAYOUTS) for t in tensors):
+        return
+    reads_first = functional.options.get("reads_first")  # a value of one element is read before anything is written
+    for t in tensors[1:]:
+        if not (reads_first and t.array.size == 1):
+            check_partial_overlap(args[0], t)
+
+
 def write_fake(op: Operator, args: tuple) -> None:
     """Replaced by the fake tensor layer: an in-place operator where nothing can be written."""
     raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
@@ -97,7 +107,7 @@ def write_fake(op: Operator, args: tuple) -> None:
 
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     """Refuse an operand that shares some memory with the written tensor without being the same view of it."""
-    if other.memory is None or other.memory is not target.memory or target.keys & META:
+    if other.memory is None or other.memory is not target.memory or target.keys & META and not target.keys & FAKE:
         return
     ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
     if ours == theirs or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):

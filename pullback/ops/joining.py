@@ -103,7 +103,11 @@ def _cat_kernel(xp, tensors, dim):
 
 
 def _is_channels_last(a) -> bool:
-    return a.ndim in (4, 5) and not a.flags.c_contiguous and is_channels_last(a.shape, [s // a.itemsize for s in a.strides])
+    return (
+        a.ndim in (4, 5)
+        and not a.flags.c_contiguous
+        and is_channels_last(a.shape, [s // a.itemsize for s in a.strides])
+    )
 
 
 def _cat_meta(tensors, dim) -> Spec:

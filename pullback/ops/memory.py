@@ -24,6 +24,7 @@ from .construct import TypedStorage
 from .dispatch import dispatch
 from .inplace import bump, resize, told_mode
 from .operator import export
+from .overrides import keeps_type
 from .views import alias as alias_op
 
 
@@ -140,6 +141,9 @@ def as_subclass(self, cls) -> Tensor:
     if self.requires_grad:
         made.autograd = dispatch(alias_op, (self,)).autograd
     return made
+
+
+keeps_type.add(as_subclass)
 
 
 @front("Tensor.apply_")

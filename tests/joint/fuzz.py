@@ -17,10 +17,10 @@ from .programs import Program, shrink
 from .targets import TARGETS
 
 
-def check(job: tuple[int, str]) -> tuple[int, str, list[str]]:
-    """A seed, a target, and how the program of that seed differs there."""
-    seed, target = job
-    return seed, target, safely(TARGETS[target], generate(seed))
+def check(job: tuple[int, str, int]) -> tuple[int, str, list[str]]:
+    """A seed, a target, and how the program of that seed (of a length) differs there."""
+    seed, target, length = job
+    return seed, target, safely(TARGETS[target], generate(seed, length))
 
 
 def safely(compare: Callable[[Program], list[str]], program: Program) -> list[str]:
@@ -35,8 +35,8 @@ def kind(reason: str) -> str:
     return "".join(c for c in reason[:60] if not c.isdigit())
 
 
-def report(seed: int, target: str, reasons: list[str], shrunk: bool) -> None:
-    program, compare = generate(seed), TARGETS[target]
+def report(seed: int, target: str, reasons: list[str], shrunk: bool, length: int) -> None:
+    program, compare = generate(seed, length), TARGETS[target]
     if shrunk:
         program = shrink(program, lambda p: [kind(r) for r in safely(compare, p)[:1]] == [kind(reasons[0])])
         reasons = safely(compare, program)
@@ -50,13 +50,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--length", type=int, default=9, help="how many statements a program has at most")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="one or more; all if none is named")
+    parser.add_argument("--rotate", action="store_true", help="compare each program in one form, in turn")
     parser.add_argument("--show", type=int, default=10, help="how many different programs to print")
     parser.add_argument("--whole", action="store_true", help="print them as generated, not shrunk")
     options = parser.parse_args()
     started = time.time()
-    jobs = ((seed, t) for seed in range(options.seed, options.seed + options.count) for t in options.target or TARGETS)
+    targets = options.target or list(TARGETS)
+    jobs = (
+        (seed, t, options.length)
+        for seed in range(options.seed, options.seed + options.count)
+        for t in ([targets[seed % len(targets)]] if options.rotate else targets)
+    )
     shown: collections.Counter = collections.Counter()
     failed: list[tuple[int, str]] = []
     with multiprocessing.Pool(options.jobs) if options.jobs > 1 else _Serial() as pool:
@@ -67,7 +74,7 @@ def main() -> None:
             what = (target, kind(reasons[0]))
             shown[what] += 1
             if shown[what] == 1 and len(shown) <= options.show:
-                report(seed, target, reasons, not options.whole)
+                report(seed, target, reasons, not options.whole, options.length)
     for (target, what), count in shown.most_common():
         print(f"# {count} x {target}: {what!r}")
     if refusals:

@@ -15,7 +15,24 @@ import pullback as torch
 from .programs import Block, Line, Program
 from .statements import CONTEXTS, KINDS, view_of
 
-SHAPES = ((), (2,), (3,), (2, 3), (3, 2), (2, 2), (3, 3), (1, 3), (2, 1, 2), (2, 3, 2), (4,), (2, 2, 2), (0,), (3, 0), (1,), (4, 2))
+SHAPES = (
+    (),
+    (2,),
+    (3,),
+    (2, 3),
+    (3, 2),
+    (2, 2),
+    (3, 3),
+    (1, 3),
+    (2, 1, 2),
+    (2, 3, 2),
+    (4,),
+    (2, 2, 2),
+    (0,),
+    (3, 0),
+    (1,),
+    (4, 2),
+)
 DTYPES = ("float32",) * 6 + ("float64",) * 4 + ("int64", "bool", "complex64", "float32")
 LARGEST = 1e4  # values beyond it are not worth comparing
 
@@ -235,7 +252,9 @@ class Generator:
             if self.rng.random() < chance and extra:
                 out.append(self.choice(extra))
         if self.rng.random() < 0.1 and out:
-            out.append(self.choice(out) + self.choice((".detach()", "[...]", ".shape[0:1]", ".dim()", ".requires_grad")))
+            out.append(
+                self.choice(out) + self.choice((".detach()", "[...]", ".shape[0:1]", ".dim()", ".requires_grad"))
+            )
         if self.rng.random() < 0.1:
             out.append(self.choice(("None", "3", "'text'", "2.5")))
         return self.shuffled(out)
@@ -247,9 +266,11 @@ class Generator:
             arguments = self.make_arguments()
             self.names = list(dict.fromkeys(arguments))
             body = self.statements(self.rng.randint(2, self.length))
-            return Program(self.seed, tuple(self.made), tuple(arguments), tuple(body), tuple(self.choose_results(arguments)))
+            return Program(
+                self.seed, tuple(self.made), tuple(arguments), tuple(body), tuple(self.choose_results(arguments))
+            )
 
 
-def generate(seed: int) -> Program:
-    """The program of a seed."""
-    return Generator(seed).program()
+def generate(seed: int, length: int = 9) -> Program:
+    """The program of a seed, of up to so many statements."""
+    return Generator(seed, length).program()

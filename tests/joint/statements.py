@@ -18,7 +18,16 @@ UNARY = (
     "torch.nn.functional.leaky_relu({}, 0.1)", "{}.contiguous()", "torch.atan({})", "{}.clamp(-0.5, 0.5)", "{} / 3", "1 / ({}.abs() + 1)",
     "torch.zeros_like({})", "torch.ones_like({}) * {}", "torch.full_like({}, 0.5)", "{}.new_zeros(2, 2)", "torch.empty_like({}).fill_(0.25)",
 )  # fmt: skip
-ANY_UNARY = ("{} + 1", "{} * 2", "{}.clone()", "{}.contiguous()", "{} * {}", "{} != 0", "{}.sum()", "torch.zeros_like({})")
+ANY_UNARY = (
+    "{} + 1",
+    "{} * 2",
+    "{}.clone()",
+    "{}.contiguous()",
+    "{} * {}",
+    "{} != 0",
+    "{}.sum()",
+    "torch.zeros_like({})",
+)
 BINARY = (
     "{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "torch.minimum({}, {})", "torch.atan2({}, {})", "torch.add({}, {}, alpha=0.5)",
     "torch.lerp({}, {}, 0.25)", "{} / (1 + {}.abs())", "torch.where({} > 0, {}, 0.5)", "{}.addcmul({}, {}, value=0.5)", "{} * ({} > 0)",
@@ -35,7 +44,13 @@ INPLACE = (
     "{}.t_()", "{}.transpose_(0, -1)", "{}.unsqueeze_(0)", "{}.squeeze_()", "{}.squeeze_(0)", "{}.add_({}.sum())", "{}.sub_({}.detach())",
     "{}.swapaxes_(0, -1)", "{}.triu_()", "{}.add_(1).mul_(2)", "torch._foreach_add_([{}], 1)",
 )  # fmt: skip
-CONTEXTS = ("torch.no_grad()", "torch.no_grad()", "torch.enable_grad()", "torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)")
+CONTEXTS = (
+    "torch.no_grad()",
+    "torch.no_grad()",
+    "torch.enable_grad()",
+    "torch.set_grad_enabled(False)",
+    "torch.set_grad_enabled(True)",
+)
 
 
 def fill(template: str, *names: str, **extra) -> str:
@@ -70,7 +85,16 @@ def contraction(g: Generator) -> str | None:
     b = g.pick(lambda t: t.dtype == dtype and t.dim() == 2 and t.shape[0] == size)
     if b is None or g.rng.random() < 0.3:
         return g.assign(f"{a} @ {a}.t()" if g.rng.random() < 0.5 else f"torch.nn.functional.linear({a}, {a}) * 0.5")
-    return g.assign(g.choice((f"{a} @ {b}", f"torch.mm({a}, {b}) * 0.5", f'torch.einsum("ij,jk->ki", {a}, {b})', f"torch.mv({a}, {b}[:, 0])")))
+    return g.assign(
+        g.choice(
+            (
+                f"{a} @ {b}",
+                f"torch.mm({a}, {b}) * 0.5",
+                f'torch.einsum("ij,jk->ki", {a}, {b})',
+                f"torch.mv({a}, {b}[:, 0])",
+            )
+        )
+    )
 
 
 def join(g: Generator) -> str | None:
@@ -79,7 +103,9 @@ def join(g: Generator) -> str | None:
         return None
     shape, dtype = g.tensor(a).shape, g.tensor(a).dtype
     b = g.pick(lambda t: t.shape == shape and t.dtype == dtype)
-    form = g.choice(("torch.cat([{a}, {b}], {d})", "torch.stack([{a}, {b}], {d})", "torch.cat([{a}, {a} * 2, {b}], {d})"))
+    form = g.choice(
+        ("torch.cat([{a}, {b}], {d})", "torch.stack([{a}, {b}], {d})", "torch.cat([{a}, {a} * 2, {b}], {d})")
+    )
     return g.assign(form.format(a=a, b=b, d=g.dim(a)))
 
 
@@ -106,7 +132,19 @@ def view(g: Generator) -> str | None:
 def view_of(g: Generator, a: str) -> str:
     """A random view of a tensor, as what follows its name."""
     t = g.tensor(a)
-    choices = [".unsqueeze(0)", ".unsqueeze(-1)", ".squeeze()", ".view(-1)", ".reshape(-1)", ".detach()", ".data", ".flatten()", "[...]", ".view_as({a})", ".expand(2, *{a}.shape)"]
+    choices = [
+        ".unsqueeze(0)",
+        ".unsqueeze(-1)",
+        ".squeeze()",
+        ".view(-1)",
+        ".reshape(-1)",
+        ".detach()",
+        ".data",
+        ".flatten()",
+        "[...]",
+        ".view_as({a})",
+        ".expand(2, *{a}.shape)",
+    ]
     if t.dim():
         d, n = g.dim(a), t.shape[g.dim(a)]
         choices += [
@@ -115,16 +153,29 @@ def view_of(g: Generator, a: str) -> str:
             f".view({', '.join(map(str, t.shape))})", f".flatten(0, {d})", ".mT" if t.dim() > 1 else ".view(-1, 1)", ".T" if t.dim() == 2 else "[-1:]",
         ]  # fmt: skip
         if n:
-            choices += [f".select({d}, {g.rng.randrange(n)})", "[0]", "[-1]", "[..., 0]", f".narrow({d}, {g.rng.randrange(n)}, 1)", "[:-1]", "[1:]", "[0:2]"]
+            choices += [
+                f".select({d}, {g.rng.randrange(n)})",
+                "[0]",
+                "[-1]",
+                "[..., 0]",
+                f".narrow({d}, {g.rng.randrange(n)}, 1)",
+                "[:-1]",
+                "[1:]",
+                "[0:2]",
+            ]
             choices += [f"[{g.rng.randrange(t.shape[0])}]" if t.shape[0] else "[:]"] * 2
         if t.numel() and (t.is_contiguous() or t.dim() == 2 and t.t().is_contiguous()):  # what it spans is its own
             choices += [strided(g, a), ".as_strided((2,), (0,))"]
     if t.dim() >= 2:
-        choices += [".diagonal()", ".t()" if t.dim() == 2 else ".transpose(0, 1)", f".diagonal({g.choice((-1, 0, 1))}, 0, -1)"]
+        choices += [
+            ".diagonal()",
+            ".t()" if t.dim() == 2 else ".transpose(0, 1)",
+            f".diagonal({g.choice((-1, 0, 1))}, 0, -1)",
+        ]
     if t.dtype.is_complex:
         choices += [".real", ".imag", ".conj()"] * 3
         choices += ["#torch.view_as_real"] * 3
-    elif t.dim() and t.shape[-1] == 2 and t.stride()[-1] == 1 and g.is_float(t):
+    elif t.dim() and t.shape[-1] == 2 and t.stride()[-1] == 1 and g.is_float(t) and t.numel():
         choices += ["#torch.view_as_complex"] * 2
     return g.choice(choices).format(a=a)
 
@@ -165,12 +216,34 @@ def setitem(g: Generator) -> str | None:
         return None
     n = g.tensor(a).shape[0]
     i = g.rng.randrange(n)
-    where = g.choice((str(i), f"{i}:", "::2", "..., 0", "-1", f"{a} > 0", f"torch.tensor([{i}, 0])", f"[{i}]", f"torch.arange({n}) == {i}", "...", ":0", "None", "0:1, ..., torch.tensor([0])"))
-    value = g.choice(("0.5", "0.5", f"{a}[{where}].clone() * 2", "torch.tensor(0.75)", "value")) if " > " not in where and "==" not in where else g.choice(("0.5", "torch.tensor(0.5)"))
+    where = g.choice(
+        (
+            str(i),
+            f"{i}:",
+            "::2",
+            "..., 0",
+            "-1",
+            f"{a} > 0",
+            f"torch.tensor([{i}, 0])",
+            f"[{i}]",
+            f"torch.arange({n}) == {i}",
+            "...",
+            ":0",
+            "None",
+            "0:1, ..., torch.tensor([0])",
+        )
+    )
+    value = (
+        g.choice(("0.5", "0.5", f"{a}[{where}].clone() * 2", "torch.tensor(0.75)", "value"))
+        if " > " not in where and "==" not in where
+        else g.choice(("0.5", "torch.tensor(0.5)"))
+    )
     if value == "value":
         b = g.pick(g.is_float)
         value = f"{b}.mean()" if g.rng.random() < 0.5 else f"{b}"
-    if g.rng.random() < 0.2 and value == "0.5" and " > " not in where and "==" not in where:  # that would read by a mask
+    if (
+        g.rng.random() < 0.2 and value == "0.5" and " > " not in where and "==" not in where
+    ):  # that would read by a mask
         return f"{a}[{where}] {g.choice(('+=', '*=', '-='))} {value}"
     return f"{a}[{where}] = {value}"
 
@@ -181,7 +254,14 @@ def indexed(g: Generator) -> str | None:
         return None
     n = g.tensor(a).shape[0]
     i = g.rng.randrange(n)
-    form = g.choice(("{a}[torch.tensor([{i}, 0])]", "{a}.index_select(0, torch.tensor([{i}]))", "{a}[[{i}, 0, {i}]]", "torch.take({a}, torch.tensor([0]))"))
+    form = g.choice(
+        (
+            "{a}[torch.tensor([{i}, 0])]",
+            "{a}.index_select(0, torch.tensor([{i}]))",
+            "{a}[[{i}, 0, {i}]]",
+            "torch.take({a}, torch.tensor([0]))",
+        )
+    )
     return g.assign(form.format(a=a, i=i))
 
 
@@ -211,14 +291,31 @@ def augmented(g: Generator) -> str | None:
 def into_out(g: Generator) -> str | None:
     out = g.pick(lambda t: g.is_float(t) and not t.requires_grad)
     b = out and g.pick(lambda t: t.dtype == g.tensor(out).dtype and t.shape == g.tensor(out).shape)
-    return b and g.choice((f"torch.add({b}.detach(), 1, out={out})", f"torch.mul({b}.detach(), {out}, out={out})", f"torch.sin({out}, out={out})"))
+    return b and g.choice(
+        (
+            f"torch.add({b}.detach(), 1, out={out})",
+            f"torch.mul({b}.detach(), {out}, out={out})",
+            f"torch.sin({out}, out={out})",
+        )
+    )
 
 
 def random(g: Generator) -> str | None:
     a = g.pick(g.is_float)
     if a is None:
         return None
-    form = g.choice(("{new}torch.nn.functional.dropout({a}, 0.5)", "{new}torch.rand_like({a})", "{new}torch.bernoulli(torch.full_like({a}, 0.5))", "{a}.uniform_()", "{a}.normal_()", "{new}torch.nn.functional.dropout({a}, 0.3, True)", "{a}.bernoulli_(0.5)", "{new}torch.randn(2, 2) + {a}.sum()"))
+    form = g.choice(
+        (
+            "{new}torch.nn.functional.dropout({a}, 0.5)",
+            "{new}torch.rand_like({a})",
+            "{new}torch.bernoulli(torch.full_like({a}, 0.5))",
+            "{a}.uniform_()",
+            "{a}.normal_()",
+            "{new}torch.nn.functional.dropout({a}, 0.3, True)",
+            "{a}.bernoulli_(0.5)",
+            "{new}torch.randn(2, 2) + {a}.mean()",
+        )
+    )
     return g.assign(form[5:].format(a=a)) if form.startswith("{new}") else form.format(a=a)
 
 
@@ -232,8 +329,14 @@ def batch_norm(g: Generator) -> str | None:
     var = g.pick(lambda s: fits(s) and not s.requires_grad and not g.shares(s, g.tensor(mean))) if mean else None
     training = g.rng.random() < 0.8
     if var is None:
-        return g.assign(f"torch.nn.functional.layer_norm({x}, ({t.shape[-1]},))") if not training else g.assign(f"torch.nn.functional.batch_norm({x}, None, None, training=True)")
-    return g.assign(f"torch.nn.functional.batch_norm({x}, {mean}, {var}{'' if training else '.abs() + 1'}, training={training})")
+        return (
+            g.assign(f"torch.nn.functional.layer_norm({x}, ({t.shape[-1]},))")
+            if not training
+            else g.assign(f"torch.nn.functional.batch_norm({x}, None, None, training=True)")
+        )
+    return g.assign(
+        f"torch.nn.functional.batch_norm({x}, {mean}, {var}{'' if training else '.abs() + 1'}, training={training})"
+    )
 
 
 def write_alias(g: Generator) -> str | None:

@@ -13,7 +13,6 @@ from pullback import nn
 from pullback.capture.fake import FakeTensor
 from pullback.core.modes import ambient
 from pullback.joint.aot import aot_function, aot_module, aot_module_simplified, make_boxed_func, nop
-from pullback.joint.config import config
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
 
 from .against_eager import aot, assert_same, inner, leaves, plain, unchanged
@@ -358,50 +357,6 @@ def test_partial_gradients():
     out = aot(lambda x, y: x * y)(x, y)
     (g,) = torch.autograd.grad(out.sum(), y)
     assert torch.equal(g, x.detach()) and x.grad is None
-
-
-# ---- higher orders
-@pytest.mark.parametrize("order", [2, 3])
-def test_higher_orders(order):
-    def f(x, y):
-        return (x * y).sin() * y.exp()
-
-    found = []
-    for form in (f, aot(f)):
-        (x, y), _ = leaves((3,), (3,), dtype=torch.float64)()
-        value = form(x, y).sum()
-        for _ in range(order):
-            gs = torch.autograd.grad(value, (x, y), create_graph=True)
-            value = sum((g * g).sum() for g in gs)
-        value.backward()
-        found.append([x.grad, y.grad])
-    assert all(torch.allclose(a, b, rtol=1e-9) for a, b in zip(*found, strict=True))
-
-
-def test_double_backward_of_tangents():
-    found = []
-    for form in (lambda x: x.sin() * x, aot(lambda x: x.sin() * x)):
-        (x, t), _ = leaves((3,), (3,), dtype=torch.float64)()
-        (g,) = torch.autograd.grad(form(x), x, t, create_graph=True)
-        g.pow(2).sum().backward()
-        found.append([x.grad, t.grad])
-    assert all(torch.allclose(a, b, rtol=1e-9) for a, b in zip(*found, strict=True))
-
-
-def test_gradgradcheck():
-    f = aot(lambda x: x.sin() * x.exp())
-    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(f, (x,)) and torch.autograd.gradgradcheck(f, (x,))
-
-
-def test_double_backward_can_be_forbidden():
-    x = torch.randn(3, requires_grad=True)
-    with config.patch(double_backward=False):
-        out = aot(lambda x: x.sin())(x)
-        with pytest.raises(
-            RuntimeError, match="torch.compile with aot_autograd does not currently support double backward"
-        ):
-            torch.autograd.grad(out.sum(), x, create_graph=True)
 
 
 # ---- what the compilers get

@@ -29,7 +29,19 @@ def test_a_seed_makes_one_program():
 
 def test_programs_cover_what_they_are_for():
     text = "".join(generate(seed).source() for seed in range(300))
-    for part in ("_()", "no_grad", "def g", "out=", ".data", ".detach()", "batch_norm", "as_strided", "view_as_real", "dropout", "> 0] ="):
+    for part in (
+        "_()",
+        "no_grad",
+        "def g",
+        "out=",
+        ".data",
+        ".detach()",
+        "batch_norm",
+        "as_strided",
+        "view_as_real",
+        "dropout",
+        "> 0] =",
+    ):
         assert part in text, part
 
 

@@ -7,9 +7,10 @@ import threading
 import pytest
 
 import pullback as torch
-from pullback.joint.runtime import CompiledFunctionBackward, base_of
+from pullback.joint.config import config
+from pullback.joint.runtime import CompiledFunctionBackward
 
-from .against_eager import aot, unchanged
+from .against_eager import aot, leaves, unchanged
 
 
 def leaf(*shape, **options):
@@ -191,11 +192,45 @@ def test_errors_in_backward_show_the_line_and_leave_modes():
     assert ambient.mode == before
 
 
-def test_base_of():
-    base = torch.arange(6.0)
-    assert base_of([base[:2], base[3:]]) is base
-    one, two = base.data[1:3], base.data[2:5]
-    made = base_of([one, two])
-    assert made.tolist() == [1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(NotImplementedError, match="different dtypes"):
-        base_of([base, base.view(torch.int32)])
+# ---- higher orders
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_orders(order):
+    def f(x, y):
+        return (x * y).sin() * y.exp()
+
+    found = []
+    for form in (f, aot(f)):
+        (x, y), _ = leaves((3,), (3,), dtype=torch.float64)()
+        value = form(x, y).sum()
+        for _ in range(order):
+            gs = torch.autograd.grad(value, (x, y), create_graph=True)
+            value = sum((g * g).sum() for g in gs)
+        value.backward()
+        found.append([x.grad, y.grad])
+    assert all(torch.allclose(a, b, rtol=1e-9) for a, b in zip(*found, strict=True))
+
+
+def test_double_backward_of_tangents():
+    found = []
+    for form in (lambda x: x.sin() * x, aot(lambda x: x.sin() * x)):
+        (x, t), _ = leaves((3,), (3,), dtype=torch.float64)()
+        (g,) = torch.autograd.grad(form(x), x, t, create_graph=True)
+        g.pow(2).sum().backward()
+        found.append([x.grad, t.grad])
+    assert all(torch.allclose(a, b, rtol=1e-9) for a, b in zip(*found, strict=True))
+
+
+def test_gradgradcheck():
+    f = aot(lambda x: x.sin() * x.exp())
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(f, (x,)) and torch.autograd.gradgradcheck(f, (x,))
+
+
+def test_double_backward_can_be_forbidden():
+    x = torch.randn(3, requires_grad=True)
+    with config.patch(double_backward=False):
+        out = aot(lambda x: x.sin())(x)
+        with pytest.raises(
+            RuntimeError, match="torch.compile with aot_autograd does not currently support double backward"
+        ):
+            torch.autograd.grad(out.sum(), x, create_graph=True)

@@ -8,6 +8,7 @@ import pullback as torch
 from pullback.capture.compile import compile
 from pullback.core import tree
 from pullback.joint.aot import aot_function
+from pullback.joint.partition import min_cut_rematerialization_partition
 
 from .against_eager import aot
 from .pair import Pair, nested, numbers, pair
@@ -286,3 +287,125 @@ def test_classes_without_dispatch():
                 out[0].sum().backward()
                 derivative = torch.cos if cls is Named else torch.exp
                 assert torch.allclose(x.grad, derivative(torch.tensor(x.tolist())))
+
+
+class Named(torch.Tensor):
+    """A class without any rule."""
+
+
+def test_classes_without_dispatch_ahead_of_time():
+    class Swapped(Named):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            func = torch.exp if func is torch.sin else func
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    def f(x, p):
+        return torch.sin(x) * p, x, x[0], p * 2, type(x).__name__
+
+    for cls in (Named, Swapped):
+        compiled = aot(f)
+        for _ in range(2):
+            x, p = torch.randn(3).as_subclass(cls).requires_grad_(), torch.ones(3)
+            expected, out = f(x, p), compiled(x, p)
+            assert [type(o) for o in out] == [type(o) for o in expected] and out[1] is x and out[2]._base is x
+            assert torch.equal(out[0], expected[0]) and out[4] == cls.__name__
+            out[0].sum().backward()
+            assert torch.allclose(x.grad, (torch.cos if cls is Named else torch.exp)(torch.tensor(x.tolist())))
+
+
+def test_classes_without_dispatch_and_writes():
+    x = torch.ones(3).as_subclass(Named)
+    out = aot(lambda x: x.mul_(2))(x)
+    assert out is x and x.tolist() == [2.0] * 3
+    leaf = torch.ones(3, requires_grad=True)
+    y = leaf.as_subclass(Named) * 1
+    assert aot(lambda y: y.mul_(2))(y) is y and y.tolist() == [2.0] * 3
+    y.square().sum().backward()
+    assert leaf.grad.tolist() == [8.0] * 3
+    with pytest.raises(NotImplementedError, match="history or the shape of an input of class Named"):
+        aot(lambda x, p: x.copy_(p))(torch.ones(3).as_subclass(Named), torch.ones(3, requires_grad=True))
+
+
+def test_assigned_attributes_are_not_captured():
+    def relabels(x):
+        x.tag = "new"
+        return x * 2
+
+    def exchanges(x):
+        x.a = x.a * 2
+        return x * 2
+
+    for f in (relabels, exchanges):
+        with pytest.raises(RuntimeError, match="it changes Python state: attribute"):
+            compile(f, backend="eager", fullgraph=True)(pair(2, requires_grad=False))
+
+
+def test_parts_exchanged_in_place_are_written_back():
+    def f(x):
+        x.a = x.a * 2
+        return x + 1
+
+    found = []
+    for form in (f, aot(f)):
+        x = pair(2, requires_grad=False)
+        found.append([numbers(form(x)), numbers(x)])
+    assert found[0] == found[1]
+
+
+def test_parts_with_a_history_are_refused():
+    with pytest.raises(NotImplementedError, match="whose parts require grad"):
+        aot(lambda a: Pair(a * 2, a * 3))(torch.ones(2, requires_grad=True))
+
+
+def test_results_around_inputs():
+    a = torch.ones(2)
+    out = aot(lambda a: Pair(a, a * 2))(a)
+    assert out.a is a and numbers(out) == numbers(Pair(a, a * 2))
+
+
+def test_a_view_given_and_written():
+    def f(v):
+        v.mul_(2)
+        return v + 1
+
+    found = []
+    for form in (f, aot(f)):
+        leaf = pair(2, 3)
+        base = leaf * 1
+        form(base[0]).sum().backward(retain_graph=True)
+        base.sum().backward()
+        found.append([numbers(base), numbers(leaf.grad)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["two", "nested and not", "views of each other", "written unseen"])
+def test_wrappers_and_the_min_cut(name):
+    f, make = CASES[name]
+    assert seen(aot(f, partition_fn=min_cut_rematerialization_partition), make) == seen(f, make)
+
+
+def test_symbolic_sizes_leave_wrappers_alone():
+    f = aot(lambda x, p: x * p.sum(), dynamic=True)
+    for n in (2, 3, 4):
+        x, p = pair(n), plain(n)
+        assert numbers(f(x, p)) == numbers(x * p.sum())
+
+
+def test_nothing_is_kept_over_many_calls():
+    import gc
+
+    f, x = aot(lambda x: (x * 2).sin()), pair(3)
+
+    def step():
+        f(x).sum().backward()
+        x.grad = None
+
+    for _ in range(5):
+        step()
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(300):
+        step()
+    gc.collect()
+    assert len(gc.get_objects()) - before < 50

@@ -145,6 +145,29 @@ def test_backward_inside_is_refused():
         trace(f, leaf(2))
 
 
+def test_writes_to_what_is_no_input_are_refused():
+    outside = torch.zeros(2)
+    with pytest.raises(RuntimeError, match="writes to a tensor of shape \\[2\\] that is not one of its inputs"):
+        trace(lambda x: (outside.add_(1), x * outside)[1], leaf(2))
+    with pytest.raises(RuntimeError, match="not one of its inputs"):
+        trace(lambda x: (outside[0].fill_(1), x * 2)[1], leaf(2))
+    assert outside.tolist() == [0.0, 0.0]
+    trace(lambda x: x * torch.tensor([1.0, 2.0]).add_(1), leaf(2))  # its own
+
+
+@pytest.mark.parametrize(
+    ("change", "make"),
+    [
+        (lambda x: x.requires_grad_(), lambda: torch.ones(2)),
+        (lambda x: x.requires_grad_(False), lambda: leaf(2)),
+        (lambda x: x.detach_(), lambda: leaf(2) * 2),
+    ],
+)
+def test_changes_of_requires_grad_are_refused(change, make):
+    with pytest.raises(NotImplementedError, match="changes whether its input 0 requires grad"):
+        trace(lambda x: (change(x), x * 2)[1], make())
+
+
 def test_layouts_of_tangents():
     joint = trace(lambda x: ((x * 2).t(), (x * 3)[:, :1].expand(2, 5)), leaf(2, 2))
     assert [t.stride() for t in joint.tangents] == [(1, 2), (5, 1)]

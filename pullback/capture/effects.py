@@ -1,0 +1,123 @@
+"""Whether a Python function only computes: what a trace of one call may stand for in all later ones.
+
+In: a function. Out: None, or in words what else it does. It is read, not run: its bytecode, that of the functions it
+names, and the values it reaches. What is not plainly harmless counts as an effect: writing to names, attributes and
+items from outside, calling what is not known, holding objects that a method call may change.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import inspect
+import math
+import operator
+import types
+from collections.abc import Callable
+
+from ..core.dtype import dtype
+from ..core.tensor import Tensor
+from .guards import SIMPLE
+
+HARMLESS = frozenset(
+    getattr(builtins, name)
+    for name in "abs all any bool complex dict divmod enumerate filter float frozenset getattr hasattr int isinstance "
+    "issubclass len list map max min pow range repr reversed round set slice sorted str sum super tuple type zip".split()
+)
+MODULES = (math, operator, functools)
+WRITES = {
+    "STORE_GLOBAL": "assigns to the global", "DELETE_GLOBAL": "deletes the global", "STORE_ATTR": "assigns to the attribute",
+    "DELETE_ATTR": "deletes the attribute", "STORE_SUBSCR": "assigns to an item", "DELETE_SUBSCR": "deletes an item",
+    "IMPORT_NAME": "imports", "YIELD_VALUE": "yields", "SEND": "yields", "BEFORE_ASYNC_WITH": "awaits",
+    "STORE_SLICE": "assigns to an item",
+}  # fmt: skip
+# Methods and functions, by name, of what lies outside a graph: other backwards, hooks, the engine, random state, I/O.
+CALLS = frozenset(
+    "backward queue_callback register_hook register_prehook register_post_accumulate_grad_hook manual_seed seed "
+    "set_rng_state tolist item numpy data_ptr requires_grad_ detach_ set_ resize_ storage untyped_storage "
+    "current_thread sleep write print".split()
+)
+
+
+def effect_of(function: Callable) -> str | None:
+    """What a function does besides computing; None where nothing is seen."""
+    return _effect(function, set())
+
+
+def _effect(function, seen: set[int]) -> str | None:
+    if isinstance(function, functools.partial):
+        given = [*function.args, *function.keywords.values()]
+        return _effect(function.func, seen) or next(filter(None, (_of_value("an argument", v, seen) for v in given)), None)
+    function = inspect.unwrap(function) if isinstance(function, types.FunctionType) else function
+    if id(function) in seen:
+        return None
+    seen.add(id(function))
+    if not isinstance(function, types.FunctionType):
+        return f"calls {getattr(function, '__qualname__', type(function).__name__)}"
+    return _of_code(function, function.__code__, seen) or _of_closure(function, seen)
+
+
+def _of_closure(function: types.FunctionType, seen: set[int]) -> str | None:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not filled
+            return f"reaches {name!r}, which has no value"
+        found = _of_value(name, value, seen)
+        if found is not None:
+            return found
+    return None
+
+
+def _of_code(function: types.FunctionType, code: types.CodeType, seen: set[int]) -> str | None:
+    """What the instructions show. Functions defined inside count as called."""
+    for step in dis.get_instructions(code):
+        found = _of_step(function, code, step, seen)
+        if found is not None:
+            return found
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name != "<genexpr>")
+    return next(filter(None, (_of_code(function, c, seen) for c in inner)), None)
+
+
+def _of_step(function: types.FunctionType, code: types.CodeType, step: dis.Instruction, seen: set[int]) -> str | None:
+    name = step.opname
+    if name in WRITES:
+        return f"{WRITES[name]} {step.argval!r}" if isinstance(step.argval, str) else WRITES[name]
+    if name in ("STORE_DEREF", "DELETE_DEREF") and step.argval in code.co_freevars:
+        return f"assigns to {step.argval!r} of the function around it"
+    if name in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in CALLS:
+        return f"calls {step.argval}"
+    if name in ("LOAD_GLOBAL", "LOAD_NAME"):
+        namespace = function.__globals__
+        value = namespace[step.argval] if step.argval in namespace else getattr(builtins, step.argval, None)
+        return _of_value(step.argval, value, seen)
+    return None
+
+
+def _of_value(name: str, value, seen: set[int]) -> str | None:
+    """What reaching a value may do."""
+    if isinstance(value, SIMPLE) or isinstance(value, (Tensor, dtype)) or value is NotImplemented:
+        return None
+    if isinstance(value, types.ModuleType):
+        return None if value in MODULES or _of_package(value.__name__) else f"uses the module {value.__name__}"
+    if isinstance(value, type):
+        known = value in HARMLESS or _of_package(value.__module__) or issubclass(value, BaseException)
+        return None if known else f"uses the class {value.__name__}"
+    if isinstance(value, tuple):
+        return next(filter(None, (_of_value(name, v, seen) for v in value)), None)
+    if isinstance(value, (types.FunctionType, functools.partial)):
+        return None if _of_package(getattr(value, "__module__", "")) else _effect(value, seen)
+    if isinstance(value, types.BuiltinFunctionType):
+        return None if value in HARMLESS or value.__module__ == "math" else f"calls {value.__name__}"
+    if _of_package(type(value).__module__) and not hasattr(value, "__dict__"):
+        return None
+    return None if _is_operator(value) else f"reaches {name!r}, a {type(value).__name__}"
+
+
+def _is_operator(value) -> bool:
+    return _of_package(type(value).__module__) and type(value).__module__.split(".")[1] in ("ops", "library")
+
+
+def _of_package(module: str | None) -> bool:
+    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch")

@@ -1,0 +1,133 @@
+"""What random programs found wrong, made small: each program behaves the same in every form, and as it should."""
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from tests.joint.programs import Line, Program
+from tests.joint.targets import TARGETS
+
+LEAF = ("a1 = torch.randn(3, 3)", "a1.requires_grad_()")
+INNER = (*LEAF, "a2 = a1 * 2")
+
+
+def program(made, arguments, body, results) -> Program:
+    return Program(0, tuple(map(Line, made)), arguments, tuple(map(Line, body)), results)
+
+
+FOUND = {
+    "views of a tensor whose shape is changed in place": program(
+        INNER, ("a2",), ("v3 = a2[0:1]", "a2.t_()", "v3.mul_(2)"), ("v3", "a2")
+    ),
+    "a shape changed in place, by which the root of written memory is known": program(
+        ("a1 = torch.randn(2, 3)",), ("a1",), ("v2 = a1.view(-1)", "v2[1:3].mul_(2)", "a1.t_()", "v3 = a1 + 1"), ("v2", "v3")
+    ),
+    "a view that was written, read, and changed in shape": program(
+        INNER, ("a2",), ("v3 = a2.permute(0, 1)", "v3 *= 0.5", "v4 = v3.reshape(-1)", "v3.squeeze_()"), ("v4", "v3")
+    ),
+    "a write through data to what backward reads": program(LEAF, ("a1",), ("v2 = torch.sigmoid(a1)", "v2.data.add_(1)"), ("v2",)),
+    "a square input, written and transposed": program(("a1 = torch.randn(2, 2)",), ("a1",), ("a1.mul_(2)", "a1.t_()"), ("a1",)),
+    "a write whose operands were saved": program(INNER, ("a2",), ("v3 = a2.sin()", "a2.detach().mul_(0.5)"), ("v3",)),
+    "as_strided of a view of written memory": program(
+        ("a1 = torch.randn(4, 2)",), ("a1",), ("v2 = a1[2]", "v3 = v2.as_strided((2,), (1,), 4)", "v2.add_(1)", "v4 = v3 * 2"), ("v4", "v3")
+    ),
+    "a write to a part of an expanded input": program(
+        ("a1 = torch.randn(2)", "a2 = a1.expand(3, 2)"), ("a2",), ("a2[1].add_(1)",), ("a2",)
+    ),
+    "inputs at one place in memory": program(
+        (*INNER, "a3 = a2[...]"), ("a3", "a2"), ("a3[0] = 0.5", "a2.neg_()"), ("a2",)
+    ),
+    "a complex input and its real parts": program(
+        ("a1 = torch.randn(3, dtype=torch.complex64)", "a2 = torch.view_as_real(a1)"), ("a1", "a2"), ("a2[0].add_(1)", "v3 = a1 * 2"), ("v3",)
+    ),
+    "a view made under no_grad of an input": program(
+        INNER, ("a2",), ("torch.set_grad_enabled(False)", "v3 = a2[0]", "torch.set_grad_enabled(True)", "v4 = v3[0:2]"), ("v3", "v4")
+    ),
+    "the layout of a tensor with gaps": program(
+        ("a1 = torch.randn(2, 3, 2)", "a2 = a1.diagonal()"), ("a2",), ("a2.add_(1)", "v3 = torch.zeros_like(a2)"), ("v3",)
+    ),
+    "the conjugate of a conjugate that was written": program(
+        ("a1 = torch.randn(3, dtype=torch.complex64)", "a2 = a1.conj()"), ("a2",), ("a2.mul_(2)", "v3 = a2.conj()", "v4 = torch.view_as_real(v3)"), ("v4",)
+    ),
+    "a conjugate whose shape was changed in place": program(
+        ("a1 = torch.randn(4, 2, dtype=torch.complex64)",), ("a1",), ("v2 = a1.conj()", "v2.t_()", "v3 = v2[0:1]"), ("v3", "v2")
+    ),
+    "out= into a view": program(("a1 = torch.randn(2, 3)",), ("a1",), ("v2 = a1.t()", "torch.sin(v2, out=v2)"), ("v2",)),
+    "statistics that nothing but the arguments shows": program(
+        ("a1 = torch.randn(4, 2)", "a2 = torch.zeros(2)", "a3 = torch.ones(2)"),
+        ("a1", "a2", "a3"),
+        ("torch.nn.functional.batch_norm(a1, a2, a3, training=True)",),
+        (),
+    ),
+    "a gradient whose layout shows an element twice": program(
+        ("a1 = torch.randn(1)", "a1.requires_grad_()", "a2 = a1 * 2"), ("a2",), ("v3 = torch.cat([a2, a2])", "v4 = v3.as_strided((2,), (0,))"), ("v4",)
+    ),
+    "writes that count on a part of memory that an input only spans": program(
+        ("a1 = torch.randn(2, 2, 2)", "a2 = a1[..., 0:1]"), ("a2",), ("a2[0] = 0.5", "v3 = a2.as_strided((3,), (1,), 0)", "v3.add_(1)"), ("a2",)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    for target, compare in TARGETS.items():
+        assert not compare(FOUND[name]), target
+
+
+# ---- what was wrong eagerly
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.int64])
+@pytest.mark.parametrize("step", range(1, 10))
+def test_negation_in_place_of_any_stride(dtype, step):
+    x = torch.arange(step * 9).to(dtype)
+    expected = x.numpy().copy()
+    expected[::step] *= -1
+    x[::step].neg_()
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_a_write_to_a_view_of_what_was_transposed_in_place():
+    leaf = torch.ones(1, 3, requires_grad=True)
+    x = leaf * 2
+    view = x.movedim(0, -1)
+    x.t_()
+    view[..., 0] = torch.tensor(0.75)
+    x.sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 0.0, 0.0]]
+
+
+def test_a_view_transposed_under_no_grad_keeps_its_gradient():
+    leaf = torch.ones(2, 3, requires_grad=True)
+    view = (leaf * 2)[0:1]
+    with torch.no_grad():
+        view.t_()
+    (view * torch.tensor([[1.0], [2.0], [3.0]])).sum().backward()
+    assert leaf.grad.tolist() == [[2.0, 4.0, 6.0], [0.0, 0.0, 0.0]]
+
+
+def test_a_write_to_an_as_strided_view_of_a_base_that_does_not_begin_its_memory():
+    source = torch.ones(1, requires_grad=True)
+    base = torch.zeros(6)[3:].detach()
+    base.as_strided((1,), (1,), 4).copy_(source * 2)
+    (base * torch.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert source.grad.tolist() == [20.0]
+
+
+def test_the_slope_of_atan2_at_the_origin_is_none():
+    x, y = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+    torch.atan2(x, y).backward()
+    assert x.grad.tolist() == [0.0] and y.grad.tolist() == [0.0]
+
+
+def test_stacking_expanded_tensors_is_row_major():
+    x = torch.randn(2, 3).expand(2, 2, 3)
+    assert torch.stack([x, x]).is_contiguous() and torch.cat([x[None], x[None]]).is_contiguous()
+
+
+def test_a_functional_copy_is_laid_out_as_its_first_argument():
+    x = torch.randn(2, 3).t()
+    assert torch.ops.aten.copy(x, torch.ones(())).stride() == x.stride()
+
+
+def test_taking_from_nothing_is_refused_by_shape():
+    with pytest.raises(IndexError, match="tried to take from an empty tensor"):
+        torch.take(torch.empty(3, 0, device="meta"), torch.zeros(1, dtype=torch.int64, device="meta"))
