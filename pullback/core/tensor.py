@@ -371,7 +371,16 @@ def construct(cls, *args, **kwargs):
     raise RuntimeError("operators are not loaded")
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type):
+    """A tensor of another class that was made a parameter is one too."""
+
+    def __instancecheck__(cls, value) -> bool:
+        return type.__instancecheck__(cls, value) or (
+            cls is Parameter and isinstance(value, Tensor) and getattr(value, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf tensor that modules collect."""
 
     _is_param = True

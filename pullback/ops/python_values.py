@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import modes
 from ..core.modes import ambient, is_grad_enabled
-from ..core.tensor import CONJ, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, Tensor
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, Tensor
 from .calls import front
 from .dispatch import dispatch
 from .lifting import local_scalar_dense
@@ -17,7 +17,7 @@ def _item(self: Tensor):
     """The one number in a tensor."""
     if self.array.size != 1:
         raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-    if self.keys & FAKE or ambient.mode & modes.DISPATCH:
+    if self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
         return dispatch(local_scalar_dense, (self,))
     if self.keys:
         if self.keys & META:
