@@ -19,6 +19,8 @@ def reset() -> None:
     """Forget all compiled graphs."""
     for fn in list(_compile.state.functions):
         fn.forget()
+    for forget in _compile.state.on_reset:
+        forget()
 
 
 def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None):
@@ -37,6 +39,12 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
 
     uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
     return uncompiled
+
+
+def graph_break(msg: str = "") -> None:
+    """Where the graph of a program that is being captured must end; elsewhere it does nothing."""
+    if ambient.captures:
+        raise _compile.Unsupported("Call to `torch._dynamo.graph_break()`" + (f": {msg}" if msg else ""))
 
 
 def is_compiling() -> bool:

@@ -7,11 +7,12 @@ surroundings is changed by capturing it: what it assigns to modules is undone, a
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import Tensor
+from ..core.tensor import FAKE, Tensor
 from ..graph import GraphModule
 from ..ops.operator import NoShapeRule
 from .config import config
@@ -23,7 +24,7 @@ from .fake import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from .guards import Guards
+from .guards import DEPTH, LEAVES, SIMPLE, Guards
 from .program import ProgramTrace, Unsupported
 from .shapes.errors import GuardOnDataDependentSymNode
 from .subclasses import in_class
@@ -75,6 +76,9 @@ class Capture:
         self.surroundings = Surroundings(fn)
 
     def run(self, flat: list, spec, guards: Guards) -> Captured:
+        for a in flat:
+            if isinstance(a, (types.FunctionType, types.MethodType)):
+                self.surroundings.visit(a)
         contexts = self.sizes.contexts(flat)
         self.fake_mode = fake_mode_for(contexts or self.sizes.numbers)
         self.trace = trace = ProgramTrace(self.fake_mode)
@@ -124,6 +128,7 @@ class Capture:
                 outputs.append((len(results), cls))
                 results.append(self.trace.outside(leaf))
             else:
+                refuse_hidden(leaf)
                 outputs.append((None, leaf))
         self.trace.graph.output(tuple(results))
         self.trace.graph.eliminate_dead_code()
@@ -144,7 +149,7 @@ class Capture:
 
     def _call_on_fakes(self, args: tuple, kwargs: dict):
         """Call the function inside the trace; what shows that it cannot be captured becomes `Unsupported`."""
-        before = self.surroundings.attributes()
+        before, given = self.surroundings.attributes(), tree.tree_flatten((args, kwargs))
         try:
             with self.fake_mode, self.trace:
                 out = self.fn(*args, **kwargs)
@@ -155,9 +160,29 @@ class Capture:
         finally:
             changed = self.surroundings.restore(before)
         changed = changed or self.trace.changed_attribute()
+        leaves, spec = tree.tree_flatten((args, kwargs))
+        if spec != given[1] or any(a is not b for a, b in zip(leaves, given[0], strict=True)):
+            changed = "a container among its arguments"
         if changed:
             raise Unsupported(f"it changes Python state: {changed}")
         return out
+
+
+def refuse_hidden(value) -> None:
+    """Refuse an output that is no tensor, number or container of them, but holds tensors of the trace."""
+    if not isinstance(value, SIMPLE) and holds_fakes(value, DEPTH):
+        raise Unsupported(f"it returns a {type(value).__name__} that holds tensors: return tensors in tuples, lists or dicts")
+
+
+def holds_fakes(value, depth: int) -> bool:
+    if isinstance(value, Tensor):
+        return bool(value.keys & FAKE)
+    if depth == 0:
+        return False
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else vars(value).values() if hasattr(value, "__dict__") else ()
+    if isinstance(value, types.GeneratorType):
+        return True
+    return any(holds_fakes(v, depth - 1) for v in list(inner)[:LEAVES])
 
 
 def number(env, value: int, source: str):

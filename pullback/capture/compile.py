@@ -50,6 +50,7 @@ class State:
         self.functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
         self.disabled = 0
         self.stance = "default"
+        self.on_reset: list[Callable[[], None]] = []  # what layers above forget with all graphs
 
 
 state = State()
@@ -64,6 +65,13 @@ class disabled:
 
     def __exit__(self, *exc) -> None:
         state.disabled -= 1
+
+
+def backwards_compiled_by(compile: Callable, dynamic: bool):
+    """Replaced by the layer above: a context in which backwards run as graphs that `compile(graph_module)` compiled."""
+    import importlib
+
+    return importlib.import_module("pullback.backward.compiled").enable(compile, dynamic, ignore_active_disable_ctx=False)
 
 
 class CompiledFunction:
@@ -81,6 +89,7 @@ class CompiledFunction:
         self.uncapturable: dict[tuple, str] = {}  # kinds of arguments that cannot be captured, and why
         functools.update_wrapper(self, fn, updated=())
         self.name = getattr(fn, "__qualname__", type(fn).__name__)
+        self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
         state.functions.add(self)
 
     def forget(self) -> None:
@@ -90,6 +99,13 @@ class CompiledFunction:
         self.sizes = self.new_sizes()
 
     def __call__(self, *args, **kwargs):
+        if self.compile_backward is None:
+            return self.call(args, kwargs)
+        with backwards_compiled_by(self.compile_backward, not config.assume_static_by_default if self.dynamic is None else self.dynamic):
+            return self.call(args, kwargs)
+
+    def call(self, args: tuple, kwargs: dict):
+        """Run a graph of the function that fits the arguments, or make one."""
         if (
             state.disabled
             or state.stance == "force_eager"
@@ -223,9 +239,13 @@ def compile(
     chosen = lookup_backend(backend)
 
     def make(fn, **sizes) -> CompiledFunction:
-        return CompiledFunction(
+        made = CompiledFunction(
             fn, chosen, fullgraph=fullgraph, dynamic=dynamic, options=options, on_guard_failure=guard_fail_fn, sizes=sizes
         )
+        if config.compiled_autograd and not sizes:
+            how = {"fullgraph": fullgraph, "dynamic": dynamic, "options": options, **config.compiled_autograd_kwargs_override}
+            made.compile_backward = functools.partial(compile, backend=backend, **how)
+        return made
 
     if hasattr(model, "compile_with"):  # a graph that says itself what of it can be compiled
         return model.compile_with(make, fullgraph)
@@ -244,6 +264,11 @@ def optimize(
 ):
     """`compile` by its older form: `optimize(backend)(fn)`."""
     return functools.partial(compile, backend=backend, fullgraph=nopython, dynamic=dynamic, guard_fail_fn=guard_fail_fn)
+
+
+def optimize_assert(backend: str | Callable = "inductor", *, dynamic: bool | None = None, **options):
+    """`optimize` of one whole graph."""
+    return optimize(backend, nopython=True, dynamic=dynamic)
 
 
 def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:

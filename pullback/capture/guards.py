@@ -8,6 +8,7 @@ What a function reaches besides its arguments is looked after in `surroundings`.
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable
 
 from ..core.node import requires_grad
@@ -16,6 +17,7 @@ from ..nn.module import Module
 from .subclasses import description
 
 SIMPLE = (int, float, bool, str, bytes, complex, type(None))
+DEPTH, LEAVES = 3, 256  # how deep, and into how many values, containers and objects are looked into
 
 
 def describe(t: Tensor) -> tuple:
@@ -65,7 +67,7 @@ class Guards:
         self.names = (
             names if names is not None and len(names) == len(flat) else [f"argument {i}" for i in range(len(flat))]
         )
-        self.facts = [describe(a) if isinstance(a, Tensor) else (type(a), a) for a in flat]
+        self.facts = [describe(a) if isinstance(a, Tensor) else (type(a), as_fact(a)) for a in flat]
         self.sharing = sharing(flat)
         self.sizes, self.places = None, []  # conditions on symbolic sizes, and of which arguments
         self.key = (str(spec), tuple(str(f) for f in self.facts), self.sharing)
@@ -166,7 +168,24 @@ def _tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     return None
 
 
+class Pictured:
+    """An object as it was: what a capture may have read of it."""
+
+    def __init__(self, value):
+        self.text, self.seen = repr(value) if len(repr(value)) < 200 else type(value).__name__, picture(value, DEPTH)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def as_fact(value):
+    """What a guard keeps of an argument that is no tensor: a simple value, or the picture of an object."""
+    return value if isinstance(value, SIMPLE) or not hasattr(value, "__dict__") or is_ours(value) or callable(value) else Pictured(value)
+
+
 def same_value(a, b) -> bool:
+    if isinstance(b, Pictured):
+        return picture(a, DEPTH) == b.seen
     if a is b:
         return True
     if isinstance(a, SIMPLE):
@@ -175,6 +194,25 @@ def same_value(a, b) -> bool:
         return bool(a == b)
     except Exception:  # noqa: BLE001 - an object that cannot be compared is another object
         return False
+
+
+def same_function(a, b) -> bool:
+    """Whether two functions are one: of the same code, with the same values around them."""
+    if a is b:
+        return True
+    if not (isinstance(a, types.FunctionType) and isinstance(b, types.FunctionType)) or a.__code__ is not b.__code__:
+        return False
+    if a.__defaults__ != b.__defaults__ or a.__kwdefaults__ != b.__kwdefaults__ or a.__globals__ is not b.__globals__:
+        return False
+    cells = zip(a.__closure__ or (), b.__closure__ or (), strict=True)
+    try:
+        return all(c is d or same_simple(c.cell_contents, d.cell_contents) for c, d in cells)
+    except ValueError:  # a cell that is not filled
+        return False
+
+
+def same_simple(a, b) -> bool:
+    return a is b or isinstance(a, SIMPLE) and type(a) is type(b) and a == b
 
 
 def sharing(flat: list) -> tuple:
@@ -189,3 +227,30 @@ def sharing(flat: list) -> tuple:
     if len(memories) == len(out):
         return ()
     return tuple(out)
+
+
+def is_ours(value) -> bool:
+    """Whether an object belongs to this package: it does not change under a program."""
+    module = getattr(value, "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch") and not isinstance(value, (Module, Tensor))
+
+
+def picture(value, depth: int, budget: list | None = None):
+    """A value as something to compare: simple values as they are, tensors by identity and metadata, containers and plain
+    objects by what is in them, anything else by identity."""
+    if isinstance(value, SIMPLE):
+        return (type(value), value)
+    if isinstance(value, Tensor):
+        return (id(value), describe(value))
+    budget = [LEAVES] if budget is None else budget
+    budget[0] -= 1
+    if depth == 0 or budget[0] < 0 or isinstance(value, Module):
+        return id(value)
+    if isinstance(value, (list, tuple)):
+        return (type(value), tuple([picture(v, depth - 1, budget) for v in value[:LEAVES]]), len(value))
+    if isinstance(value, dict):
+        return tuple([(k if isinstance(k, SIMPLE) else id(k), picture(v, depth - 1, budget)) for k, v in list(value.items())[:LEAVES]])
+    own = getattr(value, "__dict__", None)
+    if type(own) is dict and not callable(value) and not is_ours(value):
+        return (id(value), picture(own, depth - 1, budget))
+    return id(value)

@@ -18,10 +18,9 @@ from ..core.node import requires_grad
 from ..core.tensor import Tensor, stride_of
 from ..nn import module as modules
 from ..nn.module import Module
-from .guards import SIMPLE, describe
+from .guards import DEPTH, LEAVES, SIMPLE, is_ours, picture
 
 AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
-DEPTH, LEAVES = 3, 256  # how deep, and into how many values, containers and objects are looked into
 
 
 class Surroundings:
@@ -30,12 +29,14 @@ class Surroundings:
     def __init__(self, fn: Callable):
         self.modules: list[Module] = []
         self.values: list[tuple[Callable[[], object], str]] = []  # (how to read it, its name)
+        self.writers: dict[str, Callable[[object], None]] = {}  # how to put back what a name meant
         self._seen: set[int] = set()
         self._attributes: tuple = (-1, ())
-        self._visit(fn)
+        self.visit(fn)
 
     # ---- finding
-    def _visit(self, value) -> None:
+    def visit(self, value) -> None:
+        """Look for what a function or module reaches."""
         if id(value) in self._seen:
             return
         self._seen.add(id(value))
@@ -45,7 +46,7 @@ class Surroundings:
         if isinstance(value, types.MethodType):
             owner = value.__self__
             if isinstance(owner, Module):
-                self._visit(owner)
+                self.visit(owner)
             else:
                 self.values.append((lambda: owner, "self"))
             value = value.__func__
@@ -55,22 +56,23 @@ class Surroundings:
 
     def _visit_code(self, fn: types.FunctionType) -> None:
         for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
-            self._reach(lambda c=cell: c.cell_contents, name)
+            self._reach(lambda c=cell: c.cell_contents, name, lambda v, c=cell: setattr(c, "cell_contents", v))
         for name in _names(fn.__code__):
             if name in fn.__globals__:
-                self._reach(lambda g=fn.__globals__, n=name: g[n], name)
+                self._reach(lambda g=fn.__globals__, n=name: g[n], name, lambda v, g=fn.__globals__, n=name: g.__setitem__(n, v))
 
-    def _reach(self, read: Callable[[], object], name: str) -> None:
+    def _reach(self, read: Callable[[], object], name: str, write: Callable[[object], None]) -> None:
         try:
             value = read()
         except (ValueError, KeyError):  # a cell that is not filled yet
             return
-        if isinstance(value, (types.ModuleType, type)) or _ours(value):
+        if isinstance(value, (types.ModuleType, type)) or is_ours(value):
             return
         self.values.append((read, name))
+        self.writers[name] = write
         for inner in value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else (value,):
             if isinstance(inner, (Module, types.FunctionType, types.MethodType)):
-                self._visit(inner)
+                self.visit(inner)
 
     # ---- comparing
     def now(self) -> tuple:
@@ -105,22 +107,54 @@ class Surroundings:
 
     # ---- undoing
     def attributes(self) -> list:
-        """The attributes of the modules, to see whether a call changes them."""
-        return [(m, dict(m.__dict__), dict(m._buffers), dict(m._parameters)) for m in self.modules]
+        """What a call might change: names, attributes of modules and objects, contents of containers, with what they are."""
+        names = [(name, _read(read)) for read, name in self.values]
+        tables: list = [(m.__dict__, f"of {type(m).__name__}") for m in self.modules]
+        tables += [(t, f"of {type(m).__name__}") for m in self.modules for t in (m._buffers, m._parameters)]
+        for name, value in names:
+            tables += [(t, f"in {name!r}") for t in containers(value, DEPTH)]
+        return [names, [(table, table.copy(), where) for table, where in tables]]
 
     def restore(self, before: list) -> str | None:
-        """Undo changes of module attributes; says which there were."""
+        """Undo what a call changed; says in words what that was."""
+        names, tables = before
         changed = None
-        for module, attributes, buffers, parameters in before:
-            for table, old in ((module.__dict__, attributes), (module._buffers, buffers), (module._parameters, parameters)):
-                for name in [*table, *old]:
-                    if table.get(name) is not old.get(name) and name not in ("_buffers", "_parameters"):
-                        changed = changed or f"attribute {name!r} of {type(module).__name__}"
-                        if name in old:
-                            table[name] = old[name]
-                        else:
-                            table.pop(name, None)
+        for (read, name), (_, old) in zip(self.values, names, strict=True):
+            if _read(read) is not old:
+                changed = changed or f"the variable {name!r}"
+                if name in self.writers:
+                    self.writers[name](old)
+        for table, old, where in tables:
+            changed = _put_back(table, old, where) or changed
         return changed
+
+
+def containers(value, depth: int) -> list:
+    """The lists, dicts, sets and objects' attributes that a value is made of."""
+    if depth == 0 or isinstance(value, (*SIMPLE, Tensor, Module)) or callable(value) or is_ours(value):
+        return []
+    if isinstance(value, (list, dict, set)):
+        inner = [c for v in list(value.values() if isinstance(value, dict) else value)[:LEAVES] for c in containers(v, depth - 1)]
+        return [value, *inner]
+    own = getattr(value, "__dict__", None)
+    return containers(own, depth) if type(own) is dict else []
+
+
+def _put_back(table, old, where: str) -> str | None:
+    """Make a container what it was; the words for what was changed in it."""
+    if isinstance(table, dict):
+        names = [n for n in [*table, *old] if table.get(n, table) is not old.get(n, old) and n not in ("_buffers", "_parameters")]
+        for name in names:
+            if name in old:
+                table[name] = old[name]
+            else:
+                table.pop(name, None)
+        return f"attribute {names[0]!r} {where}" if names else None
+    if len(table) == len(old) and all(a is b for a, b in zip(table, old, strict=True)):
+        return None
+    table.clear()
+    table.extend(old) if isinstance(table, list) else table.update(old)
+    return f"a {type(table).__name__} {where}"
 
 
 def _names(code: types.CodeType) -> list[str]:
@@ -132,38 +166,11 @@ def _names(code: types.CodeType) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _ours(value) -> bool:
-    """Whether an object belongs to this package: it does not change under a program."""
-    module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch") and not isinstance(value, (Module, Tensor))
-
-
 def _read(read: Callable[[], object]):
     try:
         return read()
     except (ValueError, KeyError):
         return None
-
-
-def picture(value, depth: int, budget: list | None = None):
-    """A value as something to compare: simple values as they are, tensors by identity and metadata, containers and plain
-    objects by what is in them, anything else by identity."""
-    if isinstance(value, SIMPLE):
-        return (type(value), value)
-    if isinstance(value, Tensor):
-        return (id(value), describe(value))
-    budget = [LEAVES] if budget is None else budget
-    budget[0] -= 1
-    if depth == 0 or budget[0] < 0 or isinstance(value, Module):
-        return id(value)
-    if isinstance(value, (list, tuple)):
-        return (type(value), tuple([picture(v, depth - 1, budget) for v in value[:LEAVES]]), len(value))
-    if isinstance(value, dict):
-        return tuple([(k if isinstance(k, SIMPLE) else id(k), picture(v, depth - 1, budget)) for k, v in list(value.items())[:LEAVES]])
-    own = getattr(value, "__dict__", None)
-    if type(own) is dict and not callable(value) and not _ours(value):
-        return (id(value), picture(own, depth - 1, budget))
-    return id(value)
 
 
 def _simple_attributes(m: Module) -> tuple:

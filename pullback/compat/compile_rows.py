@@ -9,14 +9,20 @@ _COMPILE = "pullback.capture.compile"
 OBJECTS = {
     "torch._dynamo.config": "pullback.capture.config:config",
     "torch._functorch.config": "pullback.joint.config:config",
+    "torch._inductor.config": "pullback.capture.config:native",
     "torch.compiler.config": "pullback.capture.config:config",
 }
+
+# Names of private modules that are variables: read anew each time, and assigned to at their home.
+VARIABLES = {"torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER")}
 
 ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {
         "config": "pullback.capture.config:config",
         "reset": "pullback.compiler:reset",
         "optimize": f"{_COMPILE}:optimize",
+        "optimize_assert": f"{_COMPILE}:optimize_assert",
+        "graph_break": "pullback.compiler:graph_break",
         "disable": "pullback.compiler:disable",
         "allow_in_graph": "pullback.compiler:allow_in_graph",
         "is_compiling": "pullback.compiler:is_compiling",
@@ -30,6 +36,7 @@ ROWS: dict[str, dict[str, str]] = {
         "maybe_mark_dynamic": "pullback.capture.dynamic:maybe_mark_dynamic",
         "mark_static_address": "pullback.capture.dynamic:mark_static_address",
         "utils": "torch._dynamo.utils:",
+        "compiled_autograd": "torch._dynamo.compiled_autograd:",
         "exc": "torch._dynamo.exc:",
         "testing": "torch._dynamo.testing:",
         "backends": "torch._dynamo.backends:",
@@ -44,6 +51,19 @@ ROWS: dict[str, dict[str, str]] = {
         "BackendCompilerFailed": f"{_COMPILE}:BackendCompilerFailed",
         "TorchDynamoException": f"{_COMPILE}:Unsupported",
     },
+    "torch._dynamo.compiled_autograd": {
+        "_enable": "pullback.backward.compiled:enable",
+        "_disable": "pullback.backward.compiled:disable",
+        "reset": "pullback.backward.compiled:reset",
+        "compiled_autograd_enabled": "pullback.backward.switch:compiled_autograd_enabled",
+        "COMPILE_COUNTER": "pullback.backward.switch:COMPILE_COUNTER",
+    },
+    "torch._C._dynamo": {"compiled_autograd": "torch._C._dynamo.compiled_autograd:"},
+    "torch._C._dynamo.compiled_autograd": {
+        "set_autograd_compiler": "pullback.backward.compiled:set_autograd_compiler",
+        "set_verbose_logger": "pullback.backward.switch:set_verbose_logger",
+        "clear_cache": "pullback.backward.switch:clear_cache",
+    },
     "torch._dynamo.backends": {"registry": "torch._dynamo.backends.registry:"},
     "torch._dynamo.backends.registry": {
         "lookup_backend": "pullback.capture.backends:lookup_backend",
@@ -51,6 +71,11 @@ ROWS: dict[str, dict[str, str]] = {
         "list_backends": "pullback.capture.backends:list_backends",
     },
     "torch._dynamo.eval_frame": {"OptimizedModule": f"{_COMPILE}:OptimizedModule"},
+    "torch._logging": {"set_logs": "pullback.capture.logs:set_logs"},
+    "torch._dynamo.backends.debugging": {
+        name: f"pullback.capture.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
+    },
+    "torch._inductor": {"compile": "pullback.capture.backends:inductor", "config": "pullback.capture.config:native"},
     "torch._functorch": {"config": "pullback.joint.config:config", "aot_autograd": "torch._functorch.aot_autograd:"},
     "torch._functorch.aot_autograd": {
         name: f"{_AOT}:{name}"

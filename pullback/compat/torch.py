@@ -12,7 +12,7 @@ import importlib.machinery
 import sys
 import types
 
-from .compile_rows import OBJECTS
+from .compile_rows import OBJECTS, VARIABLES
 from .compile_rows import ROWS as COMPILE_ROWS
 from .fake_rows import ROWS as FAKE_ROWS
 from .fx_rows import RENAMED
@@ -31,6 +31,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_dynamo": "torch._dynamo:",
         "_functorch": "torch._functorch:",
         "_inductor": "torch._inductor:",
+        "_logging": "torch._logging:",
         "_guards": "torch._guards:",
         "_prims_common": "torch._prims_common:",
         "_subclasses": "torch._subclasses:",
@@ -61,6 +62,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "_add_cached_tensor": "pullback.autograd.cached_tensors:add",
         "_remove_cached_tensor": "pullback.autograd.cached_tensors:remove",
         "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
+        "_dynamo": "torch._C._dynamo:",
         "_functions": "torch._C._functions:",
         "_autograd": "torch._C._autograd:",
         "_profiler": "torch._C._profiler:",
@@ -237,8 +239,16 @@ class _Private(types.ModuleType):
         if home is None:
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}' here")
         value = _resolve(home)
-        setattr(self, name, value)
+        if name not in VARIABLES.get(self.__name__, ()):
+            setattr(self, name, value)
         return value
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in VARIABLES.get(self.__name__, ()):
+            home, _, attribute = PRIVATE[self.__name__][name].partition(":")
+            setattr(importlib.import_module(home), attribute, value)
+        else:
+            super().__setattr__(name, value)
 
 
 def _resolve(home: str):

@@ -28,7 +28,7 @@ from .facts import Joint
 from .functionalize import geometry
 from .partition import default_partition
 from .runtime import Compiled
-from .specialise import Specialised
+from .specialise import Specialised, begins_there, offsets
 from .subclasses import given_classes, in_their_classes
 from .trace import AliasedWrite, JointTrace
 
@@ -64,7 +64,9 @@ def compilers(
 def compile_flat(f: Callable, args: list, using: Compilers) -> Callable[[list], tuple]:
     """A callable that takes arguments like `args` and gives `f`'s flat outputs; with it, as `.out_spec`, their structure."""
     f, classes = in_their_classes(f, args)
-    return given_classes(compile_distinct(f, args, using), classes)
+    made = given_classes(compile_distinct(f, args, using), classes)
+    made.offsets = offsets(args) if made.joint.offsets_matter else None
+    return made
 
 
 def compile_distinct(f: Callable, args: list, using: Compilers) -> Callable:
@@ -324,15 +326,17 @@ def aot_module_simplified(
     def flat_fn(*given):
         return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
 
-    made: list[Callable] = []
+    known: list[Callable] = []  # several only where it matters at which offset inputs begin
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
-        made.append(compile_flat(flat_fn, [*_state(mod), *args], using))
+        known.append(compile_flat(flat_fn, [*_state(mod), *args], using))
 
     def forward(*runtime_args):
         flat = [*_state(mod), *runtime_args]
-        if not made:
-            made.append(compile_flat(flat_fn, flat, using))
-        return tree.tree_unflatten(made[0](flat), made[0].joint.out_spec)
+        made = next((m for m in known if begins_there(m, flat)), None)
+        if made is None:
+            made = compile_flat(flat_fn, flat, using)
+            known.append(made)
+        return tree.tree_unflatten(made(flat), made.joint.out_spec)
 
     return forward
 

@@ -55,6 +55,7 @@ class Joint:
     tangents: list = field(default_factory=list)  # fake tensors of what the tangents are
     gradients: list[int] = field(default_factory=list)  # inputs that the graph gives gradients of, in their order
     primals: list = field(default_factory=list)  # the fakes of the inputs
+    offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
     out_spec: Any = None
     fake_mode: Any = None

@@ -70,6 +70,7 @@ class Functionalization(TorchDispatchMode):
         self.memories: list[Storage] = []  # those written, in order
         self.active = 0  # whether the functionalized program is running
         self.fixed: list[Tensor] = []  # tensors whose memory is not the function's to exchange
+        self.offsets_matter = False  # whether a place in an input's memory was named by its absolute offset
         self.guarded: dict = {}  # memory -> the exception to raise at its first write
         self.chains: weakref.WeakSet[Chain] = weakref.WeakSet()
 
@@ -150,6 +151,7 @@ class Functionalization(TorchDispatchMode):
         if is_dense(root.array.shape, stride_of(root)):
             return
         length = 1 + sum((n - 1) * s for n, s in zip(root.array.shape, stride_of(root), strict=True))
+        self._name_place(root)
         row = autograd_layer(as_strided, (state.first, (length,), (1,), state.first.offset))
         value = call("clone.default", row)
         if state.writes:
@@ -213,6 +215,7 @@ class Functionalization(TorchDispatchMode):
             for i, t in enumerate(out):
                 self.link(t, Chain(source, op, args[1:], i))
         elif op is as_strided:
+            self._name_place(source)
             anchor = self.anchor(source)
             chain = Chain(anchor, op, (tuple(out.array.shape), stride_of(out), out.offset - anchor.offset), None)
             chain.source = source
@@ -220,6 +223,10 @@ class Functionalization(TorchDispatchMode):
         elif out is not source and out.memory is source.memory:
             self.link(out, Chain(source, op, args[1:], None))
         return out
+
+    def _name_place(self, t: Tensor) -> None:
+        if any(t.memory is a.memory for a in self.fixed):
+            self.offsets_matter = True
 
     def link(self, t: Tensor, chain: Chain) -> None:
         mark(t, self, chain)
@@ -343,11 +350,10 @@ class Functionalization(TorchDispatchMode):
     def _overlapping(self, t: Tensor) -> bool:
         """Whether a tensor on the way to the root shows one element at several places: inverses say nothing of it."""
         while (chain := self.chain(t)) is not None:
-            t = chain.parent
-            above = self.chain(t)
-            if (above is None or above.op.name in ("expand", "unfold", "as_strided")) and shows_twice(t):
+            if chain.op.name in ("expand", "unfold", "as_strided") and shows_twice(t):
                 return True
-        return False
+            t = chain.parent
+        return shows_twice(t)
 
     def _assign_memory(self, state: Written, t: Tensor, new: Tensor) -> None:
         """Put a value at the place in memory that `t` shows."""

@@ -46,6 +46,16 @@ def _place(t: Tensor) -> tuple:
     return t.offset, None if t._base is None else geometry(t._base)
 
 
+def offsets(args: list) -> tuple:
+    """Where in their memory the tensors among some arguments begin."""
+    return tuple([a.offset for a in args if isinstance(a, Tensor)])
+
+
+def begins_there(made: Callable, args: list) -> bool:
+    """Whether a compiled function for which that matters was compiled for arguments at these offsets."""
+    return made.offsets is None or made.offsets == offsets(args)
+
+
 class Specialised:
     """See the module's docstring."""
 
@@ -58,7 +68,7 @@ class Specialised:
         key = signature(args, not self.dynamic)
         found = self.known.setdefault(key, [])
         for holds, made in found:
-            if holds is None or holds(*args):
+            if (holds is None or holds(*args)) and begins_there(made, args):
                 return made
         made = self.compile(args)
         found.append((conditions(made.joint, args) if self.dynamic else None, made))

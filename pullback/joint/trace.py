@@ -112,6 +112,7 @@ class JointTrace:
             nodes = [self._node(p) for p in flat(results)]
             nodes += [None if g is None else self._node(g) for g in flat(gradients)]
             joint.wrapping = self._wrapping(joint, results, gradients)
+        joint.offsets_matter = self.functional.offsets_matter
         self.trace.graph.output(tuple(nodes))
         joint.module = finish(self.trace, "GraphModule")
         return joint
@@ -400,13 +401,25 @@ class OutputFacts:
             and root.view_info.base.memory is root.memory
         ):
             current = root.view_info.base
-        if current is None:
+        detached: list = []
+        if current is None and chain is not None:
+            current, detached = self._before(root)
+        if current is None or current is root:
             return root, tuple(reversed(calls))
         if current.dtype is not o.dtype:
             raise NotImplementedError(
                 "a result of another dtype than the tensor it is a view of, whose shape was changed in place, is not implemented"
             )
-        return current, strided_calls(o, current)  # the calls were made on another shape
+        return current, (*detached, *strided_calls(o, current))  # the calls were made on another shape
+
+    def _before(self, t: Tensor) -> tuple[Tensor, list]:
+        """The root of a tensor whose shape was changed in place, and the call that detaches from it, if one did."""
+        detached: list = []
+        while (chain := self.functional.chain(t)) is not None:
+            if chain.op is detach:
+                detached = [(detach, (), None, True)]
+            t = chain.parent
+        return t.__dict__.get("current", t), detached
 
 
 def strided_calls(o: Tensor, source: Tensor) -> tuple:

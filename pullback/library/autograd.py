@@ -107,6 +107,7 @@ class Formula:
             return formula.run_backward(ctx, grads)
 
         body = {"forward": staticmethod(forward), "backward": staticmethod(backward), "__module__": __name__}
+        body["users_backward"] = staticmethod(lambda: formula.backward or backward)
         return type(Function)(
             f"GeneratedBackwardFor_{op.namespace}_{op.name}_{op.overload}".replace(".", "_"), (Function,), body
         )

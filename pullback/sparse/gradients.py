@@ -7,8 +7,9 @@ uncoalesced. `take_over` says when a leaf may keep a gradient's memory instead o
 from __future__ import annotations
 
 from ..core.arrays import library
-from ..core.tensor import Tensor
+from ..core.tensor import FAKE, META, Tensor
 from ..ops.dispatch import dispatch
+from ..ops.operator import NoShapeRule
 from .construct import coo_from_parts
 from .convert import as_tensor
 from .layouts import is_coo
@@ -42,6 +43,8 @@ def gather_gradient(g: Tensor, shape: tuple, dim: int, index: Tensor) -> Tensor:
     """The gradient of `gather(self, dim, index)`, one sparse element per element of the result."""
     if not shape:
         return _from_parts(index.new_zeros((0, max(index.numel(), 1))).long(), g.reshape(-1), ())
+    if index.keys & (FAKE | META):
+        raise NoShapeRule("the sparse gradient of gather() is not implemented for tensors without data")
     index = index.detach().reshape(1) if not index.ndim else index.detach()
     xp, d = library(g.device), dim % len(shape)
     places = xp.indices(index.array.shape).reshape(index.ndim, -1).astype(xp.int64)

@@ -13,7 +13,7 @@ from ..core.tensor import Tensor
 from ..ops import dispatch
 from ..ops.calls import export_operator
 from ..ops.family.base import Family
-from ..ops.operator import Operator
+from ..ops.operator import NoShapeRule, Operator
 from .layouts import backend_name, is_sparse
 
 rules: dict[str, Callable] = {}
@@ -39,7 +39,7 @@ class LayoutFamily(Family):
         return op.options["run"](*[without_history(a) for a in args])
 
     def run_meta(self, op: Operator, args: tuple):
-        raise NotImplementedError(f"{op.display}() is not implemented for tensors on device meta")
+        raise NoShapeRule(f"{op.display}() is not implemented for tensors on device meta")
 
 
 LAYOUT = LayoutFamily()

@@ -316,3 +316,34 @@ def test_numbers_that_depend_on_data_may_be_symbols() -> None:
         run = torch.compile(f, fullgraph=True)
         torch.testing.assert_close(run(torch.ones(3)), torch.full((3,), 3.0))
         torch.testing.assert_close(run(torch.full((3,), 2.0)), torch.full((3,), 12.0))
+
+
+def test_objects_with_tensors_are_looked_into() -> None:
+    class Batch:
+        def __init__(self, x) -> None:
+            self.x, self.scale = x, 1.0
+
+    run = torch.compile(lambda batch: batch.x * batch.scale, backend="aot_eager", fullgraph=True)
+    batch = Batch(torch.ones(2))
+    torch.testing.assert_close(run(batch), torch.ones(2))
+    batch.x = torch.full((2,), 5.0)
+    torch.testing.assert_close(run(batch), torch.full((2,), 5.0))
+    batch.scale = 2.0
+    torch.testing.assert_close(run(batch), torch.full((2,), 10.0))
+    torch.testing.assert_close(run(Batch(torch.full((2,), 7.0))), torch.full((2,), 7.0))
+
+
+def test_outputs_that_hide_tensors_are_refused() -> None:
+    class Output:
+        def __init__(self, y) -> None:
+            self.y = y
+
+    def f(x):
+        return Output(x * 2)
+
+    with pytest.raises(Unsupported, match="it returns a Output that holds tensors"):
+        torch.compile(f, fullgraph=True)(torch.ones(2))
+    with pytest.warns(RuntimeWarning, match="runs uncompiled"):
+        torch.testing.assert_close(torch.compile(f)(torch.ones(2)).y, torch.full((2,), 2.0))
+    with pytest.raises(Unsupported, match="generator"):
+        torch.compile(lambda x: (x * i for i in range(2)), fullgraph=True)(torch.ones(2))

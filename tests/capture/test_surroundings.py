@@ -137,3 +137,64 @@ def test_names_are_found_through_functions() -> None:
 
     names = [name for _, name in Surroundings(lambda x: inner(x) + 1).values]
     assert names == ["inner", "FACTOR"]
+
+
+def refused(f, *args) -> None:
+    """A function with side effects runs uncompiled, as if it had never been traced."""
+    with pytest.warns(RuntimeWarning, match="it changes Python state"):
+        torch.compile(f)(*args)
+
+
+def test_side_effects_are_undone_and_refused() -> None:
+    seen, table, x = [], {"n": 1}, torch.ones(1)
+
+    def appends(x):
+        seen.append(x * 2)
+        return x
+
+    refused(appends, x)
+    assert len(seen) == 1 and seen[0].item() == 2.0
+
+    def counts(x):
+        table["n"] += 1
+        return x * table["n"]
+
+    refused(counts, x)
+    assert table["n"] == 2
+
+    def fills(x, out):
+        out.append(x * 3)
+        return x
+
+    out: list = []
+    refused(fills, x, out)
+    assert [o.item() for o in out] == [3.0]
+
+    count = 0
+
+    def rebinds(x):
+        nonlocal count
+        count += 1
+        return x
+
+    refused(rebinds, x)
+    assert count == 1
+
+
+def test_side_effects_on_objects() -> None:
+    class Memory:
+        last = None
+        history: list
+
+        def __init__(self) -> None:
+            self.history = []
+
+    memory = Memory()
+
+    def remember(x):
+        memory.last = x * 2
+        memory.history.append(x)
+        return x
+
+    refused(remember, torch.ones(1))
+    assert memory.last.item() == 2.0 and len(memory.history) == 1

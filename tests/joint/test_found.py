@@ -52,6 +52,9 @@ FOUND = {
     "a conjugate whose shape was changed in place": program(
         ("a1 = torch.randn(4, 2, dtype=torch.complex64)",), ("a1",), ("v2 = a1.conj()", "v2.t_()", "v3 = v2[0:1]"), ("v3", "v2")
     ),
+    "a result detached from another one, and its shape changed in place": program(
+        LEAF, ("a1",), ("v2 = a1 * 2", "v3 = v2.detach()", "v3.squeeze_()"), ("v3", "v2")
+    ),
     "out= into a view": program(("a1 = torch.randn(2, 3)",), ("a1",), ("v2 = a1.t()", "torch.sin(v2, out=v2)"), ("v2",)),
     "statistics that nothing but the arguments shows": program(
         ("a1 = torch.randn(4, 2)", "a2 = torch.zeros(2)", "a3 = torch.ones(2)"),
