@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+from ..core.modes import LISTENING, ambient
 from ..core.tensor import Tensor
 from .schema import Schema, Unfit, wrong_type
 
@@ -256,9 +257,23 @@ class Operator:
         return NotImplemented
 
     def __call__(self, *args, **kwargs):
+        if not kwargs and ambient.mode < LISTENING and self.least <= len(args) <= self.most:
+            return self.function(*args)
         from .dispatch import dispatch
 
         return dispatch(self, self.convert(self.bind(args, kwargs)))
+
+    @cached_property
+    def least(self) -> int:
+        """The fewest positional arguments with which the public function (which may have a fast path) stands for a call."""
+        arguments = self.schema.arguments
+        if not hasattr(self, "function") or any(a.kwarg_only and not a.has_default for a in arguments):
+            return 1 << 30  # never
+        return sum(not (a.kwarg_only or a.has_default or a.optional) for a in arguments)
+
+    @cached_property
+    def most(self) -> int:
+        return sum(not a.kwarg_only for a in self.schema.arguments)
 
     def tensors(self, args: tuple) -> list[Tensor]:
         """The tensors among canonical arguments, lists flattened."""
