@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+from .config import native
+
 BACKENDS: dict[str, Callable] = {}
 default_backend = "aot_eager"
 
@@ -74,17 +76,31 @@ def inductor(module, example_inputs, **options) -> Callable:
             stacklevel=2,
         )
         _warned = True
-    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition")
+    if native.triton.cudagraphs:
+        from .compile import counters
+
+        counters["inductor"]["cudagraph_skips"] += 1
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", with_custom_passes)
 
 
-def _ahead_of_time(module, example_inputs, partition: str) -> Callable:
+def with_custom_passes(module, inputs):
+    """A graph after the user's passes."""
+    for custom in (native.post_grad_custom_pre_pass, native.post_grad_custom_post_pass):
+        if custom is not None:
+            custom(module.graph)
+            module.recompile()
+    return module
+
+
+def unchanged(module, inputs):
+    return module
+
+
+def _ahead_of_time(module, example_inputs, partition: str, compiler: Callable = unchanged) -> Callable:
     """Replaced by the layer above, which owns ahead-of-time autograd."""
     import importlib
 
     joint = importlib.import_module("pullback.joint.aot")
     partitions = importlib.import_module("pullback.joint.partition")
 
-    def unchanged(graph, inputs):
-        return graph
-
-    return joint.aot_module_simplified(module, example_inputs, unchanged, partition_fn=getattr(partitions, partition))
+    return joint.aot_module_simplified(module, example_inputs, compiler, partition_fn=getattr(partitions, partition))

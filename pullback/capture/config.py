@@ -44,4 +44,10 @@ native = Settings(
     freezing=False,
     max_autotune=False,
     compile_threads=1,
+    # functions of a graph, called before and after a forward or backward graph is compiled
+    post_grad_custom_pre_pass=None,
+    post_grad_custom_post_pass=None,
+    enable_auto_functionalized_v2=False,  # True raises where an operator that writes its arguments is met: it is not built
+    # CUDA graphs are not built: with `cudagraphs`, each graph that is run without one is counted
+    triton=Settings("native.triton", cudagraphs=False),
 )

@@ -40,6 +40,11 @@ CALLS = frozenset(
 )
 
 
+def is_output(effect: str) -> bool:
+    """Whether an effect is one that the world sees, and at which any graph must end."""
+    return effect.removeprefix("calls ") in ("print", "input", "open", "write", "sleep")
+
+
 def effect_of(function: Callable) -> str | None:
     """What a function does besides computing; None where nothing is seen."""
     return _effect(function, set())

@@ -19,6 +19,8 @@ class UnsupportedFakeTensorException(RuntimeError):
 
 
 class _OperatorException(RuntimeError):
+    is_expected = True
+
     def __init__(self, func: Operator):
         super().__init__(str(func))
         self.func = func

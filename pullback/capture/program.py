@@ -36,6 +36,8 @@ has_side_effect(modes._set_grad_enabled)
 class Unsupported(RuntimeError):
     """A program that cannot be captured as one graph, and why."""
 
+    is_expected = True
+
 
 class WholeCall:
     """A Python function with all arguments but tensors and symbolic numbers filled in: a target of graph nodes."""

@@ -326,12 +326,13 @@ def aot_module_simplified(
     def flat_fn(*given):
         return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
 
+    homes = _homes(mod)
     known: list[Callable] = []  # several only where it matters at which offset inputs begin
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
         known.append(compile_flat(flat_fn, [*_state(mod), *args], using))
 
     def forward(*runtime_args):
-        flat = [*_state(mod), *runtime_args]
+        flat = [*[table[name] for table, name in homes], *runtime_args]
         made = next((m for m in known if begins_there(m, flat)), None)
         if made is None:
             made = compile_flat(flat_fn, flat, using)
@@ -351,6 +352,15 @@ def _buffers(mod: Module) -> dict:
 
 def _state(mod: Module) -> list:
     return [*_parameters(mod).values(), *_buffers(mod).values()]
+
+
+def _homes(mod: Module) -> list[tuple[dict, str]]:
+    """Where a module keeps what `_state` lists: (table, name)."""
+    homes = []
+    for path, kind in [*[(p, "_parameters") for p in _parameters(mod)], *[(p, "_buffers") for p in _buffers(mod)]]:
+        owner, _, name = path.rpartition(".")
+        homes.append((getattr(mod.get_submodule(owner), kind), name))
+    return homes
 
 
 def nop(module: GraphModule, inputs: list) -> GraphModule:

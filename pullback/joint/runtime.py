@@ -22,7 +22,7 @@ from ..core.tensor import DISPATCH_SUBCLASS, Tensor, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.factories import like_strides
 from ..ops.inplace import check_writable
-from ..ops.operator import find
+from ..ops.operator import Operator, find
 from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
@@ -96,8 +96,9 @@ class Compiled:
         changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args)
         self._write_back(changed, args, results)
         outs: list = []
+        several: dict = {}
         for fact in outputs:
-            outs.append(output(fact, args, results, outs))
+            outs.append(output(fact, args, results, outs, several))
         return outs
 
     @cached_property
@@ -152,8 +153,8 @@ def reshape(target: Tensor, fact: Input) -> None:
         target.as_strided_(shape, stride, offset)
 
 
-def output(fact: Output, args: list, results: list, outs: list):
-    """One output of the function."""
+def output(fact: Output, args: list, results: list, outs: list, several: dict):
+    """One output of the function. `several`: see `made_again`."""
     kind = fact.kind
     if kind in ("fresh", "number"):
         made = results[fact.index]
@@ -169,16 +170,17 @@ def output(fact: Output, args: list, results: list, outs: list):
     source = args[fact.index] if kind == "input view" else results[fact.index]
     before = ambient.mode
     try:
-        made = made_again(source, fact.calls, fact.requires_grad)
+        made = made_again(source, fact.calls, fact.requires_grad, several)
     finally:
         ambient.mode = before
     return made.detach() if not fact.requires_grad and requires_grad(made) else made
 
 
-def made_again(source: Tensor, calls: tuple, wanted: bool) -> Tensor:
+def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Tensor:
     """A view made again, by the calls that made it in the function, each seen by autograd if it was seen there.
 
-    Where gradients of the result are wanted, a view that was made with recording off is a leaf of them.
+    Where gradients of the result are wanted, a view that was made with recording off is a leaf of them. A call that gives
+    many views is made once for all that are not given out yet (`several`).
     """
     mode = ambient.mode
     recording = wanted or not requires_grad(source)
@@ -186,11 +188,20 @@ def made_again(source: Tensor, calls: tuple, wanted: bool) -> Tensor:
         ambient.mode = mode if recording and recorded else mode & ~modes.GRAD
         if op is as_strided:  # its offset is counted from where the source begins
             args = (*args[:2], args[2] + source.offset)
-        source = dispatch(op, (source, *args))
-        source = source if index is None else source[index]
+        source = dispatch(op, (source, *args)) if index is None else one_of(source, op, args, index, several)
         if wanted and not recorded and not requires_grad(source):
             source.autograd = Autograd(True)
     return source
+
+
+def one_of(source: Tensor, op: Operator, args: tuple, index: int, several: dict) -> Tensor:
+    """Result number `index` of a call that gives many: each is given out once, as an object of its own."""
+    key = (id(source), op, args, ambient.mode)
+    made = several.get(key)
+    if made is None or made[1][index] is None:
+        made = several[key] = (source, list(dispatch(op, (source, *args))))  # the source stays alive, and so its id
+    out, made[1][index] = made[1][index], None
+    return out
 
 
 # ---- the backward
@@ -198,6 +209,7 @@ class CompiledFunctionBackward(Node):
     """History of what a compiled function gave: runs the compiled backward graph on saved values and gradients."""
 
     __slots__ = ("compiled", "primals", "strides")
+    holds_numbers = True
 
     def run(self, grads: list) -> tuple | list:
         if self.saved is None:
@@ -205,11 +217,7 @@ class CompiledFunctionBackward(Node):
         compiled = self.compiled
         if compiled.joint.backward_error is not None:
             raise compiled.joint.backward_error
-        around = compiled.joint.wrapping
-        if around is None:
-            tangents = [self._tangent(grads[n], n) for n in compiled.joint.differentiable]
-        else:
-            tangents = [around.tangent(k, grads[n]) for k, n in enumerate(compiled.joint.differentiable)]
+        around, tangents = compiled.joint.wrapping, self.tangents(grads)
         if ambient.mode & modes.GRAD:
             return self._differentiable(tangents)
         saved = [unpack(entry, self) for entry in self.saved]
@@ -224,6 +232,13 @@ class CompiledFunctionBackward(Node):
     def apply(self, *grads) -> tuple:
         """Gradients of the inputs from gradients of all results, as a custom function's node gives them."""
         return tuple(self.run(list(grads)))
+
+    def tangents(self, grads: list) -> list:
+        """Gradients of the results as the backward graph takes them."""
+        joint = self.compiled.joint
+        if joint.wrapping is None:
+            return [self._tangent(grads[n], n) for n in joint.differentiable]
+        return [joint.wrapping.tangent(k, grads[n]) for k, n in enumerate(joint.differentiable)]
 
     def _tangent(self, g: Tensor | None, k: int) -> Tensor:
         """A gradient as the graph was made for: zeros where there is none, in the layout of the result."""

@@ -31,6 +31,8 @@ BITS = ((CONJ, find("_conj.default")), (NEG, find("_neg_view.default")))
 class AliasedWrite(Exception):
     """A write to memory that several inputs show in different ways: the function must be traced over their common base."""
 
+    is_expected = True
+
     def __init__(self, inputs: list[int]):
         super().__init__("write to memory shared by inputs")
         self.inputs = inputs  # which ones

@@ -347,3 +347,14 @@ def test_outputs_that_hide_tensors_are_refused() -> None:
         torch.testing.assert_close(torch.compile(f)(torch.ones(2)).y, torch.full((2,), 2.0))
     with pytest.raises(Unsupported, match="generator"):
         torch.compile(lambda x: (x * i for i in range(2)), fullgraph=True)(torch.ones(2))
+
+
+def test_tracing_again_prints_nothing(capfd) -> None:
+    base = torch.zeros(4)
+
+    def f(a, b):
+        a.add_(1)
+        return a + b
+
+    torch.testing.assert_close(torch.compile(f)(base[:2], base[1:3]), torch.tensor([2.0, 1.0]))
+    assert capfd.readouterr() == ("", "")

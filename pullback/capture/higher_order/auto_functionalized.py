@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core import tree
 from ...core.tensor import Tensor
 from ...ops.operator import Operator
+from ..config import native
 from .base import HigherOrderOperator
 
 
@@ -28,8 +29,11 @@ class AutoFunctionalized(HigherOrderOperator):
         copies = {n: tree.tree_map_only(Tensor, lambda t: t.clone(), kwargs[n]) for n in names if n in kwargs}
         out = _mutable_op(**{**kwargs, **copies})
         results = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        given = {id(t): n for n, t in copies.items()}
-        results = tuple(r for r in results if id(r) not in given)  # a written argument given back is its copy
+        given = {id(t) for t in tree.tree_leaves(list(copies.values()))}
+        written = {a.alias for a in _mutable_op.schema.arguments if a.writes}
+        pairs = zip(results, _mutable_op.schema.returns, strict=False)
+        # A written argument that the schema gives back is its copy; one that the kernel gives back unsaid is a result too.
+        results = tuple(r.clone() if id(r) in given else r for r, said in pairs if said.alias not in written)
         return (*(results or (None,)), *copies.values())
 
     def autograd(self, _mutable_op: Operator, **kwargs):
@@ -46,6 +50,8 @@ auto_functionalized = AutoFunctionalized()
 
 def run(mode, op: Operator, args: tuple):
     """Under functionalization: run a writing operator on values, and make what it wrote the values of its arguments."""
+    if native.enable_auto_functionalized_v2:
+        raise NotImplementedError("native.config.enable_auto_functionalized_v2: auto_functionalized_v2 is not built; set it to False")
     given = dict(zip([a.name for a in op.schema.arguments], args, strict=False))
     names = [n for n in written_arguments(op) if given.get(n) is not None]
     _check_apart(op, [t for n in names for t in tree.tree_leaves(given[n]) if isinstance(t, Tensor)])

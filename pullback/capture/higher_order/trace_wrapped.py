@@ -11,6 +11,7 @@ from ...core import tree
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops import public
+from ..effects import effect_of, is_output
 from .base import HigherOrderOperator, autograd_not_implemented
 
 
@@ -31,8 +32,13 @@ class TraceWrapped(HigherOrderOperator):
         return out
 
     def capture_rule(self, trace, *args, fn, **kwargs):
-        """A program that is captured above autograd contains what the function does."""
-        return fn(*args, **kwargs)
+        """A program that is captured above autograd contains what the function does, if it only computes."""
+        effect = effect_of(fn)
+        if effect is None:
+            return fn(*args, **kwargs)
+        if is_output(effect):
+            trace.refuse(f"a function given to trace_wrapped {effect}")
+        return self.trace_rule(trace, *args, fn=fn, **kwargs)
 
     def fake_rule(self, mode, *args, **kwargs):
         raise RuntimeError("This op should never be invoked here")

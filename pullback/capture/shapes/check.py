@@ -41,7 +41,7 @@ class Conditions:
 
     def __init__(self, env, placeholders: Sequence, sources: Sequence, ignore_static: bool = True, guards=None):
         self.env, self.names = env, {}
-        self.texts: list[str] = []
+        self.said: dict[str, None] = {}
         rows = []
         for placeholder, source in zip(placeholders, sources, strict=True):
             rows += [(text, value, _expr(env, value)) for text, value in _properties(placeholder, source_name(source))]
@@ -112,8 +112,11 @@ class Conditions:
             self._add(" and ".join(conditions))
 
     def _add(self, text: str) -> None:
-        if text not in self.texts:
-            self.texts.append(text)
+        self.said[text] = None
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.said)
 
     def write(self, expr) -> str:
         return write_python(expr, self._name)
