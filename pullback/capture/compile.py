@@ -40,6 +40,7 @@ class RecompileError(RuntimeError):
     """A graph was wanted where none may be made."""
 
 
+MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")  # all mean the same where nothing is tuned
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
 
 
@@ -225,6 +226,8 @@ def compile(
     guard_fail_fn: Callable | None = None,
 ) -> Callable:
     """Compile a function or module: it gives the same results, through graphs that `backend` compiled."""
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if model is None:

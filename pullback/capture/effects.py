@@ -36,7 +36,8 @@ WRITES = {
 CALLS = frozenset(
     "backward queue_callback register_hook register_prehook register_post_accumulate_grad_hook manual_seed seed "
     "set_rng_state tolist item numpy data_ptr requires_grad_ detach_ set_ resize_ storage untyped_storage "
-    "current_thread sleep write print".split()
+    "current_thread sleep write print append appendleft extend insert remove pop popleft popitem clear update setdefault "
+    "discard reverse sort".split()
 )
 
 
@@ -48,6 +49,21 @@ def is_output(effect: str) -> bool:
 def effect_of(function: Callable) -> str | None:
     """What a function does besides computing; None where nothing is seen."""
     return _effect(function, set())
+
+
+def effect_of_values(values: dict) -> str | None:
+    """What calling methods of values, by name, may do besides computing."""
+    return next(filter(None, (_of_held(name, value) for name, value in values.items())), None)
+
+
+def _of_held(name: str, value) -> str | None:
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, (_of_held(name, v) for v in value)), None)
+    if isinstance(value, dict):
+        return next(filter(None, (_of_held(name, v) for v in value.values())), None)
+    if isinstance(value, types.FunctionType):  # what it reaches may be another thing at the next call
+        return f"holds the function {value.__name__}"
+    return _of_value(name, value, set())
 
 
 def _effect(function, seen: set[int]) -> str | None:
@@ -102,7 +118,7 @@ def _of_step(function: types.FunctionType, code: types.CodeType, step: dis.Instr
 
 def _of_value(name: str, value, seen: set[int]) -> str | None:
     """What reaching a value may do."""
-    if isinstance(value, SIMPLE) or isinstance(value, (Tensor, dtype)) or value is NotImplemented:
+    if isinstance(value, (*SIMPLE, Tensor, dtype, slice, range, types.EllipsisType)) or value is NotImplemented:
         return None
     if isinstance(value, types.ModuleType):
         return None if value in MODULES or _of_package(value.__name__) else f"uses the module {value.__name__}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..autograd.engine import needed_for
 from ..capture.fake import FakeTensorMode, is_fake
 from ..capture.inputs import stand_in
 from ..capture.make_fx import finish
+from ..capture.program import Unsupported
 from ..capture.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
 from ..capture.trace import GraphTrace
 from ..core import modes, tree
@@ -99,6 +101,7 @@ class JointTrace:
             self._refuse_gradients()
             self._refuse_writes()
             leaves, spec = tree.tree_flatten(out)
+            self._refuse_inner_leaves(leaves)
             facts = self._facts(leaves)
             results = self._results(leaves, facts)
             joint = Joint(
@@ -118,6 +121,15 @@ class JointTrace:
         self.trace.graph.output(tuple(nodes))
         joint.module = finish(self.trace, "GraphModule")
         return joint
+
+    def _refuse_inner_leaves(self, outs: list) -> None:
+        """A leaf that the function makes is no input: what depends on it would lose its way to it."""
+        made = [o for o in outs if isinstance(o, Tensor) and requires_grad(o) and not any(o is a for a in self.args)]
+        inner = [edge_of(o) for o in made if o.is_leaf and o.view_info is None]
+        roots = [edge_of(o) for o in made if not o.is_leaf]
+        lost = modes.is_grad_enabled() and not any(isinstance(t, Tensor) and requires_grad(t) for t in self.leaves)
+        if roots and (lost or inner and any(node in needed_for(roots, inner) for node, _ in inner)):
+            raise Unsupported("it makes a tensor that requires grad, and returns what depends on it")
 
     def _refuse_gradients(self) -> None:
         """A backward() inside the function would have added to `.grad` of its inputs, which a graph does not do."""

@@ -223,6 +223,8 @@ def test_arguments_of_compile_are_checked() -> None:
         torch.compile(lambda x: x, backend="quick")
     with pytest.raises(RuntimeError, match="Either mode or options"):
         torch.compile(lambda x: x, mode="default", options={"a": 1})
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast, should be one of: default"):
+        torch.compile(lambda x: x, mode="fast")
     with pytest.raises(RuntimeError, match="expected a function or a module, got int"):
         torch.compile(3)
     with pytest.raises(TypeError, match="the backend must return a callable"):

@@ -579,3 +579,19 @@ def test_places_named_by_their_offset() -> None:
         for ours, eager in zip(compiled(base[start : start + 3]), f(base[start : start + 3]), strict=True):
             torch.testing.assert_close(ours, eager)
             assert ours.storage_offset() == eager.storage_offset()
+
+
+def test_leaves_made_inside_are_refused() -> None:
+    from pullback.capture.program import Unsupported
+
+    def f(x):
+        inner = torch.ones(2).requires_grad_()
+        return inner, inner * x
+
+    for x in (torch.ones(2), torch.ones(2, requires_grad=True)):
+        with pytest.raises(Unsupported, match="makes a tensor that requires grad"):
+            aot_function(f, unchanged)(x)
+        with pytest.warns(RuntimeWarning, match="runs uncompiled"):
+            inner, out = torch.compile(f)(x)
+        out.sum().backward()
+        assert inner.grad.tolist() == [1.0, 1.0]
