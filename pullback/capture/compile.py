@@ -40,7 +40,13 @@ class RecompileError(RuntimeError):
     """A graph was wanted where none may be made."""
 
 
-MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")  # all mean the same where nothing is tuned
+MODES = (
+    "default",
+    "lite",
+    "reduce-overhead",
+    "max-autotune-no-cudagraphs",
+    "max-autotune",
+)  # all mean the same where nothing is tuned
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
 
 
@@ -72,7 +78,9 @@ def backwards_compiled_by(compile: Callable, dynamic: bool):
     """Replaced by the layer above: a context in which backwards run as graphs that `compile(graph_module)` compiled."""
     import importlib
 
-    return importlib.import_module("pullback.backward.compiled").enable(compile, dynamic, ignore_active_disable_ctx=False)
+    return importlib.import_module("pullback.backward.compiled").enable(
+        compile, dynamic, ignore_active_disable_ctx=False
+    )
 
 
 class CompiledFunction:
@@ -102,7 +110,9 @@ class CompiledFunction:
     def __call__(self, *args, **kwargs):
         if self.compile_backward is None:
             return self.call(args, kwargs)
-        with backwards_compiled_by(self.compile_backward, not config.assume_static_by_default if self.dynamic is None else self.dynamic):
+        with backwards_compiled_by(
+            self.compile_backward, not config.assume_static_by_default if self.dynamic is None else self.dynamic
+        ):
             return self.call(args, kwargs)
 
     def call(self, args: tuple, kwargs: dict):
@@ -243,10 +253,21 @@ def compile(
 
     def make(fn, **sizes) -> CompiledFunction:
         made = CompiledFunction(
-            fn, chosen, fullgraph=fullgraph, dynamic=dynamic, options=options, on_guard_failure=guard_fail_fn, sizes=sizes
+            fn,
+            chosen,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            options=options,
+            on_guard_failure=guard_fail_fn,
+            sizes=sizes,
         )
         if config.compiled_autograd and not sizes:
-            how = {"fullgraph": fullgraph, "dynamic": dynamic, "options": options, **config.compiled_autograd_kwargs_override}
+            how = {
+                "fullgraph": fullgraph,
+                "dynamic": dynamic,
+                "options": options,
+                **config.compiled_autograd_kwargs_override,
+            }
             made.compile_backward = functools.partial(compile, backend=backend, **how)
         return made
 

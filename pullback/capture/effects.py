@@ -69,7 +69,9 @@ def _of_held(name: str, value) -> str | None:
 def _effect(function, seen: set[int]) -> str | None:
     if isinstance(function, functools.partial):
         given = [*function.args, *function.keywords.values()]
-        return _effect(function.func, seen) or next(filter(None, (_of_value("an argument", v, seen) for v in given)), None)
+        return _effect(function.func, seen) or next(
+            filter(None, (_of_value("an argument", v, seen) for v in given)), None
+        )
     function = inspect.unwrap(function) if isinstance(function, types.FunctionType) else function
     if id(function) in seen:
         return None

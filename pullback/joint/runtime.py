@@ -18,7 +18,7 @@ from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
 from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
-from ..core.tensor import DISPATCH_SUBCLASS, Tensor, stride_of
+from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.factories import like_strides
 from ..ops.inplace import check_writable
@@ -218,11 +218,16 @@ class CompiledFunctionBackward(Node):
         if compiled.joint.backward_error is not None:
             raise compiled.joint.backward_error
         around, tangents = compiled.joint.wrapping, self.tangents(grads)
+        if ambient.mode & modes.TRANSFORM and self.primals:  # a batch of gradients, say: the graph's operators take it one by one
+            primals = [unpack(entry, self) for entry in self.primals]
+            return compiled.joint.module(*primals, *tangents)[compiled.joint.results :]
         if ambient.mode & modes.GRAD:
             return self._differentiable(tangents)
         saved = [unpack(entry, self) for entry in self.saved]
-        inlined = ambient.mode & modes.CAPTURE and around is None and compiled.backward_module is not None
-        backward = compiled.backward_module if inlined else compiled.backward  # whoever captures this compiles it himself
+        inlined = ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
+        backward = (
+            compiled.backward_module if inlined else compiled.backward
+        )  # whoever captures this compiles it himself
         try:
             return backward(*saved, *tangents)
         except Exception as error:
@@ -245,7 +250,7 @@ class CompiledFunctionBackward(Node):
         shape, dtype, device = self.outputs[k]
         if g is None:
             return dispatch(find("zeros.default"), (tuple(shape), dtype, None, device, False))
-        if stride_of(g) != tuple(self.strides[k]) and not g.keys & DISPATCH_SUBCLASS:
+        if stride_of(g) != tuple(self.strides[k]) and not g.keys & (DISPATCH_SUBCLASS | TRANSFORMED):
             return g.new_empty_strided(shape, self.strides[k]).copy_(g)
         return g
 
@@ -265,7 +270,12 @@ class CompiledFunctionBackward(Node):
             if dims and entry.__class__ is tuple:
                 entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
         made = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
-        own = {"compiled": self.compiled, "saved": self.saved, "outputs": made, "strides": [Size(s) for s in self.strides]}
+        own = {
+            "compiled": self.compiled,
+            "saved": self.saved,
+            "outputs": made,
+            "strides": [Size(s) for s in self.strides],
+        }
         return {**own, "primals": self.primals} if differentiable else own
 
     def release(self) -> None:

@@ -360,3 +360,27 @@ def test_tracing_again_prints_nothing(capfd) -> None:
 
     torch.testing.assert_close(torch.compile(f)(base[:2], base[1:3]), torch.tensor([2.0, 1.0]))
     assert capfd.readouterr() == ("", "")
+
+
+def test_transforms_of_compiled_functions() -> None:
+    def f(x):
+        return (x.sin() * x.exp()).sum()
+
+    run, x = torch.compile(f), torch.randn(4, dtype=torch.float64)
+    for transform in (torch.func.grad, torch.func.jacrev, torch.func.hessian, lambda g: torch.func.jacrev(torch.func.jacrev(g))):
+        torch.testing.assert_close(transform(run)(x), transform(f)(x))
+    torch.testing.assert_close(torch.func.vmap(run)(torch.ones(3, 4)), torch.func.vmap(f)(torch.ones(3, 4)))
+    torch.testing.assert_close(torch.func.jvp(run, (x,), (x,)), torch.func.jvp(f, (x,), (x,)))
+    x.requires_grad_()
+    assert torch.autograd.gradcheck(run, (x,), check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(run, (x,), check_batched_grad=True)
+
+
+def test_batched_gradients_without_double_backward() -> None:
+    from pullback.joint.config import config as joint
+
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    with joint.patch(double_backward=False):
+        y = torch.compile(lambda x: x.sin())(x)
+        (rows,) = torch.autograd.grad(y, x, torch.eye(3, dtype=torch.float64), is_grads_batched=True)
+    torch.testing.assert_close(rows, torch.diag(x.detach().cos()))

@@ -77,7 +77,9 @@ class Hook:
         return g
 
 
-@pytest.mark.parametrize("fn", [doubles, scales, lambda g: (g[0], g[1] * 2), closing(2), closing(torch.ones(2)), functools.partial(doubles)])
+@pytest.mark.parametrize(
+    "fn", [doubles, scales, lambda g: (g[0], g[1] * 2), closing(2), closing(torch.ones(2)), functools.partial(doubles)]
+)
 def test_functions_that_only_compute(fn):
     assert effect_of(fn) is None
 

@@ -51,7 +51,9 @@ auto_functionalized = AutoFunctionalized()
 def run(mode, op: Operator, args: tuple):
     """Under functionalization: run a writing operator on values, and make what it wrote the values of its arguments."""
     if native.enable_auto_functionalized_v2:
-        raise NotImplementedError("native.config.enable_auto_functionalized_v2: auto_functionalized_v2 is not built; set it to False")
+        raise NotImplementedError(
+            "native.config.enable_auto_functionalized_v2: auto_functionalized_v2 is not built; set it to False"
+        )
     given = dict(zip([a.name for a in op.schema.arguments], args, strict=False))
     names = [n for n in written_arguments(op) if given.get(n) is not None]
     _check_apart(op, [t for n in names for t in tree.tree_leaves(given[n]) if isinstance(t, Tensor)])
