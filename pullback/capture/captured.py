@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import FAKE, Tensor
+from ..core.tensor import FAKE, NoData, Tensor
 from ..graph import GraphModule
 from ..ops.operator import NoShapeRule
 from .config import config
@@ -155,7 +155,7 @@ class Capture:
                 out = self.fn(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Unsupported(f"it depends on the data of a tensor ({error})") from error
-        except (*NO_FAKES, GuardOnDataDependentSymNode) as error:
+        except (*NO_FAKES, GuardOnDataDependentSymNode, NoData) as error:
             raise Unsupported(str(error)) from error
         finally:
             changed = self.surroundings.restore(before)

@@ -79,7 +79,7 @@ class ProgramTrace(GraphTrace):
         self.lifted_tensors: list[Tensor] = []
         self.stand_ins: dict[int, Tensor] = {}  # id of a tensor from outside -> its fake
         self.own: list[tuple[Tensor, dict]] = []  # stand-ins of subclasses, and their attributes before the program ran
-        self.grad_mode = ambient.mode & modes.GRAD
+        self.grad_mode, self.inference = ambient.mode & modes.GRAD, ambient.mode & modes.INFERENCE
         self.last_input: Node | None = None
 
     def __enter__(self):
@@ -228,6 +228,8 @@ class ProgramTrace(GraphTrace):
 
     def _note_grad_mode(self) -> None:
         now = ambient.mode & modes.GRAD
+        if (ambient.mode ^ self.inference) & modes.INFERENCE:
+            self.refuse("it enters or leaves inference mode")
         if now != self.grad_mode:
             self.graph.create_node("call_function", modes._set_grad_enabled, (bool(now),), {}, name="_set_grad_enabled")
             self.grad_mode = now

@@ -97,6 +97,22 @@ class Ambient(threading.local):
 ambient = Ambient()
 
 
+def outside_graphs(why: str):
+    """Wrap a function that a program being captured may not call."""
+    import functools
+
+    def decorate(function):
+        @functools.wraps(function)
+        def call(*args, **kwargs):
+            if ambient.mode & CAPTURE:
+                ambient.captures[-1].refuse(why)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
 def whole_in_graphs(function):
     """Wrap a function that changes what Python knows of a tensor: a program being captured keeps the call as one node."""
     import functools

@@ -105,6 +105,7 @@ class Node(metaclass=NodeMeta):
     tensor_pre_hooks: dict | None = None  # output number -> hooks of that output tensor
     retain_grad_hooks: dict | None = None
     post_hooks: dict | None = None
+    holds_numbers = False  # whether the numbers it holds are values of one call, not facts of the operator
     creation_stack = None  # set in anomaly mode
     user_metadata: dict | None = None
 

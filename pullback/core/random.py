@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import device as devices
+from .modes import outside_graphs
 
 DEFAULT_SEED = 67280421310721
 STATE_WORDS = 624
@@ -54,6 +55,7 @@ class Generator:
         self._reseed(DEFAULT_SEED)
 
     # ---- seeds
+    @outside_graphs("it seeds random numbers")
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream of `seed`, which is any integer of 64 bits; a negative one stands for `seed + 2**64`."""
         if type(seed) is not int:
@@ -64,6 +66,7 @@ class Generator:
             self._reseed(seed % (1 << 64))
         return self
 
+    @outside_graphs("it seeds random numbers")
     def seed(self) -> int:
         """Start the stream of a seed that the system chooses, and return that seed."""
         seed = int.from_bytes(os.urandom(8), "little")

@@ -34,6 +34,12 @@ OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
 LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `array` is what the layout holds
 
+class NoData(RuntimeError):
+    """The memory of a fake tensor was asked for."""
+
+    is_expected = True
+
+
 NO_DATA_POINTER = (
     "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're using torch.compile/export/fx, it is "
     "likely that we are erroneously tracing into a custom kernel. To fix this, please wrap the custom kernel into an opaque "
@@ -222,7 +228,7 @@ class Tensor(TensorMethods):
     def data_ptr(self) -> int:
         if isinstance(self.array, Geometry):
             if self.keys & FAKE:
-                raise RuntimeError(NO_DATA_POINTER)
+                raise NoData(NO_DATA_POINTER)
             return 0
         return self.array.__array_interface__["data"][0] if self.array.size else 0
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import modes
 from ..core.modes import ambient, is_grad_enabled
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, Tensor
+from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, NoData, Tensor
 from .calls import front
 from .dispatch import dispatch
 from .lifting import local_scalar_dense
@@ -66,7 +66,7 @@ def tolist(self):
 def numpy(self, *, force: bool = False):
     """The NumPy array on the same memory."""
     if self.keys & FAKE:
-        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+        raise NoData(".numpy() is not supported for tensor subclasses.")
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_grad_enabled() and self.requires_grad:

@@ -290,6 +290,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
+@modes.outside_graphs("it sets the state of random numbers")
 def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator."""
     default_generator.set_state(new_state)

@@ -384,3 +384,25 @@ def test_batched_gradients_without_double_backward() -> None:
         y = torch.compile(lambda x: x.sin())(x)
         (rows,) = torch.autograd.grad(y, x, torch.eye(3, dtype=torch.float64), is_grads_batched=True)
     torch.testing.assert_close(rows, torch.diag(x.detach().cos()))
+
+
+@pytest.mark.parametrize(
+    ("f", "why"),
+    [
+        (lambda x: (torch.manual_seed(0), torch.rand(2) + x)[1], "it seeds random numbers"),
+        (lambda x: (torch.set_rng_state(torch.get_rng_state()), torch.rand(2) + x)[1], "it sets the state of random numbers"),
+        (lambda x: torch.from_numpy(x.numpy() * 2), r".numpy\(\) is not supported"),
+        (lambda x: x * x.data_ptr() * 0, "Cannot access data pointer"),
+        (lambda x: x * sum(x.tolist()), "depends on the data"),
+        (lambda x: torch.inference_mode()(lambda: x * 2)(), "inference mode"),
+    ],
+)
+def test_what_graphs_cannot_do_runs_uncompiled(f, why: str) -> None:
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=why):
+        torch.compile(f, fullgraph=True)(x)
+    torch.manual_seed(1)
+    expected = f(x)
+    torch.manual_seed(1)
+    with pytest.warns(RuntimeWarning, match="runs uncompiled"):
+        torch.testing.assert_close(torch.compile(f)(x), expected)
