@@ -1,4 +1,4 @@
-"""The page on joint graphs says what the code on it prints. Run as a script, this writes the outputs into the page."""
+"""Pages of the documentation say what the code on them prints. Run as a script, this writes the outputs into the pages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 import pullback as torch
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "joint.md"
+PAGES = ("joint.md", "compile.md")
 BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 FILE = "example.py"  # what the blocks are called in the comments of graphs
 
@@ -36,26 +38,37 @@ def outputs(page: str) -> list[str]:
     return found
 
 
-def test_page_shows_what_its_code_prints(tmp_path, monkeypatch):
-    page = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_show_what_their_code_prints(name: str, tmp_path, monkeypatch) -> None:
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path)
     shown = [match.group(2) for match in BLOCK.finditer(page)]
     assert len(shown) == page.count("```python") == page.count("```text") >= 5
     for expected, printed in zip(shown, outputs(page), strict=True):
         assert printed == expected
-    drawn = (tmp_path / "docs" / "partition.svg").read_text(encoding="utf-8")
-    assert drawn == (ROOT / "docs" / "partition.svg").read_text(encoding="utf-8")
+    for drawn in (tmp_path / "docs").iterdir():
+        assert drawn.read_text(encoding="utf-8") == (ROOT / "docs" / drawn.name).read_text(encoding="utf-8")
+
+
+def test_the_picture_is_drawn(tmp_path, monkeypatch) -> None:
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    outputs((ROOT / "docs" / "joint.md").read_text(encoding="utf-8"))
+    assert (tmp_path / "docs" / "partition.svg").exists()
 
 
 def main() -> int:
-    """Write the outputs, and the picture, anew."""
+    """Write the outputs, and the pictures, anew."""
     os.chdir(ROOT)
-    page = PAGE.read_text(encoding="utf-8")
-    printed = iter(outputs(page))
-    PAGE.write_text(
-        BLOCK.sub(lambda m: f"```python\n{m.group(1)}```\n\n```text\n{next(printed)}```", page), encoding="utf-8"
-    )
+    for name in PAGES:
+        file = ROOT / "docs" / name
+        page = file.read_text(encoding="utf-8")
+        printed = iter(outputs(page))
+        file.write_text(
+            BLOCK.sub(lambda m, printed=printed: f"```python\n{m.group(1)}```\n\n```text\n{next(printed)}```", page),
+            encoding="utf-8",
+        )
     return 0
 
 
