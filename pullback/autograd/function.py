@@ -81,6 +81,7 @@ class BackwardCFunction(Node, FunctionCtx):
     saved_for_forward: tuple | None = None
     dirty_tensors: tuple = ()
     non_differentiable: tuple = ()
+    holds_numbers = True
     materialize_grads = True
     _materialize_non_diff_grads = True
     _is_pure_view = False
@@ -157,8 +158,15 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def held(self, differentiable: bool = False) -> dict:
         """What was saved, what the user put on the node, and what is known of inputs and outputs."""
-        own = {name: value for name, value in self.__dict__.items() if name not in _OF_THE_GRAPH}
-        return {**own, "saved": self.saved, "outputs": [o and (Size(o[0]), *o[1:]) for o in self.outputs]}
+        return {
+            **self.users_attributes(),
+            "saved": self.saved,
+            "outputs": [o and (Size(o[0]), *o[1:]) for o in self.outputs],
+        }
+
+    def users_attributes(self) -> dict:
+        """What `forward` put on the node, and what is known of inputs and outputs."""
+        return {name: value for name, value in self.__dict__.items() if name not in _OF_THE_GRAPH}
 
     def _get_user_fn(self) -> Callable:
         backward, vjp = self._forward_cls.backward, self._forward_cls.vjp

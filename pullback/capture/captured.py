@@ -56,7 +56,12 @@ class Captured:
         return self.guards.why_not(flat, spec) or self.lifted.why_not() or "nothing changed"
 
     def __call__(self, flat: list):
-        made = self.run(*[flat[i] for i in self.places], *self.lifted.tensors)
+        before = ambient.mode & modes.GRAD
+        try:
+            made = self.run(*[flat[i] for i in self.places], *self.lifted.tensors)
+        except BaseException:
+            ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
+            raise
         if self.grad_mode_after is not None:
             ambient.switch(modes.GRAD, self.grad_mode_after)
         leaves = [constant if place is None else as_given(made[place], constant) for place, constant in self.outputs]

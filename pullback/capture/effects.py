@@ -99,12 +99,14 @@ def _of_code(function: types.FunctionType, code: types.CodeType, seen: set[int])
         found = _of_step(function, code, step, seen)
         if found is not None:
             return found
-    inner = (c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name != "<genexpr>")
+    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
     return next(filter(None, (_of_code(function, c, seen) for c in inner)), None)
 
 
 def _of_step(function: types.FunctionType, code: types.CodeType, step: dis.Instruction, seen: set[int]) -> str | None:
     name = step.opname
+    if name == "YIELD_VALUE" and code.co_name == "<genexpr>":
+        return None
     if name in WRITES:
         return f"{WRITES[name]} {step.argval!r}" if isinstance(step.argval, str) else WRITES[name]
     if name in ("STORE_DEREF", "DELETE_DEREF") and step.argval in code.co_freevars:

@@ -59,6 +59,12 @@ class WholeCall:
         return self.function(*args, **kwargs)
 
 
+def gives_back_first(op: Operator) -> bool:
+    """Whether an operator writes its first argument and gives it back."""
+    given, made = op.schema.arguments, op.schema.returns
+    return bool(given and given[0].writes and made and made[0].alias is not None and made[0].alias == given[0].alias)
+
+
 def distinct(out):
     """Results of which none is given twice as the same object: each is a value of its own in the graph."""
     if isinstance(out, tuple) and len({id(t) for t in out}) < len(out):
@@ -178,9 +184,12 @@ class ProgramTrace(GraphTrace):
             {k: self.argument(v) for k, v in keywords.items()},
             op.name,
         )
-        if op.inplace_of is not None or op.schema.arguments and op.schema.arguments[0].writes:
+        if op.inplace_of is not None or gives_back_first(op):
             self.track(inside[0], node)
             return args[0] if isinstance(out, Tensor) else out
+        same = next((a for a, i in zip(args, inside, strict=True) if i is out and isinstance(out, Tensor)), None)
+        if same is not None:  # a kernel gave its argument back, though its schema does not say so: its value is its own
+            return same
         self.track(out, node)
         return out
 

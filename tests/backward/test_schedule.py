@@ -36,7 +36,7 @@ def test_the_engine_runs_nodes_in_this_order(steps, some):
         needed.update({edge_of(t)[0]: True for t in inputs if edge_of(t)[0] in needed})
     order = schedule(edges, needed)
     torch.autograd.backward(roots, [torch.ones(2)] * 2, inputs=inputs)
-    assert ran == order
+    assert ran == [n for n in order if needed is None or needed.get(n)]
 
 
 def test_a_node_that_is_only_wanted_is_in_the_order_but_what_is_behind_it_is_not():

@@ -406,3 +406,17 @@ def test_what_graphs_cannot_do_runs_uncompiled(f, why: str) -> None:
     torch.manual_seed(1)
     with pytest.warns(RuntimeWarning, match="runs uncompiled"):
         torch.testing.assert_close(torch.compile(f)(x), expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_grad_mode_comes_back_after_errors(backend: str) -> None:
+    def f(x):
+        y = x.as_strided((1,), (1,), 3)
+        with torch.no_grad():
+            x += y  # of one memory, in two layouts
+        return x
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+            torch.compile(f, backend=backend)(torch.ones(2, 3))
+        assert torch.is_grad_enabled()

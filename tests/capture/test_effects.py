@@ -39,6 +39,10 @@ def assigns_global(g):
     return g
 
 
+def prints_inside(g):
+    return sum(prints(x) for x in g)
+
+
 def sets_attribute(g):
     g.seen = True
     return g
@@ -89,6 +93,7 @@ def test_functions_that_only_compute(fn):
     [
         (prints, "calls print"),
         (calls_prints, "calls print"),
+        (prints_inside, "calls print"),
         (appends_global, "log"),
         (assigns_global, "global 'scale'"),
         (sets_attribute, "attribute 'seen'"),

@@ -1,0 +1,70 @@
+"""Running backwards through compiled autograd.
+
+Where it is on (`switch`), a backward is taken apart (`build.Backward`); its graph is made once for each structure and
+handed to `compiler(graph_module)`, which gives a callable of the same arguments; later backwards of that structure call
+it with their own values. Counters say how many graphs were captured.
+
+The engine itself runs a backward where somebody looks at each of its steps (anomaly mode, the profiler, dispatch modes,
+transforms, forward mode, a capture), where something saved is freed or was written (it says so when it comes there), and
+inside another compiled backward. Hooks are those registered when the backward begins; of those that come while it runs,
+a node's own post-hooks run, and one that would have to run further on is an error (`replay.Running.finish`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..autograd import engine
+from ..capture import compile as compiling
+from ..core import modes
+from ..core.modes import ambient
+from .build import Backward
+from .replay import Running
+from .switch import clear_cache, disable, enable, reset, set_autograd_compiler, switch_to
+
+__all__ = ["disable", "enable", "reset", "run_compiled", "set_autograd_compiler"]
+
+UNCOMPILED = modes.CAPTURE | modes.TRANSFORM | modes.DISPATCH | modes.ANOMALY | modes.PROFILE | modes.FORWARD
+
+
+def run_compiled(roots, grads, keep_graph, create_graph, inputs=None, accumulate_inputs=False) -> dict | None:
+    """A backward by a compiled graph; None where somebody listens to each step of the engine, which then runs it."""
+    if ambient.mode & UNCOMPILED:
+        return None
+    compiler = ambient.backward_compiler
+    try:
+        backward = Backward(roots, grads, inputs, accumulate_inputs, create_graph)
+    except RuntimeError:  # something saved is freed or was written: the engine says so when it comes there
+        return None
+    switch_to(None)  # what the user's Python differentiates meanwhile is no part of this graph
+    try:
+        return run(compiler.made_for(backward), backward, keep_graph, create_graph)
+    finally:
+        switch_to(compiler)
+
+
+engine.run_compiled = run_compiled
+compiling.backwards_compiled_by = lambda fn, dynamic: enable(fn, dynamic, ignore_active_disable_ctx=False)
+compiling.state.on_reset.append(clear_cache)
+
+
+def run(made: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> dict:
+    """Call a compiled backward as the engine would run: with its grad mode, as a task on the thread's stack."""
+    task = Running(backward.task_roots, backward.needed, backward.wanted_edges, keep_graph, backward.place)
+    if not keep_graph and not backward.calls_python:
+        task.release(len(task.nodes))  # nobody can see it, and what is saved dies at its last use
+    before = ambient.mode
+    task.overrides = ambient.function_disabled, before & modes.FUNCTION
+    ambient.mode = before & ~(modes.GRAD | modes.FUNCTION) | (modes.GRAD if create_graph else 0)
+    ambient.function_disabled = 2
+    ambient.tasks.append(task)
+    try:
+        captured = made(*backward.inputs.lists())
+        task.finish()
+        while task.callbacks:
+            with engine.users_code():
+                task.callbacks.pop(0)()
+    finally:
+        ambient.tasks.pop()
+        ambient.mode, ambient.function_disabled = before, task.overrides[0]
+    return dict(zip(backward.wanted, captured, strict=True))
