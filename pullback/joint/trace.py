@@ -306,10 +306,16 @@ class OutputFacts:
         for i, a in enumerate(joint.args):
             if isinstance(a, Tensor) and a.memory is not None:
                 self.by_memory.setdefault(a.memory, i)
-        self.sharing: dict = {}
-        for o in outs:
-            if isinstance(o, Tensor) and o.memory is not None:
-                self.sharing.setdefault(o.memory, []).append(o)
+        self.inputs_at = {id(a): i for i, a in reversed(list(enumerate(joint.args)))}
+        self.outs_at = {
+            id(o): n for n, o in reversed(list(enumerate(outs))) if isinstance(o, Tensor)
+        }  # the first of each
+        self.whole: dict | None = None  # memory -> outputs on it that were made by no calls, found when first asked for
+        self.made_by: dict[int, tuple] = {}  # id of a tensor -> its root and the calls that made it
+        self.sharing: dict = {}  # memory -> how many different outputs lie on it
+        for n in self.outs_at.values():
+            if outs[n].memory is not None:
+                self.sharing[outs[n].memory] = self.sharing.get(outs[n].memory, 0) + 1
 
     def read(self) -> list[Output]:
         return [self._read(n, o) for n, o in enumerate(self.outs)]
@@ -320,18 +326,16 @@ class OutputFacts:
         if not o.keys & FAKE and not is_fake(o):
             return Output("constant", value=o)
         wants = requires_grad(o)
-        for i, a in enumerate(self.joint.args):
-            if o is a:
-                return Output("input", i, requires_grad=wants)
-        for m in range(n):
-            if self.outs[m] is o:
-                return Output("same", m, requires_grad=wants)
+        if id(o) in self.inputs_at:
+            return Output("input", self.inputs_at[id(o)], requires_grad=wants)
+        if self.outs_at[id(o)] < n:
+            return Output("same", self.outs_at[id(o)], requires_grad=wants)
         if is_wrapper(o):
             return self._wrapper(n, o, wants)
         if o.memory is not None:
             if o.memory in self.by_memory:
                 return self._view_of_input(o, wants)
-            if len({id(t) for t in self.sharing[o.memory]}) > 1:
+            if self.sharing[o.memory] > 1:
                 return self._view_of_intermediate(n, o, wants)
         return Output("fresh", requires_grad=wants, is_leaf=o.is_leaf)
 
@@ -376,18 +380,11 @@ class OutputFacts:
             raise NotImplementedError(
                 "a result that shares memory with another one, from which it was detached, and requires grad, is not implemented"
             )
-        for m, other in enumerate(self.outs):
-            if (
-                other is root
-                or isinstance(other, Tensor)
-                and other is not o
-                and m < n
-                and not self._calls(other)[1]
-                and _same_memory(other, root)
-            ):
-                if other is o:
-                    return Output("fresh", requires_grad=wants)
-                return Output("view of output", m, calls or ((alias, (), None, not o.is_leaf),), wants)
+        m = self._shown_whole(n, o, root)
+        if m is not None:
+            if self.outs[m] is o:
+                return Output("fresh", requires_grad=wants)
+            return Output("view of output", m, calls or ((alias, (), None, not o.is_leaf),), wants)
         if not calls:
             return Output("fresh", requires_grad=wants)
         known = next((k for k, b in enumerate(self.bases) if b is root), None)
@@ -396,8 +393,26 @@ class OutputFacts:
             self.bases.append(root)
         return Output("view", 0, calls, wants, value=known)
 
+    def _shown_whole(self, n: int, o: Tensor, root: Tensor) -> int | None:
+        """The first output that is the root, or an earlier one that shows what the root does."""
+        if self.whole is None:
+            self.whole = {}
+            for m in sorted(self.outs_at.values()):
+                other = self.outs[m]
+                if other.memory is not None and not self._calls(other)[1]:
+                    self.whole.setdefault(other.memory, []).append(m)
+        found = [self.outs_at[id(root)]] if id(root) in self.outs_at else []
+        earlier = (m for m in self.whole.get(root.memory, ()) if m < n and self.outs[m] is not o)
+        found += [m for m in earlier if _same_memory(self.outs[m], root)][:1]
+        return min(found, default=None)
+
     def _calls(self, o: Tensor) -> tuple[Tensor, tuple]:
         """The root of a tensor's memory and the calls that made the tensor of it."""
+        if id(o) not in self.made_by:
+            self.made_by[id(o)] = self._find_calls(o)
+        return self.made_by[id(o)]
+
+    def _find_calls(self, o: Tensor) -> tuple[Tensor, tuple]:
         if is_wrapper(o):
             return recorded_calls(o)
         calls, root = [], o
