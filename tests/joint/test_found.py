@@ -134,3 +134,17 @@ def test_a_functional_copy_is_laid_out_as_its_first_argument():
 def test_taking_from_nothing_is_refused_by_shape():
     with pytest.raises(IndexError, match="tried to take from an empty tensor"):
         torch.take(torch.empty(3, 0, device="meta"), torch.zeros(1, dtype=torch.int64, device="meta"))
+
+
+def test_writes_of_nothing() -> None:
+    """Tensors without elements have strides of their own; a write to them changes nothing."""
+
+    def f(x):
+        torch.view_as_real(x).mT.zero_()
+        return x.sum()
+
+    from pullback.joint.aot import aot_function
+
+    x = torch.zeros((3, 0), dtype=torch.complex64)
+    torch.testing.assert_close(aot_function(f, lambda graph, inputs: graph)(x), f(x))
+    assert x._version == 2
