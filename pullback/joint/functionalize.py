@@ -337,8 +337,6 @@ class Functionalization(TorchDispatchMode):
 
     def assign(self, t: Tensor, new: Tensor) -> None:
         """Make `new` the value of a tensor, and through it of the memory."""
-        if any(n.__class__ is int and n == 0 for n in new.array.shape):
-            return  # no element is written
         state = self.begin(t)
         chain = self.chain(t)
         if chain is None or chain.op not in INVERSES or self._overlapping(t):

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from ..core.geometry import wrap_dim
-from ..core.tensor import Tensor
+from ..core.geometry import contiguous_strides, wrap_dim
+from ..core.tensor import Tensor, stride_of
 from ..ops.dispatch import dispatch
 from ..ops.operator import Operator, find
 
@@ -110,9 +110,9 @@ def _neg(whole, part, args, index):
 
 
 def _real(whole, part, args, index):
-    return call(
-        "view_as_complex.default", call("clone.default", part, _CONTIGUOUS) if not part.is_contiguous() else part
-    )
+    if tuple(stride_of(part)) != contiguous_strides(part.array.shape):  # dimensions of size 1 may have odd strides
+        part = call("clone.default", part, _CONTIGUOUS)
+    return call("view_as_complex.default", part)
 
 
 def _complex(whole, part, args, index):

@@ -110,7 +110,7 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     if other.memory is None or other.memory is not target.memory or target.keys & META and not target.keys & FAKE:
         return
     ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
-    if ours == theirs or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
+    if ours == theirs or target.array.size == other.array.size == 1 and ours[0] == theirs[0] or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
         return
     low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
     if low < high:
