@@ -97,7 +97,7 @@ def unchanged(module, inputs):
 
 
 def _ahead_of_time(module, example_inputs, partition: str, compiler: Callable = unchanged) -> Callable:
-    """Replaced by the layer above, which owns ahead-of-time autograd."""
+    """By the layer above, which owns ahead-of-time autograd and is loaded when a graph first asks for it."""
     import importlib
 
     joint = importlib.import_module("pullback.joint.aot")

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import FAKE
 from ..graph import GraphModule
 from ..nn.module import Module
 from .backends import lookup_backend
@@ -346,5 +345,3 @@ def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
     call.compiled = compiled
     return call
 
-
-__all__ = ["FAKE", "compile"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from ..core import modes, tree
@@ -81,12 +82,8 @@ class Tracing:
             self._input(value, name) for value, name in zip(self.flat, input_names(self.f, self.args), strict=True)
         ]
         f, args = self.f, tree.tree_unflatten(inputs, self.spec)
-        if self.fake_mode is not None:
-            with self.fake_mode, trace:
-                out = f(*args)
-        else:
-            with trace:
-                out = f(*args)
+        with self.fake_mode or nullcontext(), trace:
+            out = f(*args)
         leaves, out_spec = tree.tree_flatten(out)
         if isinstance(trace, ProgramTrace):
             trace.finish_grad_mode(ambient.mode & modes.GRAD)
@@ -108,12 +105,9 @@ class Tracing:
             else:
                 value = value.shallow(value.autograd) if value.autograd is not None else value.shallow()
                 value.view_info = None
-            trace.track(value, node)
         elif self.mode == "symbolic" and type(value) is int and self.fake_mode is not None:
             value = self.fake_mode.shape_env.create_symint(value, source=name)
-            trace.track(value, node)
-        else:
-            trace.track(value, node)
+        trace.track(value, node)
         return value
 
 

@@ -42,6 +42,8 @@ class Unsupported(RuntimeError):
 class WholeCall:
     """A Python function with all arguments but tensors and symbolic numbers filled in: a target of graph nodes."""
 
+    has_effects = True
+
     def __init__(self, function: Callable, leaves: list, spec):
         self.function, self.spec = function, spec
         self.places = [i for i, v in enumerate(leaves) if isinstance(v, Tensor) or getattr(v, "is_symbolic", False)]
@@ -57,6 +59,22 @@ class WholeCall:
             leaves[i] = v
         args, kwargs = tree.tree_unflatten(leaves, self.spec)
         return self.function(*args, **kwargs)
+
+
+class stepped_aside:
+    """A capture is not in force for a block: it runs a call of the program itself."""
+
+    def __init__(self, trace: ProgramTrace):
+        self.trace = trace
+
+    def __enter__(self) -> None:
+        self.before = ambient.mode
+        ambient.mode = self.before & ~modes.CAPTURE
+        ambient.captures.pop()
+
+    def __exit__(self, *exc) -> None:
+        ambient.captures.append(self.trace)
+        ambient.mode = self.before
 
 
 def gives_back_first(op: Operator) -> bool:
@@ -165,17 +183,11 @@ class ProgramTrace(GraphTrace):
 
     def process(self, op: Operator, args: tuple):
         """One operator of the program: run it on fakes, record it."""
-        before = ambient.mode
-        ambient.mode = before & ~modes.CAPTURE
-        ambient.captures.pop()
-        try:
+        with stepped_aside(self):
             if op.name in ("lift_fresh", "_local_scalar_dense"):
                 return self._python_value(op, args)
             inside = tuple([self._inside(a) for a in args])
             out = distinct(dispatching.dispatch(op, inside, modes.AUTOCAST | modes.PROFILE))
-        finally:
-            ambient.captures.append(self)
-            ambient.mode = before
         self._note_grad_mode()
         positional, keywords = call_form(op, inside)
         node = self.create_node(
@@ -198,18 +210,11 @@ class ProgramTrace(GraphTrace):
         leaves, spec = tree.tree_flatten((args, kwargs))
         given, leaves = leaves, [self._inside(v) for v in leaves]
         inside_args, inside_kwargs = tree.tree_unflatten(leaves, spec)
-        before = ambient.mode
-        ambient.mode = before & ~modes.CAPTURE
-        ambient.captures.pop()
-        try:
+        with stepped_aside(self):
             out = function(*inside_args, **inside_kwargs)
-        finally:
-            ambient.captures.append(self)
-            ambient.mode = before
         self._note_grad_mode()
         whole = WholeCall(function, leaves, spec)
         original = next((a for a, b in zip(given, leaves, strict=True) if b is out and isinstance(out, Tensor)), out)
-        has_side_effect(whole)
         self.track(
             out, self.create_node(whole, tuple([self.argument(leaves[i]) for i in whole.places]), {}, whole.__name__)
         )
@@ -257,5 +262,3 @@ class ProgramTrace(GraphTrace):
             return self.node_of(self.lift(value))
         return self.argument(value)
 
-
-__all__ = ["ProgramTrace", "marks_of"]

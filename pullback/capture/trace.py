@@ -18,7 +18,6 @@ import sys
 from bisect import bisect
 from typing import Any
 
-from ..core import modes
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, next_sequence
 from ..core.tensor import FAKE, Tensor, stride_of
@@ -316,20 +315,3 @@ def _line(file: str, line: int, name: str) -> str:
         code = linecache.getline(file, line).strip()
         known = _lines[file, line, name] = f'  File "{file}", line {line}, in {name}\n    {code}\n'
     return known
-
-
-class paused:
-    """Leave one trace (and what is above it) for a block."""
-
-    def __init__(self, trace: TorchDispatchMode):
-        self.trace = trace
-
-    def __enter__(self) -> None:
-        stack = ambient.dispatch_modes
-        at = next(i for i, m in enumerate(stack) if m is self.trace)
-        self.before, self.stack = ambient.mode, stack
-        ambient.dispatch_modes = stack[:at]
-        ambient.switch(modes.DISPATCH, ambient.dispatch_modes)
-
-    def __exit__(self, *exc) -> None:
-        ambient.dispatch_modes, ambient.mode = self.stack, self.before

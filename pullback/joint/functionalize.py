@@ -39,7 +39,7 @@ AS_STRIDED_SCATTER = "as_strided_scatter.default"
 class Written:
     """The state of memory that was written: the value of its root, and values of views read since the last write."""
 
-    __slots__ = ("root", "value", "first", "cache", "writes", "hidden", "row")
+    __slots__ = ("root", "value", "first", "cache", "writes", "row")
 
     def __init__(self, root: Tensor, value: Tensor):
         self.root, self.value = root, value
@@ -47,7 +47,6 @@ class Written:
         self.row: int | None = None  # how many elements it has, where it is seen as one row of them
         self.cache: dict[int, tuple[Tensor, Tensor]] = {}
         self.writes = 0
-        self.hidden = True  # whether every write was made where autograd does not look (no_grad, detached)
 
 
 class Chain:

@@ -106,14 +106,9 @@ class JointTrace:
             results = self._results(leaves, facts)
             joint = Joint(
                 module=None, inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
-                first_written=len(results) - len(self.written) - len(self.bases), out_spec=spec,
-                fake_mode=self.fake_mode, primals=self.primals,
+                first_written=self.fresh, out_spec=spec, fake_mode=self.fake_mode, primals=self.primals,
             )  # fmt: skip
-            joint.first_written = self.fresh
-            if self.backward:
-                gradients = self._backward(joint, results)
-            else:
-                gradients = []
+            gradients = self._backward(joint, results) if self.backward else []
             nodes = [self._node(p) for p in flat(results)]
             nodes += [None if g is None else self._node(g) for g in flat(gradients)]
             joint.wrapping = self._wrapping(joint, results, gradients)
@@ -236,7 +231,6 @@ class JointTrace:
         self.fresh = len(results)
         results += [self._new_value(i) for i in self.written]
         first_base = len(results)
-        self.bases = list(self.base_tensors)
         for fact in facts:
             if fact.kind == "view" and fact.value is not None:
                 fact.index = first_base + fact.value
@@ -299,9 +293,7 @@ class OutputFacts:
     def __init__(self, joint: JointTrace, outs: list):
         self.joint, self.outs = joint, outs
         self.functional = joint.functional
-        joint.base_tensors = (
-            self.bases
-        ) = []  # intermediates that are no outputs, but of which several outputs are views
+        joint.bases = self.bases = []  # intermediates that are no outputs, but of which several outputs are views
         self.by_memory: dict = {}
         for i, a in enumerate(joint.args):
             if isinstance(a, Tensor) and a.memory is not None:

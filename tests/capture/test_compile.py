@@ -420,3 +420,25 @@ def test_grad_mode_comes_back_after_errors(backend: str) -> None:
         with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
             torch.compile(f, backend=backend)(torch.ones(2, 3))
         assert torch.is_grad_enabled()
+
+
+def test_graphs_that_are_forgotten_keep_nothing_alive() -> None:
+    import gc
+    import weakref
+
+    class Hook:
+        def __call__(self, g):
+            return g * 2
+
+    def f(x, hook):
+        x.register_hook(hook)
+        return x * 2
+
+    hook = Hook()
+    gone = weakref.ref(hook)
+    run = torch.compile(f, backend="eager")
+    run(torch.ones(2, requires_grad=True), hook)
+    run.compiled.forget()
+    del hook
+    gc.collect()
+    assert gone() is None
