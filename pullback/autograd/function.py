@@ -123,10 +123,11 @@ class BackwardCFunction(Node, FunctionCtx):
             self.saved = None
 
     # ---- backward
-    def run(self, grads: list) -> tuple:
+    def run(self, grads: list, by: Callable | None = None) -> tuple:
+        """Gradients of the inputs. `by(function, *args)`: what calls the user's backward, where it is not just called."""
         given = [self._arriving(i, g) for i, g in enumerate(grads)]
         with users_code():
-            made = self.apply(*given)
+            made = self.apply(*given) if by is None else functools.partial(by, self._get_user_fn(), self)(*given)
         made = made if isinstance(made, tuple) else (made,)
         count = len(self.is_tensor)
         if len(made) > count and all(g is None for g in made[count:]):
@@ -227,6 +228,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False  # whether vmap may map over forward, backward and jvp themselves
     clear_saved_tensors_on_access = False
     boxed_grads_call = False  # whether backward takes one list of gradients instead of one argument each
+    computes_only: bool | None = None  # whether backward only computes; None: its Python is read to see
     _backward_cls: type[BackwardCFunction]
 
     def __init__(self, *args, **kwargs) -> None:
@@ -300,7 +302,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def apply(cls, *args, **kwargs):
         """Run the function on tensors and anything else, and record it where a gradient is wanted."""
         if cls.setup_context is not Function.setup_context:
-            args, kwargs = _with_defaults(cls.forward, args, kwargs)
+            args, kwargs = with_defaults(cls.forward, args, kwargs)
         if ambient.mode & modes.TRANSFORM:
             return apply_batched(cls, args, kwargs)
         if ambient.mode & modes.CAPTURE:
@@ -325,7 +327,7 @@ def _signature(function: Callable) -> tuple[inspect.Signature, int]:
     return signature, len(signature.parameters) if plain else -1
 
 
-def _with_defaults(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def with_defaults(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """Arguments as `setup_context` sees them: all of them, in order."""
     signature, count = _signature(function)
     if len(args) == count and not kwargs:
@@ -340,8 +342,11 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
     raise RuntimeError("function transforms are not loaded")
 
 
-def call(cls: type[Function], args: tuple, kwargs: dict):
-    """Run a function's forward, connect its outputs, save what it asks for, push tangents through."""
+def call(cls: type[Function], args: tuple, kwargs: dict, by: Callable | None = None):
+    """Run a function's forward, connect its outputs, save what it asks for, push tangents through.
+
+    `by(function, args, kwargs)`: what calls the user's functions, where they are not just called.
+    """
     ctx = cls._backward_cls()
     ctx.is_tensor = is_tensor = tuple([isinstance(a, Tensor) for a in args])
     tensors = args if all(is_tensor) else tuple([a for a in args if isinstance(a, Tensor)])
@@ -351,21 +356,27 @@ def call(cls: type[Function], args: tuple, kwargs: dict):
     recording = bool(ambient.mode & modes.GRAD) and any(edges)
     ctx.edges = edges if recording else (None,) * len(edges)
     try:
-        return _run(cls, ctx, args, kwargs, tensors, recording)
+        return _run(cls, ctx, args, kwargs, tensors, recording, by or _just_called)
     finally:  # what was only said to this call; kept on the node it would be a cycle
         said = ctx.__dict__
         for name in ("to_save", "dirty_tensors", "non_differentiable", "saved_for_forward"):
             said.pop(name, None)
 
 
-def _run(cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: tuple, recording: bool):
+def _just_called(function: Callable, args: tuple, kwargs: dict):
+    return function(*args, **kwargs)
+
+
+def _run(
+    cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: tuple, recording: bool, by: Callable
+):
     separate = cls.setup_context is not Function.setup_context
     before = ambient.mode
     ambient.mode = before & ~(modes.GRAD | modes.FORWARD)
     try:
-        raw = cls.forward(*args, **kwargs) if separate else cls.forward(ctx, *args, **kwargs)
+        raw = by(cls.forward, args if separate else (ctx, *args), kwargs)
         if separate:
-            cls.setup_context(ctx, args, raw)
+            by(cls.setup_context, (ctx, args, raw), {})
     finally:
         ambient.mode = before
     results = raw if isinstance(raw, tuple) else (raw,)

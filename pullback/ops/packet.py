@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from ..core.modes import FUNCTION, LISTENING, ambient
 from .operator import Operator, packet_key, packets
 from .overrides import any_overridden, call_overridden
@@ -151,6 +153,15 @@ class Ops:
         made = HigherOrderNamespace(name) if name == "higher_order" else OpNamespace(name)
         setattr(self, name, made)
         return made
+
+    def load_library(self, path) -> None:
+        """Load a shared library for the operators that its TORCH_LIBRARY blocks register."""
+        importlib.import_module("pullback.cpp.loading").load_library(path)  # at call time: that layer stands above
+
+    @property
+    def loaded_libraries(self) -> set[str]:
+        """Paths of the libraries that were loaded so."""
+        return importlib.import_module("pullback.cpp.loading").loaded_libraries
 
 
 ops = Ops()

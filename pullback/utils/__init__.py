@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import importlib
 
-_SUBMODULES = ("checkpoint", "data", "deterministic", "dlpack", "hooks")
+_SUBMODULES = ("checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks")
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "swap_tensors"]
+__all__ = ["checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "swap_tensors"]
 
 
 def __getattr__(name: str):

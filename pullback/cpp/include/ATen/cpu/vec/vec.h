@@ -1,0 +1,2 @@
+#pragma once
+#error "at::vec is not supported by pullback"

@@ -1,0 +1,2 @@
+#pragma once
+#error "CUDA in C++ extensions is not supported by pullback"

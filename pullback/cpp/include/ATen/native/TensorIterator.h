@@ -1,0 +1,2 @@
+#pragma once
+#error "TensorIterator is not supported by pullback"

@@ -1,0 +1,2 @@
+#pragma once
+#error "the AOTInductor C shim is not supported by pullback"

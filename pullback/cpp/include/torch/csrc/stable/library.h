@@ -1,0 +1,2 @@
+#pragma once
+#error "the stable C++ ABI is not supported by pullback"

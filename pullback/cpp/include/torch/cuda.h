@@ -1,0 +1,4 @@
+#pragma once
+#include "pullback/dispatch.h"
+#include "pullback/library.h"
+#include "pullback/autograd.h"

@@ -1,0 +1,2 @@
+#pragma once
+#error "torch::data (the C++ frontend) is not supported by pullback"

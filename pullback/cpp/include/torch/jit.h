@@ -1,0 +1,2 @@
+#pragma once
+#error "TorchScript in C++ is not supported by pullback"

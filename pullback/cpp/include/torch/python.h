@@ -1,0 +1,5 @@
+#pragma once
+#include "pullback/dispatch.h"
+#include "pullback/library.h"
+#include "pullback/autograd.h"
+#include "pullback/bind.h"
