@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 from .capture import backends
 from .capture import compile as _compile
 from .capture.backends import list_backends
+from .capture.bytecode.calls import substitutes, whole_functions
 from .capture.compile import compile
 from .capture.config import config
+from .capture.dynamic import forget_moving
 from .core.modes import ambient
 
 
@@ -19,6 +22,7 @@ def reset() -> None:
     """Forget all compiled graphs."""
     for fn in list(_compile.state.functions):
         fn.forget()
+    forget_moving()
     for forget in _compile.state.on_reset:
         forget()
 
@@ -38,6 +42,7 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
             return fn(*args, **kwargs)
 
     uncompiled._torchdynamo_disable = True  # type: ignore[attr-defined]
+    uncompiled._torchdynamo_disable_msg = reason  # type: ignore[attr-defined]
     return uncompiled
 
 
@@ -60,11 +65,12 @@ def is_exporting() -> bool:
 
 
 def allow_in_graph(fn):
-    """A function that is called in the graph as it is. Straight tracing records the operators it calls."""
+    """A function that graphs call as it is: it is one node, whatever it does."""
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(f) for f in fn]
     if not callable(fn):
         raise AssertionError("allow_in_graph expects a callable")
+    whole_functions.add(fn)
     return fn
 
 
@@ -80,13 +86,30 @@ def substitute_in_graph(
     """Another function to capture in the place of one that cannot be."""
 
     def decorate(fn: Callable) -> Callable:
-        raise NotImplementedError("compiler.substitute_in_graph needs capture from bytecode, which is not built")
+        if not callable(original_fn) or not callable(fn):
+            raise TypeError("substitute_in_graph expects a function but got " + type(original_fn).__name__)
+        if not skip_signature_check:
+            _check_same_parameters(original_fn, fn)
+        substitutes[original_fn] = fn
+        return fn
 
     return decorate
 
 
+def _check_same_parameters(original: Callable, other: Callable) -> None:
+    try:
+        wanted, given = (list(inspect.signature(f).parameters) for f in (original, other))
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return
+    if wanted != given:
+        raise TypeError(
+            f"Signature mismatch between {original} and {other}: {wanted} != {given}; pass skip_signature_check=True to "
+            "substitute it all the same"
+        )
+
+
 def nested_compile_region(fn: Callable | None = None):
-    """A region that is compiled once and used in several places; straight tracing inlines it at each."""
+    """A region that is compiled once and used in several places; it is inlined at each."""
     return nested_compile_region if fn is None else fn
 
 

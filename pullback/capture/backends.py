@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from .config import native
@@ -62,25 +61,24 @@ def aot_eager_decomp_partition(module, example_inputs, **options) -> Callable:
     return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition")
 
 
-_warned = False
-
-
 @register_backend
 def inductor(module, example_inputs, **options) -> Callable:
-    """Native code. Where this installation generates none, the graphs run on the array library, and a warning says so."""
-    global _warned
-    if not _warned:
-        warnings.warn(
-            "compile: no native code generator is installed; graphs run operator by operator",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        _warned = True
+    """Native code: both graphs as fused loops, each called once (see `codegen`)."""
     if native.triton.cudagraphs:
         from .compile import counters
 
         counters["inductor"]["cudagraph_skips"] += 1
-    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", with_custom_passes)
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", native_code)
+
+
+def native_code(module, inputs) -> Callable:
+    """A graph, after the user's passes, as native code: by the layer above, which is loaded when a graph first asks for it."""
+    import importlib
+
+    from .higher_order.rng import without_states
+
+    module = with_custom_passes(module, inputs)
+    return importlib.import_module("pullback.codegen").compile_graph(without_states(module))
 
 
 def with_custom_passes(module, inputs):

@@ -15,6 +15,7 @@ from ..core.modes import ambient
 from ..core.tensor import FAKE, NoData, Tensor
 from ..graph import GraphModule
 from ..ops.operator import NoShapeRule
+from .boxing import boxed, stolen_lists
 from .config import config
 from .dynamic import Sizes
 from .fake import (
@@ -24,7 +25,7 @@ from .fake import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from .guards import DEPTH, LEAVES, SIMPLE, Guards
+from .guards import DEPTH, LEAVES, SIMPLE, Guards, source_names
 from .program import ProgramTrace, Unsupported
 from .shapes.errors import GuardOnDataDependentSymNode
 from .subclasses import in_class
@@ -44,6 +45,7 @@ class Captured:
         self.outputs: list[tuple] = []  # (place among the graph's results, class) or (None, constant)
         self.spec = None
         self.grad_mode_after: int | None = None  # how the program leaves recording, where not as it found it
+        self.stolen = 0  # how many of the first inputs are given in a list that the graph empties
 
     def hold(self, flat: list, spec) -> bool:
         """Whether the graph is one of this call."""
@@ -55,10 +57,16 @@ class Captured:
             return self.surroundings.difference(self.around)
         return self.guards.why_not(flat, spec) or self.lifted.why_not() or "nothing changed"
 
-    def __call__(self, flat: list):
-        before = ambient.mode & modes.GRAD
+    def __call__(self, flat: list, stolen: list[list] | None = None):
+        """The function's results; `stolen`: lists among the arguments that are the graph's to empty, and so is `flat`."""
+        before, count = ambient.mode & modes.GRAD, self.stolen
+        given = [flat[i] for i in self.places]
+        if count:
+            given[:count] = (given[:count],)
+            for values in (flat, *(stolen or ())):
+                values.clear()
         try:
-            made = self.run(*[flat[i] for i in self.places], *self.lifted.tensors)
+            made = self.run(*given, *self.lifted.tensors)
         except BaseException:
             ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
             raise
@@ -76,8 +84,9 @@ def as_given(result, cls: type | None):
 class Capture:
     """One capture of a function."""
 
-    def __init__(self, fn: Callable, backend: Callable, sizes: Sizes, options: dict | None):
-        self.fn, self.backend, self.sizes, self.options = fn, backend, sizes, options
+    def __init__(self, fn: Callable, compile: Callable, sizes: Sizes, stolen: list[list] | None = None):
+        self.fn, self.compile, self.sizes = fn, compile, sizes
+        self.stolen = {id(t) for values in stolen or () for t in values}
         self.surroundings = Surroundings(fn)
 
     def run(self, flat: list, spec, guards: Guards) -> Captured:
@@ -99,10 +108,17 @@ class Capture:
         trace.finish_grad_mode(at_start)
         outputs, out_spec = self._outputs(out)
         module = GraphModule(dict(trace.constants), trace.graph)
-        made = Captured(guards, self.surroundings, around, Lifted(trace.lifted_tensors, self.surroundings.modules), module)
+        made = Captured(
+            guards, self.surroundings, around, Lifted(trace.lifted_tensors, self.surroundings.modules), module
+        )
         made.places, made.outputs, made.spec = places, outputs, out_spec
         made.grad_mode_after = None if left == at_start else left
-        made.run = self._compile(module, [*trace.examples])
+        compiled = [*trace.examples]
+        if self.stolen:
+            made.stolen = next((k for k, i in enumerate(places) if id(flat[i]) not in self.stolen), len(places))
+            made.graph = module = boxed(module, made.stolen)
+            compiled[: made.stolen] = [compiled[: made.stolen]]
+        made.run = self._compile(module, compiled)
         if self.fake_mode.shape_env is not None:
             guards.relax(contexts, dict(zip(places, examples, strict=True)), self.fake_mode.shape_env)
         return made
@@ -141,16 +157,12 @@ class Capture:
 
     def _compile(self, module: GraphModule, examples: list) -> Callable:
         """Hand a graph to the backend."""
-        options = {"options": self.options} if self.options else {}
         try:
-            run = self.backend(module, examples, **options)
+            return self.compile(module, examples)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Unsupported(f"its gradient depends on the data of a tensor ({error})") from error
         except NO_FAKES as error:
             raise Unsupported(f"its gradient has no shape rule: {error}") from error
-        if not callable(run):
-            raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
-        return run
 
     def _call_on_fakes(self, args: tuple, kwargs: dict):
         """Call the function inside the trace; what shows that it cannot be captured becomes `Unsupported`."""
@@ -173,10 +185,50 @@ class Capture:
         return out
 
 
+class Straight:
+    """The front end for functions without Python of their own: one call on fakes gives the whole graph."""
+
+    def __init__(self, fn: Callable, policy):
+        self.fn, self.policy = fn, policy
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all graphs."""
+        self.entries: list[Captured] = []
+        self.uncapturable: set[tuple] = set()  # kinds of arguments that cannot be captured
+        self.sizes = self.policy.new_sizes()
+
+    def __call__(self, args: tuple, kwargs: dict):
+        flat, spec = tree.tree_flatten((args, kwargs))
+        stolen = stolen_lists(self.fn, args)
+        for entry in self.entries:
+            if entry.hold(flat, spec):
+                return entry(flat, stolen)
+        guards = Guards(flat, spec, source_names(self.fn, args, kwargs))
+        if guards.key in self.uncapturable:
+            return self.fn(*args, **kwargs)
+        if self.entries and not self.policy.may_recompile(len(self.entries), self.entries[-1].why_not(flat, spec)):
+            return self.fn(*args, **kwargs)
+        try:
+            entry = self.capture(flat, spec, guards, stolen)
+        except Unsupported as error:
+            self.policy.uncaptured(str(error))
+            self.uncapturable.add(guards.key)
+            return self.fn(*args, **kwargs)
+        self.entries.append(entry)
+        return entry(flat, stolen)
+
+    def capture(self, flat: list, spec, guards: Guards, stolen: list[list] | None = None) -> Captured:
+        """A graph of the function for arguments like these."""
+        return Capture(self.fn, self.policy.compile, self.sizes, stolen).run(flat, spec, guards)
+
+
 def refuse_hidden(value) -> None:
     """Refuse an output that is no tensor, number or container of them, but holds tensors of the trace."""
     if not isinstance(value, SIMPLE) and holds_fakes(value, DEPTH):
-        raise Unsupported(f"it returns a {type(value).__name__} that holds tensors: return tensors in tuples, lists or dicts")
+        raise Unsupported(
+            f"it returns a {type(value).__name__} that holds tensors: return tensors in tuples, lists or dicts"
+        )
 
 
 def holds_fakes(value, depth: int) -> bool:
@@ -184,7 +236,15 @@ def holds_fakes(value, depth: int) -> bool:
         return bool(value.keys & FAKE)
     if depth == 0:
         return False
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple, set)) else vars(value).values() if hasattr(value, "__dict__") else ()
+    inner = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple, set))
+        else vars(value).values()
+        if hasattr(value, "__dict__")
+        else ()
+    )
     if isinstance(value, types.GeneratorType):
         return True
     return any(holds_fakes(v, depth - 1) for v in list(inner)[:LEAVES])
@@ -194,7 +254,7 @@ def number(env, value: int, source: str):
     """An int argument as a symbol; 0 and 1 stay what they are."""
     from .shapes.contexts import DimDynamic
 
-    return env.create_symintnode(env.create_symbol(value, source, DimDynamic.DUCK), hint=value, source=source)
+    return env.create_symintnode(env.create_symbol(value, source, DimDynamic.DUCK, positive=None), hint=value, source=source)
 
 
 def fake_mode_for(symbolic) -> FakeTensorMode:

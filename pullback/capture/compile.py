@@ -1,15 +1,17 @@
 """`compile`: run a function as graphs that a backend compiled.
 
-The function is called once, on fakes of its arguments, and what it calls is captured (`program.py`); the backend gets
-the graph and gives a callable; later calls whose arguments and surroundings fit the guards run that. Each set of
-arguments that fits no earlier graph makes another. Where a program cannot be captured whole (its control flow looks at
-data, say), it runs as it is, and a warning says so once; with `fullgraph=True` it is an error.
+A Python function is interpreted once, on fakes, and what it calls on tensors is captured (`bytecode/`); the backend gets
+the graph and gives a callable; later calls for which the graph's conditions hold run that. A call that fits no earlier
+graph makes another. Where something cannot be captured (control flow that looks at data, printing), the graph ends, Python
+executes that one step, and the next graph goes on from there; with `fullgraph=True` it is an error. A graph that is
+compiled itself has no Python to interpret: it is called once on fakes (`captured.py`).
 """
 
 from __future__ import annotations
 
 import collections
 import functools
+import types
 import warnings
 import weakref
 from collections.abc import Callable
@@ -20,10 +22,13 @@ from ..core.modes import ambient
 from ..graph import GraphModule
 from ..nn.module import Module
 from .backends import lookup_backend
-from .captured import Capture, Captured
+from .bytecode.calls import is_ours, module_of
+from .bytecode.driver import Driver
+from .captured import Captured, Straight
 from .config import config
 from .dynamic import Sizes
 from .guards import Guards, source_names
+from .logs import logger as log
 from .program import Unsupported
 
 
@@ -83,7 +88,7 @@ def backwards_compiled_by(compile: Callable, dynamic: bool):
 
 
 class CompiledFunction:
-    """A function with its graphs."""
+    """A function with its graphs: what is common to both ways of capturing it, and what they may do."""
 
     def __init__(
         self, fn: Callable, backend: Callable, *, fullgraph: bool = False, dynamic: bool | None = None, options: dict | None = None,
@@ -92,19 +97,15 @@ class CompiledFunction:
         self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
         self.on_guard_failure = on_guard_failure  # called with (reason, function) when a further graph is made
         self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
-        self.sizes = self.new_sizes()
-        self.entries: list[Captured] = []
-        self.uncapturable: dict[tuple, str] = {}  # kinds of arguments that cannot be captured, and why
         functools.update_wrapper(self, fn, updated=())
         self.name = getattr(fn, "__qualname__", type(fn).__name__)
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
+        self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Stretches(fn, self)
         state.functions.add(self)
 
     def forget(self) -> None:
         """Drop all graphs."""
-        self.entries.clear()
-        self.uncapturable.clear()
-        self.sizes = self.new_sizes()
+        self.front.forget()
 
     def __call__(self, *args, **kwargs):
         if self.compile_backward is None:
@@ -115,70 +116,111 @@ class CompiledFunction:
             return self.call(args, kwargs)
 
     def call(self, args: tuple, kwargs: dict):
-        """Run a graph of the function that fits the arguments, or make one."""
+        """Run graphs of the function that fit the arguments, or make them."""
         if (
             state.disabled
+            or getattr(self.fn, "_torchdynamo_disable", False)
             or state.stance == "force_eager"
             or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
         ):
             return self.fn(*args, **kwargs)
-        flat, spec = tree.tree_flatten((args, kwargs))
-        for entry in self.entries:
-            if entry.hold(flat, spec):
-                return entry(flat)
-        return self._first_call(flat, spec, args, kwargs)
+        return self.front(args, kwargs)
 
-    def _first_call(self, flat: list, spec, args: tuple, kwargs: dict):
-        guards = Guards(flat, spec, source_names(self.fn, args, kwargs))
-        if guards.key in self.uncapturable:
-            return self.fn(*args, **kwargs)
-        counters["frames"]["total"] += 1
-        if self.entries and not self._may_recompile(flat, spec):
-            return self.fn(*args, **kwargs)
-        try:
-            entry = self.capture(flat, spec, guards)
-        except Unsupported as error:
-            if self.fullgraph:
-                raise
-            self.uncapturable[guards.key] = str(error)
-            counters["graph_break"][str(error)] += 1
-            warnings.warn(
-                f"compile: {self.name} runs uncompiled: {error}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-            return self.fn(*args, **kwargs)
-        self.entries.append(entry)
-        return entry(flat)
-
-    def capture(self, flat: list, spec, guards: Guards) -> Captured:
-        """A graph of the function for arguments like these."""
-        entry = Capture(self.fn, self.backend, self.sizes, self.options).run(flat, spec, guards)
+    # ---- what the front ends ask
+    def compile(self, graph: GraphModule, examples: list) -> Callable:
+        """Hand a graph to the backend."""
+        options = {"options": self.options} if self.options else {}
         counters["stats"]["unique_graphs"] += 1
-        return entry
+        run = self.backend(graph, examples, **options)
+        if not callable(run):
+            raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
+        return run.run if isinstance(run, GraphModule) else run
 
-    def _may_recompile(self, flat: list, spec) -> bool:
+    def broke(self, reason: str, where: str | None) -> None:
+        """A graph ended before the program did."""
+        if self.fullgraph:
+            raise Unsupported(f"{reason}{f' ({where})' if where else ''}")
+        counters["graph_break"][reason] += 1
+        log("graph_breaks").debug(
+            "compile: a graph of %s ends%s: %s", self.name, f" at {where}" if where else "", reason
+        )
+
+    def escaped(self, error: Exception) -> None:
+        """The program raises on the way: with one whole graph, there is nothing else to be had."""
+        if self.fullgraph:
+            raise error
+
+    def uncaptured(self, reason: str) -> None:
+        """Nothing can be captured: an error, or a warning once."""
+        if self.fullgraph:
+            raise Unsupported(reason)
+        counters["graph_break"][reason] += 1
+        warnings.warn(f"compile: {self.name} runs uncompiled: {reason}", RuntimeWarning, stacklevel=5)
+
+    def may_recompile(self, graphs: int, why: str, warn: bool = True) -> bool:
         """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
-        why = self.entries[-1].why_not(flat, spec)
         if self.on_guard_failure is not None:
             self.on_guard_failure((why, self.fn))
+        log("recompiles").debug("compile: %s is compiled again: %s", self.name, why)
         if state.stance == "eager_on_recompile":
             return False
         if state.stance == "fail_on_recompile" or config.error_on_recompile:
             raise RecompileError(f"compile: {self.name} would be compiled again: {why}")
         limit = min(config.recompile_limit, config.cache_size_limit)
-        if len(self.entries) < limit:
+        if graphs < limit:
             return True
         if config.fail_on_recompile_limit_hit:
             raise RecompileError(
                 f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
             )
-        warnings.warn(
-            f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for other "
-            f"arguments; the last reason: {why}",
-            RuntimeWarning, stacklevel=5,
-        )  # fmt: skip
+        if warn:
+            warnings.warn(
+                f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for "
+                f"other arguments; the last reason: {why}",
+                RuntimeWarning,
+                stacklevel=6,
+            )
         return False
+
+
+class Stretches:
+    """The front end for Python functions: their bytecode, in as many graphs as it takes (`bytecode/`)."""
+
+    def __init__(self, fn: Callable, policy: CompiledFunction):
+        self.first, function = entry_function(fn)
+        self.driver = Driver(function, policy)
+        self.module = fn if isinstance(fn, Module) else None  # with hooks, its whole call is the program
+        self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
+
+    def __call__(self, args: tuple, kwargs: dict):
+        driver = self.driver if self.module is None or not self.module._is_hooked() else self.whole
+        return driver((*self.first, *args), kwargs)
+
+    def forget(self) -> None:
+        self.driver.segments.clear()
+        self.whole.segments.clear()
+
+    def conditions(self) -> list[str]:
+        """What the graphs depend on, in words."""
+        segments = [
+            *self.driver.segments.values(),
+            *(self.whole.segments.values() if self.whole is not self.driver else ()),
+        ]
+        return [line for segment in segments for entry in segment.entries for line in entry.conditions]
+
+
+def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
+    """(first arguments, Python function): what calling `fn` comes down to."""
+    fn = fn.forward if isinstance(fn, Module) else fn
+    is_module = isinstance(getattr(fn, "__self__", None), Module)
+    first, function = ((fn.__self__,), fn.__func__) if isinstance(fn, types.MethodType) else ((), fn)
+    if isinstance(function, types.FunctionType) and (is_module or not is_ours(module_of(function))):
+        return first, function
+
+    def call(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return (), call
 
 
 class OptimizedModule(Module):
@@ -300,7 +342,7 @@ def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:
     def run(*args, **kwargs):
         made = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
         flat, spec = tree.tree_flatten((args, kwargs))
-        entry = made.capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
+        entry = Straight(f, made).capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
         return ExportResult(standalone(entry), entry.guards)
 
     return run
@@ -344,4 +386,3 @@ def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
     call._torchdynamo_orig_callable = fn
     call.compiled = compiled
     return call
-

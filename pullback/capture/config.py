@@ -14,6 +14,8 @@ config = Settings(
     dynamic_shapes=True,
     specialize_int=True,
     specialize_float=True,
+    trace_autograd_ops=True,  # backward() inside a function is part of its graph
+    nested_graph_breaks=False,  # a graph may end inside a function that the program calls, and go on from there
     capture_scalar_outputs=False,
     capture_dynamic_output_shape_ops=False,
     suppress_errors=False,
@@ -47,7 +49,11 @@ native = Settings(
     # functions of a graph, called before and after a forward or backward graph is compiled
     post_grad_custom_pre_pass=None,
     post_grad_custom_post_pass=None,
-    enable_auto_functionalized_v2=False,  # True raises where an operator that writes its arguments is met: it is not built
+    max_fusion=True,  # False: a loop nest for each operator
+    deterministic=False,  # True: products and sums are rounded one by one, as single operators round them
+    size_limit=8,  # sets of sizes of one graph with symbolic sizes that get native code each; further ones run by operators
+    cpp=Settings("native.cpp", threads=-1),  # -1: as many as `get_num_threads()`
+    enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
     # CUDA graphs are not built: with `cudagraphs`, each graph that is run without one is counted
     triton=Settings("native.triton", cudagraphs=False),
 )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import types
+import weakref
+
 from ..core.tensor import Tensor
 from .config import config
 from .shapes.contexts import DimDynamic, RelaxedUnspecConstraint, StatelessSymbolicContext
@@ -39,44 +43,78 @@ def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
         t.__dict__.setdefault(attribute, set()).add(d)
 
 
+class Moving:
+    """Sizes and numbers that changed from one graph of a place of a program to the next."""
+
+    def __init__(self) -> None:
+        self.dims: dict[int | str, set[int]] = {}  # by an argument's place, or by a value's name
+        self.ints: set[str] = set()
+
+
+_moving: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Moving]] = weakref.WeakKeyDictionary()
+
+
+def moving_at(code: types.CodeType, place: tuple) -> Moving:
+    """What changed at a place of a program: whoever compiles it again need not find that out again."""
+    return _moving.setdefault(code, {}).setdefault(place, Moving())
+
+
+forget_moving = _moving.clear
+
+
 class Sizes:
     """The sizes of a function's arguments over its calls."""
 
-    def __init__(self, dynamic: bool | None, numbers: bool = False, marks_bind: bool = True):
+    def __init__(
+        self, dynamic: bool | None, numbers: bool = False, marks_bind: bool = True, moving: Moving | None = None
+    ):
+        self.moving = moving or Moving()
+        self.last: dict[int | str, tuple] = {}  # by an argument's place, or by a value's name
+        self.ints: dict[str, int] = {}
         self.dynamic = dynamic
         self.numbers = bool(dynamic) or numbers and dynamic is None  # whether int arguments are symbols too
         self.marks_bind = marks_bind  # whether a dimension that a user marked must stay a symbol
-        self.last: dict[int, tuple] = {}
-        self.moving: dict[int, set[int]] = {}
 
     def contexts(self, flat: list) -> dict[int, StatelessSymbolicContext]:
         """What to make symbols of, per argument; arguments that are not there have the sizes they have."""
-        if self.dynamic is False:
-            return {}
-        out = {}
-        for i, t in enumerate(flat):
-            if isinstance(t, Tensor) and t.ndim and not is_wrapper(t):  # wrappers keep the sizes of their parts
-                self._note(i, t)
-                wanted = self._dynamic(i, t)
-                if wanted:
-                    ways = [wanted.get(d, (DimDynamic.STATIC, None)) for d in range(t.ndim)]
-                    out[i] = StatelessSymbolicContext([w for w, _ in ways], constraint_sizes=[c for _, c in ways])
-        return out
+        found = {i: self.context(i, t) for i, t in enumerate(flat) if isinstance(t, Tensor)}
+        return {i: context for i, context in found.items() if context is not None}
 
-    def _note(self, i: int, t: Tensor) -> None:
+    def context(self, i: int | str, t: Tensor) -> StatelessSymbolicContext | None:
+        """What to make symbols of in one tensor; None where its sizes are what they are."""
+        if self.dynamic is False or not t.ndim or is_wrapper(t):  # wrappers keep the sizes of their parts
+            return None
+        self._note(i, t)
+        wanted = self._dynamic(i, t)
+        if not wanted:
+            return None
+        ways = [wanted.get(d, (DimDynamic.STATIC, None)) for d in range(t.ndim)]
+        return StatelessSymbolicContext([w for w, _ in ways], constraint_sizes=[c for _, c in ways])
+
+    def is_dynamic_number(self, name: str, value: int | float) -> bool:
+        """Whether a number that a program reads is a symbol: ints where asked for, all where they were another before."""
+        if self.dynamic is False or isinstance(value, bool):
+            return False
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        if self.ints.setdefault(name, value) != value:
+            self.moving.ints.add(name)
+        return self.numbers and isinstance(value, int) or config.automatic_dynamic_shapes and name in self.moving.ints
+
+    def _note(self, i: int | str, t: Tensor) -> None:
         shape, before = tuple(t.shape), self.last.get(i)
         if before is not None and len(before) == len(shape):
-            self.moving.setdefault(i, set()).update(d for d in range(len(shape)) if shape[d] != before[d])
+            self.moving.dims.setdefault(i, set()).update(d for d in range(len(shape)) if shape[d] != before[d])
         self.last[i] = shape
 
-    def _dynamic(self, i: int, t: Tensor) -> dict:
+    def _dynamic(self, i: int | str, t: Tensor) -> dict:
         marks = t.__dict__
         fixed = marks.get("_dynamo_static_indices", ())
         out: dict = {}
         if self.dynamic:
             out = dict.fromkeys(range(t.ndim), (DimDynamic.DUCK, None))
         elif config.automatic_dynamic_shapes:
-            out = dict.fromkeys(self.moving.get(i, ()), (DimDynamic.DUCK, None))
+            out = dict.fromkeys(self.moving.dims.get(i, ()), (DimDynamic.DUCK, None))
         out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
         marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
         out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)

@@ -203,7 +203,7 @@ class FakeTensorMode(TorchDispatchMode):
         from .fake_rules import UNBACKED_RULES
 
         rule = UNBACKED_RULES.get(op)
-        if self.shape_env is None or rule is None:
+        if self.shape_env is None or rule is None or not self.shape_env.allow_dynamic_output_shape_ops:
             raise DynamicOutputShapeException(op) from reason
         spec = rule(self.shape_env, *args)
         if spec.__class__ is Spec:

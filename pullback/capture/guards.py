@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, META, Tensor, stride_of
@@ -26,6 +26,16 @@ def describe(t: Tensor) -> tuple:
     wants = requires_grad(t)
     own = (not wants or t.is_leaf, description(t) if keys else ())  # a leaf may not be written in place
     return (type(t), t.dtype, t.device, keys, wants, own, *place)
+
+
+def as_described(t: Tensor, fact: tuple) -> bool:
+    """Whether a tensor of the same type is as it was; without shapes in the fact, it may have any."""
+    if t.autograd is None and not t.keys:  # most are plain, and of those little is to be looked at
+        if t.dtype is not fact[1] or t.device is not fact[2] or fact[3] or fact[4]:
+            return False
+        return fact[6] is None or (t.array.shape == fact[6] and stride_of(t) == fact[7])
+    have = describe(t)
+    return have == fact or fact[6] is None and have[:6] == fact[:6]
 
 
 def source_names(fn: Callable, args: tuple, kwargs: dict) -> list[str]:
@@ -71,6 +81,14 @@ class Guards:
         self.sharing = sharing(flat)
         self.sizes, self.places = None, []  # conditions on symbolic sizes, and of which arguments
         self.key = (str(spec), tuple(str(f) for f in self.facts), self.sharing)
+        self._sort()
+
+    def _sort(self) -> None:
+        """The facts in the order in which they are tested: kinds of all, then values, then tensors."""
+        facts = list(enumerate(self.facts))
+        self.kinds = [f[0] for f in self.facts]
+        self.tensors = [(i, f) for i, f in facts if len(f) > 2]
+        self.values = [(i, f[1]) for i, f in facts if len(f) == 2]
 
     def relax(self, contexts: dict, examples: dict[int, Tensor], env) -> None:
         """Let sizes differ as far as the capture's own conditions (`env`) allow; `examples`: the fakes, by place."""
@@ -78,18 +96,18 @@ class Guards:
             f[:6] + (None, None) if i in contexts else (int,) if i in examples and f[0] is int else f
             for i, f in enumerate(self.facts)
         ]
+        self._sort()
         self.places = list(examples)
         self.sizes = env.compile_guards(list(examples.values()), [self.names[i] for i in self.places])
 
     def hold(self, flat: list, spec) -> bool:
-        if spec != self.spec:
+        if spec != self.spec or list(map(type, flat)) != self.kinds:
             return False
-        for a, fact in zip(flat, self.facts, strict=True):
-            if isinstance(a, Tensor):
-                have = describe(a)
-                if have != fact and (len(fact) < 7 or fact[6] is not None or have[:6] != fact[:6]):
-                    return False
-            elif type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1]):
+        for i, value in self.values:
+            if flat[i] is not value and not same_value(flat[i], value):
+                return False
+        for i, fact in self.tensors:
+            if not as_described(flat[i], fact):
                 return False
         if self.sizes is not None and not self.sizes(*[flat[i] for i in self.places]):
             return False
@@ -100,7 +118,7 @@ class Guards:
         if spec != self.spec:
             return f"the arguments have another structure: {spec}, expected {self.spec}"
         for name, a, fact in zip(self.names, flat, self.facts, strict=True):
-            reason = _tensor_mismatch(name, a, fact) if isinstance(a, Tensor) and len(fact) > 2 else None
+            reason = tensor_mismatch(name, a, fact) if isinstance(a, Tensor) and len(fact) > 2 else None
             if reason is None and not isinstance(a, Tensor) and (type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1])):
                 reason = (
                     f"{name} == {fact[-1]!r}  (it is {a!r})" if len(fact) == 2 else f"{name} is a tensor  (it is {a!r})"
@@ -139,9 +157,11 @@ class Guards:
         return "\n".join(lines)
 
 
-def _tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
+def tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     """The first way in which a tensor is not as it was, in PyTorch's words."""
     kind, dtype, device, keys, wants, inside, shape, stride = fact
+    if not isinstance(t, Tensor):
+        return f"expected type of '{name}' to be a tensor type, {kind.__name__}, but found {type(t).__name__}"
     have = describe(t)
     if have[0] is not kind:
         return f"expected type of '{name}' to be a tensor type, {kind.__name__}, but found {have[0].__name__}"
@@ -215,17 +235,18 @@ def same_simple(a, b) -> bool:
     return a is b or isinstance(a, SIMPLE) and type(a) is type(b) and a == b
 
 
-def sharing(flat: list) -> tuple:
-    """Which tensors are the same object, and which lie on the same memory (and then where)."""
-    objects: dict[int, int] = {}
-    memories: dict[int, int] = {}
-    out = []
-    for a in flat:
-        if isinstance(a, Tensor):
-            memory = id(a.memory) if a.memory is not None else id(a)
-            out.append((objects.setdefault(id(a), len(objects)), memories.setdefault(memory, len(memories)), a.offset))
-    if len(memories) == len(out):
+def sharing(flat: Sequence) -> tuple:
+    """Which tensors are the same object, and which lie on the same memory (and then where, from the first of them); ()
+    where none do. Where they begin in that memory is for those to ask who name places in it."""
+    tensors = [a for a in flat if isinstance(a, Tensor)]
+    if len({id(a if a.memory is None else a.memory) for a in tensors}) == len(tensors):
         return ()
+    objects: dict[int, int] = {}
+    memories: dict[int, tuple[int, int]] = {}
+    out = []
+    for a in tensors:
+        number, first = memories.setdefault(id(a if a.memory is None else a.memory), (len(memories), a.offset))
+        out.append((objects.setdefault(id(a), len(objects)), number, a.offset - first))
     return tuple(out)
 
 

@@ -1,7 +1,9 @@
 """What stands for a function's inputs while it is traced: fakes with a history like theirs.
 
 A trace may write to its inputs, and autograd follows that; so each trace gets tensors of its own. An input that is the
-result of earlier recorded calls is no leaf, and may be written in place: its stand-in is no leaf either.
+result of earlier recorded calls is no leaf, and may be written in place: its stand-in is no leaf either. One that is a
+view has a history that is made of its base again when its shape is changed in place, with recording on or off: the
+stand-in, which has no base, keeps such a history with it (`view_edge`).
 """
 
 from __future__ import annotations
@@ -33,4 +35,7 @@ def stand_in(fake: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     leaf = fake.shallow(Autograd(True) if wanted else None)
     if not wanted or like.is_leaf:
         return leaf, leaf
-    return leaf, leaf.shallow(Autograd(True, (PassThrough(leaf), 0)))
+    given = leaf.shallow(Autograd(True, (PassThrough(leaf), 0)))
+    if like.view_info is not None or "view_edge" in like.__dict__:
+        given.__dict__["view_edge"] = given.autograd.edge  # see `reshape_in_place`
+    return leaf, given

@@ -151,6 +151,7 @@ class ProgramTrace(GraphTrace):
     def track(self, value, node: Node) -> None:
         """As any trace; the parts of a wrapper are what its attributes give."""
         super().track(value, node)
+        node.meta["example_value"] = node.meta["val"]
         if is_wrapper(value):
             for name, part in flattened(value)[0]:
                 self.track(part, self.create_node(getattr, (node, name), {}, name))

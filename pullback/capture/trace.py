@@ -203,12 +203,16 @@ class GraphTrace(TorchDispatchMode):
             node.meta["partitioner_tag"] = "is_backward"
             self._of_forward(node)
         if self.stacks and "stack_trace" not in node.meta:
-            where = user_stack()
+            where = self.place()
             if where is not None:
                 node.meta["stack_trace"] = where
         if not ambient.tasks:
             self._as_forward(node)
         return node
+
+    def place(self) -> str | None:
+        """The line of the user's code that is being traced."""
+        return user_stack()
 
     def _as_forward(self, node: Node) -> None:
         """Number a node of the forward: what autograd records for it gets the numbers up to the next node's."""
@@ -296,7 +300,7 @@ SPECIAL = {"lift_fresh": _lift_fresh, "_local_scalar_dense": _number}
 
 def user_stack() -> str | None:
     """The innermost lines of the user's code that led here, formatted as a traceback is."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(3)
     while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, GENERATED)):
         frame = frame.f_back
     if frame is None:

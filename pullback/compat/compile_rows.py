@@ -27,6 +27,9 @@ ROWS: dict[str, dict[str, str]] = {
         "allow_in_graph": "pullback.compiler:allow_in_graph",
         "is_compiling": "pullback.compiler:is_compiling",
         "export": f"{_COMPILE}:export",
+        "explain": "pullback.capture.explain:explain",
+        "assume_constant_result": "pullback.compiler:assume_constant_result",
+        "substitute_in_graph": "pullback.compiler:substitute_in_graph",
         "list_backends": "pullback.capture.backends:list_backends",
         "lookup_backend": "pullback.capture.backends:lookup_backend",
         "register_backend": "pullback.capture.backends:register_backend",
@@ -44,6 +47,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo.utils": {
         "counters": f"{_COMPILE}:counters",
         "detect_fake_mode": "pullback.capture.fake:detect_fake_mode",
+        "set_locals_to_steal": "pullback.capture.boxing:set_locals_to_steal",
     },
     "torch._dynamo.exc": {
         "Unsupported": f"{_COMPILE}:Unsupported",

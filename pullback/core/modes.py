@@ -123,6 +123,7 @@ def whole_in_graphs(function):
             return ambient.captures[-1].call(call, args, kwargs)
         return function(*args, **kwargs)
 
+    call.keeps_functions = True  # type: ignore[attr-defined]
     return call
 
 

@@ -134,6 +134,15 @@ class GraphModule(Module):
 
     _wrapped_call = __call__
 
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """The graph's function by itself: compiled code is no module of the user's, so no module hook hears of it."""
+        try:
+            return self.forward(*args, **kwargs)
+        except Exception as e:
+            if not getattr(e, "is_expected", False):
+                explain(e)
+            raise
+
     # ---- submodules
     def add_submodule(self, target: str, m: Module) -> bool:
         """Put a module at a dotted path, making empty modules on the way; False where something is in the way."""

@@ -95,11 +95,11 @@ def counter(group: dict, value: float = 0.0) -> Tensor:
     return make_tensor(value, dtype=float64 if wide else float32)
 
 
-def advance(state: dict) -> float:
-    """Count one more step; how many there are now."""
+def advance(state: dict) -> float | Tensor:
+    """Count one more step; how many there are now: in a graph, a tensor of as many digits as a Python number."""
     step = state["step"]
     step += 1
-    return step.item()
+    return step.to(float64) if ambient.mode & modes.CAPTURE else step.item()
 
 
 def number(x):

@@ -296,6 +296,7 @@ class Sizes:
     """What the rules ask of a shape environment."""
 
     sizes_assumed = False
+    allow_scalar_outputs = allow_dynamic_output_shape_ops = True
 
     def __init__(self):
         self.bounds = []

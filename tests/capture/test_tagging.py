@@ -242,7 +242,7 @@ def test_policies_of_captured_checkpoints_reach_the_partitioner():
     assert targets(graphs[1]).count(aten.mm.default) == 2 and aten.sin.default in targets(graphs[1])
 
 
-def test_what_cannot_be_captured_falls_back_with_a_warning():
+def test_what_cannot_be_captured_ends_the_graph():
     kept = torch.zeros(3)
 
     def writes(x):
@@ -252,10 +252,9 @@ def test_what_cannot_be_captured_falls_back_with_a_warning():
 
         return checkpoint(body, x, use_reentrant=False)
 
-    with pytest.raises(RuntimeError, match="a checkpointed function writes to a tensor that it did not make"):
+    with pytest.raises(RuntimeError, match="writes to a tensor that it did not make|in a way that the graph does not see"):
         compile(writes, backend="eager", fullgraph=True)(*arguments((3,)))
-    with pytest.warns(RuntimeWarning, match="runs uncompiled"):
-        compile(writes, backend="eager")(*arguments((3,)))
+    compile(writes, backend="eager")(*arguments((3,)))  # the checkpointed call runs between graphs
     assert kept.tolist() == [1.0] * 3
 
     def other(x):

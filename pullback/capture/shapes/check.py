@@ -78,7 +78,8 @@ class Conditions:
 
     def _bind(self, text: str, value, expr, ignore_static: bool) -> None:
         if not isinstance(expr, Expr):
-            if not ignore_static:
+            # Where a tensor begins in its memory is no matter of a graph: views are made of the tensor it is given.
+            if not ignore_static and not text.endswith(".storage_offset()"):
                 self._add(f"{text} == {expr!r}")
         elif self.names.get(expr) != text:
             self._add(f"{text} == {self.write(expr)}")

@@ -1,0 +1,391 @@
+"""Calls, in a captured program: which functions are entered, which run as they are, and which end a graph.
+
+Python functions are entered: the machine interprets them. Functions of this package compute on tensors, so they run as
+they are, on fakes, and what they call goes into the graph; functions that they are given are interpreted when called.
+Built-in functions that only compute run as they are on what was read; those that change a container from outside go
+through the journal. Anything else ends the graph.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+import types
+import weakref
+from typing import Any
+
+from ...core.tensor import Tensor
+from ...nn.module import Module
+from ...nn.parameter import Parameter
+from . import custom_functions, modules
+from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
+from .journal import ALL
+from .native import DEEP, Callback, Native
+from .outside import ABSENT, CONSTANTS, CONTAINERS, class_attribute, is_ours, module_of
+from .signals import Break, Enter
+
+ENTERED = (
+    "pullback.nn.",
+    "pullback.optim.",
+    "pullback.func.stateless",
+)  # our own code that a program could have written itself
+NOT_ENTERED = ("pullback.nn.functional", "pullback.nn.init")
+UNTOUCHABLE = (
+    "pullback.serialization",
+    "pullback.utils.data",
+    "pullback.profiler",
+    "pullback.hub",
+    "pullback.cli",
+    "pullback.testing",
+)
+DECORATORS = ("pullback.core.modes", "pullback.amp.decorators")
+OUTSIDE_WORLD = frozenset(
+    "threading logging warnings traceback inspect os io random time unittest pytest tempfile subprocess importlib "
+    "numpy multiprocessing pickle copy sys gc socket asyncio concurrent _pytest weakref".split()
+)
+BUILTINS = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+)  # fmt: skip
+HOLDING = frozenset(
+    "append appendleft insert add setdefault get pop __setitem__ __getitem__ __contains__ discard remove index count".split()
+)
+COMPARING = frozenset(
+    "remove index count sort __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ join format __mod__".split()
+)
+SPREADING = frozenset(
+    "extend extendleft update __iadd__ __ior__ difference_update intersection_update symmetric_difference_update".split()
+)
+KEYED = frozenset("add discard remove pop setdefault __setitem__ __delitem__ move_to_end".split())
+GETTERS = (operator.itemgetter, operator.attrgetter)
+KEEPING_TYPES = (
+    functools.partial,
+    types.MethodType,
+    types.SimpleNamespace,
+    property,
+    staticmethod,
+    classmethod,
+    object,
+)
+substitutes: dict[Any, Any] = {}  # functions to capture in the place of others
+whole_functions: set[Any] = set()  # functions that graphs call as they are
+
+
+class Gives:
+    """What a call of a class gives when its `__init__` has returned."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, returned):
+        if returned is not None:
+            raise TypeError(f"__init__() should return None, not '{type(returned).__name__}'")
+        return self.value
+
+
+class Calls(Native):
+    """The part of the tracing world that calls."""
+
+    is_ours = staticmethod(is_ours)
+
+    def enters(self, function) -> bool:
+        """Whether the machine interprets a function."""
+        module = module_of(function)
+        if not self.is_ours(module):
+            return module.partition(".")[0] not in OUTSIDE_WORLD
+        if (
+            module.startswith(ENTERED)
+            and not module.startswith(NOT_ENTERED)
+            or custom_functions.is_of_context(function)
+        ):
+            return True
+        return module in DECORATORS and self.decorates(function)
+
+    def decorates(self, function) -> bool:
+        """Whether a function of ours is a decorator's, around a function of the user's."""
+        inner = getattr(function, "__wrapped__", None)
+        while hasattr(inner, "__wrapped__") and not isinstance(inner, Callback):  # which comes back to the machine
+            inner = inner.__wrapped__
+        if not isinstance(inner, types.FunctionType):
+            return False
+        module = module_of(inner)
+        return not self.is_ours(module) or module.startswith(ENTERED) and not module.startswith(NOT_ENTERED)
+
+    def call(self, function, args: tuple, kwargs: dict):
+        if isinstance(function, types.MethodType):
+            return self._method(function, args, kwargs)
+        try:
+            other, is_whole, handler = substitutes.get(function), function in whole_functions, HANDLED.get(function)
+        except TypeError:  # not hashable
+            other, is_whole, handler = None, False, None
+        if other is not None:
+            return self.call(other, args, kwargs)
+        if is_whole:
+            return self.refusing(self.trace.call, (function, tuple([self.inside(a) for a in args]), kwargs), {})
+        if handler is not None:
+            return handler(self, *args, **kwargs)
+        if isinstance(function, types.FunctionType):
+            return self._function(function, args, kwargs)
+        if isinstance(function, type):
+            return self._class(function, args, kwargs)
+        if isinstance(function, BUILTINS):
+            return self._builtin(function, args, kwargs)
+        if isinstance(function, functools.partial):
+            inner = [self.load_attribute(function, n) for n in ("func", "args", "keywords")]
+            keywords = self.outside.copy(inner[2]) if self.outside.is_outside(inner[2]) else inner[2]
+            given = self.outside.copy(inner[1]) if self.outside.is_outside(inner[1]) else inner[1]
+            return self.call(inner[0], (*given, *args), {**keywords, **kwargs})
+        return self._callable(function, args, kwargs)
+
+    def _method(self, method: types.MethodType, args: tuple, kwargs: dict):
+        function, owner = method.__func__, method.__self__
+        source = self.outside.source_of(method)
+        if source is not None:
+            function = self.outside.enter(function, self.outside.sources.get("attribute", source, "__func__"))
+            owner = self.outside.enter(owner, self.outside.sources.get("attribute", source, "__self__"))
+        return self.call(function, (owner, *args), kwargs)
+
+    def _callable(self, function, args: tuple, kwargs: dict):
+        """An object with `__call__`."""
+        called = class_attribute(type(function), "__call__")
+        if isinstance(function, Callback):
+            return self.call(function.function, args, kwargs)
+        if self.is_ours(type(function).__module__) and not isinstance(function, Module):
+            return self.native_call(function, args, kwargs)
+        if isinstance(function, weakref.ref):
+            return self._referent(function)
+        forward = modules.plain_forward(self, function) if isinstance(function, Module) else None
+        called = called if forward is None else forward
+        if isinstance(called, types.FunctionType):
+            self.outside.constant(called)
+            return self.call(called, (function, *args), kwargs)
+        wrapped = getattr(function, "__wrapped__", None)
+        if type(function).__name__ == "_lru_cache_wrapper" and wrapped is not None:
+            return self.call(wrapped, args, kwargs)
+        if isinstance(function, GETTERS) and len(args) == 1 and not kwargs:
+            return self._get(function, args[0])
+        raise Break(f"it calls a {type(function).__name__}")
+
+    def _get(self, getter, obj):
+        """`operator.itemgetter` and `operator.attrgetter`."""
+        wanted = getter.__reduce__()[1]
+        if isinstance(getter, operator.itemgetter):
+            found = [self.load_item(obj, key) for key in wanted]
+        else:
+            found = [functools.reduce(self.load_attribute, name.split("."), obj) for name in wanted]
+        return found[0] if len(wanted) == 1 else tuple(found)
+
+    def _referent(self, reference: weakref.ref):
+        """What a weak reference from outside refers to."""
+        source, value = self.outside.source_of(reference), reference()
+        if source is None:
+            return self.outside.settled(value)
+        return self.outside.enter(value, self.outside.sources.get("referent", source))
+
+    # ---- Python functions
+    def _function(self, function: types.FunctionType, args: tuple, kwargs: dict):
+        own = function.__dict__
+        if own:
+            if own.get("_torchdynamo_disable"):
+                why = own.get("_torchdynamo_disable_msg")
+                raise Break(
+                    f"it calls {function.__name__}, for which compilation is disabled{f': {why}' if why else ''}"
+                )
+            if "_torchdynamo_orig_callable" in own:
+                return self.call(own["_torchdynamo_orig_callable"], args, kwargs)
+            if own.get("_dynamo_marked_constant"):
+                return self.outside.constant(function(*args, **kwargs))
+        if not self.enters(function):
+            module = module_of(function)
+            if not self.is_ours(module) or module.startswith(UNTOUCHABLE) or self.decorates(function):
+                raise Break(f"it calls {module}.{function.__qualname__}")
+            return self.native_call(function, args, kwargs)
+        return self.entered(function, args, kwargs)
+
+    def entered(self, function: types.FunctionType, args: tuple, kwargs: dict, on_return=None) -> Enter:
+        """Have the machine interpret a function: its cells and defaults are from outside where it is."""
+        source = self.outside.source_of(function) or (
+            None if self.is_made_inside(function) else self.outside.sources.constant(function, function.__qualname__)
+        )
+        if source is not None:
+            for i, cell in enumerate(function.__closure__ or ()):
+                if not self.outside.is_outside(cell) and id(cell) not in self.own_cells:
+                    self.outside.enter_table(
+                        cell,
+                        self.outside.sources.get(
+                            "closure", source, i, f"the cell of {function.__code__.co_freevars[i]!r}"
+                        ),
+                    )
+            self._enter_defaults(function, source)
+        return Enter(function, args, kwargs, on_return)
+
+    def _enter_defaults(self, function: types.FunctionType, source) -> None:
+        """Default values are from outside: simple ones must be what they were, any other is entered."""
+        for name, values in (("__defaults__", function.__defaults__), ("__kwdefaults__", function.__kwdefaults__)):
+            if not values:
+                continue
+            table = self.outside.sources.get("attribute", source, name)
+            self.outside.conditions.has_length(table, len(values))
+            for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+                place = self.outside.sources.item(table, key)
+                if isinstance(value, CONSTANTS):
+                    self.outside.conditions.equals(place, value)
+                else:
+                    self.default_values[id(value)] = self.outside.enter(value, place)
+
+    # ---- classes
+    def _class(self, cls: type, args: tuple, kwargs: dict):
+        if cls in KEEPING_TYPES:
+            return self.refusing(cls, args, kwargs)
+        if cls in PURE_TYPES:
+            self.refuse_instances(args)
+            self._refuse_iterators(args)
+            return self._pure(cls, args, kwargs, 1)
+        if issubclass(cls, (Module, Parameter)):
+            raise Break(f"it makes a {cls.__name__}")
+        meta = class_attribute(type(cls), "__call__")
+        if isinstance(meta, types.FunctionType) and not self.is_ours(module_of(meta)) and "enum" not in module_of(meta):
+            return self.call(meta, (cls, *args), kwargs)
+        if self.is_ours(cls.__module__) and not issubclass(cls, Module) and not cls.__module__.startswith(ENTERED):
+            return self.native_call(cls, args, kwargs)
+        if isinstance(meta, types.FunctionType):
+            return self.native_call(cls, args, kwargs)
+        make, init = class_attribute(cls, "__new__"), class_attribute(cls, "__init__")
+        make = make.__func__ if isinstance(make, staticmethod) else make
+        if isinstance(make, types.FunctionType):
+            made = self.call_now(make, (cls, *args), kwargs)
+        elif isinstance(init, types.FunctionType) and make is object.__new__:
+            made = object.__new__(cls)
+        elif issubclass(cls, (BaseException, *CONTAINERS)):
+            made = cls.__new__(cls, *[self.inside(a) for a in args], **kwargs)
+        elif make is object.__new__ and init is object.__init__:
+            return cls(*args, **kwargs)
+        else:
+            raise Break(f"it makes a {cls.__module__}.{cls.__qualname__}")
+        if not isinstance(made, cls):
+            return made
+        if isinstance(init, types.FunctionType):
+            self.outside.constant(init)
+            return self.entered(init, (made, *args), kwargs, Gives(made))
+        if init is not object.__init__ and init is not BaseException.__init__:
+            init(made, *[self.inside(a) for a in args], **kwargs)
+        return made
+
+    # ---- built-in functions
+    def _builtin(self, function, args: tuple, kwargs: dict):
+        owner = getattr(function, "__self__", None)
+        name = function.__name__
+        if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return self._unbound(function, args, kwargs)
+        if owner is not None and not isinstance(owner, (types.ModuleType, Tensor)):
+            return self._method_of_builtin(function, owner, name, args, kwargs)
+        if isinstance(owner, Tensor) or args and isinstance(args[0], Tensor):
+            return self.native_call(function, args, kwargs)
+        if function in PURE or function.__module__ in PURE_MODULES:
+            self.refuse_instances(args)
+            return self._pure(function, args, kwargs)
+        raise Break(f"it calls {function.__module__ or 'builtins'}.{name}")
+
+    def _unbound(self, function, args: tuple, kwargs: dict):
+        """`list.append(xs, x)`, `object.__setattr__(self, name, value)`."""
+        name = function.__name__
+        if function.__objclass__ is object or function is type.__call__:
+            if name == "__setattr__":
+                return self._store(*args)
+            if name == "__delattr__":
+                return self.delete_attribute(*args)
+            if name == "__init__":
+                return None
+            if name == "__getattribute__":
+                return self._plain_attribute(*args)
+        return self.call(function.__get__(args[0], type(args[0])), args[1:], kwargs)
+
+    def _plain_attribute(self, obj, name: str):
+        """`object.__getattribute__`: without the class's own."""
+        own = getattr(obj, "__dict__", None)
+        raw = class_attribute(type(obj), name)
+        if own is not None and name in own and not hasattr(type(raw), "__set__"):
+            own = self._own(obj)
+            return self.outside.item(own, name) if self.outside.is_outside(own) else own[name]
+        if raw is ABSENT:
+            object.__getattribute__(obj, name)
+        return (
+            self._described(raw, obj, type(obj), name)
+            if hasattr(type(raw), "__get__")
+            else self._class_value(type(obj), name, raw)
+        )
+
+    def _method_of_builtin(self, function, owner, name: str, args: tuple, kwargs: dict):
+        if isinstance(owner, type):  # a class method: dict.fromkeys, object.__new__
+            return (
+                self._pure(function, args, kwargs)
+                if owner in PURE_TYPES or name == "__new__"
+                else self._refuse(function)
+            )
+        if isinstance(function, types.MethodWrapperType) and function.__objclass__ is object:
+            return self._unbound(getattr(object, name), (owner, *args), kwargs)
+        kind = next((k for k in (*MUTATING, *PURE_TYPES) if isinstance(owner, k) and k is not object), None)
+        if kind is None and (not isinstance(owner, BaseException) or self.outside.is_outside(owner)):
+            return self._refuse(function)
+        if name in COMPARING:
+            self.refuse_instances((*args, owner))
+            if isinstance(owner, (str, bytes)):
+                args = tuple([self.concrete(a) for a in args])
+                kwargs = {k: self.concrete(v) for k, v in kwargs.items()}
+            elif isinstance(owner, CONTAINERS) and any(
+                self.outside.is_outside(v) and isinstance(v, CONTAINERS) for v in (*args, *owner)
+            ):
+                raise Break(f"{name} compares containers from outside")
+        if not self.outside.is_outside(owner):
+            if name in HOLDING and not isinstance(owner, (str, bytes)):
+                return self._hold(function, args, kwargs)
+            return self._pure(function, args, kwargs, DEEP if isinstance(owner, (str, bytes)) else 1)
+        if name in MUTATING.get(kind, ()):
+            return self._change(function, owner, kind, name, args, kwargs)
+        if isinstance(owner, dict) and name in ("get", "__getitem__", "__contains__") and not kwargs:
+            return self._lookup(owner, name, args)
+        if isinstance(owner, CONTAINERS):
+            copy = self.outside.copy(owner)
+            return (
+                self._pure(getattr(copy, name), args, kwargs)
+                if copy is not owner
+                else self._pure(function, args, kwargs)
+            )
+        return self._pure(function, args, kwargs)
+
+    def _lookup(self, owner: dict, name: str, args: tuple):
+        key = self.outside.key(args[0])
+        present = self.outside.has(owner, key)
+        if name == "__contains__":
+            return present
+        if present:
+            return self.outside.item(owner, key)
+        return self.missing_item(owner, key) if name == "__getitem__" else args[1] if len(args) > 1 else None
+
+    def _change(self, function, owner, kind: type, name: str, args: tuple, kwargs: dict):
+        """A method that changes a container from outside."""
+        if name in SPREADING:
+            args = tuple([self._spread(a, kind) for a in args])
+        elif name in KEYED and issubclass(kind, (dict, set)):
+            args = (*(self.outside.key(a) for a in args[:1]), *args[1:])
+        if name in GROWING and kind is not collections.deque:
+            return self.journal.call(function, args, kwargs, GROWING[name](owner, *args, **kwargs))
+        self.outside.absorb(owner)
+        if name == "sort":
+            return self._sort(owner, kwargs)
+        return self.outside.settled(self.journal.call(function, args, kwargs, (ALL,)))
+
+    def _sort(self, owner: list, kwargs: dict) -> None:
+        """`xs.sort(key=...)`: what it comes to is written, since the keys are of this capture."""
+        made = self.call_now(sorted, ([self.outside.settled(v) for v in list.__iter__(owner)],), kwargs)
+        self.journal.call(owner.__setitem__, (slice(None), made), {}, (ALL,))
+
+    def _spread(self, value, kind: type):
+        """What a method adds the items of, read to its end."""
+        if not isinstance(value, CONTAINERS):
+            value = self.all_of(value)
+        value = self.inside(value)
+        if kind is dict and not isinstance(value, dict):
+            return {self.outside.key(k): v for k, v in map(self.all_of, value)}
+        return value

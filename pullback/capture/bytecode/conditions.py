@@ -1,0 +1,250 @@
+"""The conditions under which a captured graph may be entered, as one generated function.
+
+While a program is captured, everything it reads from outside becomes a line here, in the order of reading: a lookup, or
+a test that what was found is what the capture saw. `Conditions.text` gives these lines for the function that checks
+them; the same lines with words instead of a plain refusal make `explain`, which says what does not fit.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+import operator
+import weakref
+from collections.abc import Callable, Sequence
+
+from ...core import modes
+from ...core.modes import ambient, process
+from ...core.node import requires_grad
+from ...core.tensor import Tensor, stride_of
+from ..guards import describe, sharing, tensor_mismatch
+from .sources import READ, Source
+
+AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
+MISSING = (KeyError, IndexError, AttributeError, ValueError, TypeError)
+
+
+class Conditions:
+    """Lookups and tests, in order."""
+
+    def __init__(self) -> None:
+        self.namespace: dict[str, object] = {"requires_grad": requires_grad, "stride_of": stride_of, "MISSING": MISSING}
+        self.constants: dict[int, str] = {}
+        self.variables: dict[int, str] = {}  # id of a source -> its variable
+        self.lines: list[tuple[bool, str, str]] = []  # (whether it is a test, code, code for the words where it fails)
+        self.said: set = set()  # tests made already
+        self.words: list[str] = []  # what they test, for people
+        self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
+
+    # ---- names
+    def constant(self, value) -> str:
+        """A name for an object in the generated code."""
+        found = self.constants.get(id(value))
+        if found is None:
+            found = self.constants[id(value)] = f"c{len(self.constants)}"
+            self.namespace[found] = value
+        return found
+
+    def literal(self, value) -> str:
+        """A simple value as Python text, or a name for it."""
+        if value is None or type(value) in (bool, int, str, bytes) or type(value) is float and math.isfinite(value):
+            return repr(value)
+        return self.constant(value)
+
+    def variable(self, source: Source) -> str:
+        """The variable that holds what a source gives; its lookup becomes a line at first use."""
+        found = self.variables.get(id(source))
+        if found is None:
+            base = self.variable(source.base) if source.base is not None else None
+            if source.kind == "constant":
+                return self.constant(source.key)
+            found = self.variables[id(source)] = f"v{len(self.variables)}"
+            self.lines.append((False, f"{found} = {self._read(source, base)}", repr(f"{source.name} is not there")))
+        return found
+
+    def _read(self, source: Source, base: str | None) -> str:
+        if source.kind == "read":
+            return f"{self.constant(source.key.reader)}({base}, {self.literal(source.key.key)})"
+        if source.kind != "item":
+            return READ[source.kind].format(base=base, key=source.key)
+        return f"{base}[{self.literal(source.key)}]"
+
+    # ---- tests
+    def test(self, code: str, words: str, say: str | None = None) -> None:
+        """Something that must be true; `say`: code that gives better words."""
+        if code not in self.said:
+            self.said.add(code)
+            self.lines.append((True, code, say or repr(words)))
+            self.words.append(words)
+
+    def has_type(self, source: Source, cls: type) -> None:
+        v = self.variable(source)
+        self.test(
+            f"type({v}) is {self.constant(cls)}",
+            f"type of {source.name} is {cls.__name__}",
+            f"'expected type of %s to be {cls.__name__}, but found %s' % ({source.name!r}, type({v}).__name__)",
+        )
+
+    def is_object(self, source: Source, value) -> None:
+        self.test(f"{self.variable(source)} is {self.constant(value)}", f"{source.name} is another object")
+
+    def is_function(self, source: Source, value) -> None:
+        v = self.variable(source)
+        code, around = self.constant(value.__code__), self.constant(value.__globals__)
+        self.test(
+            f"type({v}) is {self.constant(type(value))} and {v}.__code__ is {code} and {v}.__globals__ is {around}",
+            f"{source.name} is another function",
+        )
+
+    def equals(self, source: Source, value) -> None:
+        """A simple value, of the same type."""
+        v, c = self.variable(source), self.literal(value)
+        test = f"type({v}) is {self.constant(type(value))} and {v} == {c}"
+        if isinstance(value, bool) or value is None:
+            test = f"{v} is {c}"
+        elif value != value:
+            test = f"type({v}) is {self.constant(type(value))} and {v} != {v}"
+        elif type(value) is float and value == 0:
+            self.namespace["copysign"] = math.copysign
+            test += f" and copysign(1.0, {v}) == {math.copysign(1.0, value)}"
+        self.test(test, f"{source.name} == {value!r}", f"{f'{source.name} == {value!r}  (it is '!r} + repr({v}) + ')'")
+
+    def has_length(self, source: Source, length: int, reader: Callable | None = None) -> None:
+        v = self.variable(source)
+        self.test(
+            f"{'len' if reader is None else self.constant(reader)}({v}) == {length}",
+            f"len({source.name}) == {length}",
+            f"'len({{}}) == {length}  (it is {{}})'.format({source.name!r}, len({v}))",
+        )
+
+    def has_keys(self, source: Source, keys: tuple, reader: Callable | None = None) -> None:
+        """The keys of a dict, in order."""
+        v = self.variable(source)
+        self.test(
+            f"[*{v if reader is None else f'{self.constant(reader)}({v})'}] == {self.constant(list(keys))}",
+            f"the keys of {source.name} are {list(keys)!r}",
+        )
+
+    def has_identical_keys(self, source: Source, keys: list) -> None:
+        """Keys that are objects."""
+        v, c = self.variable(source), self.constant(keys)
+        self.test(
+            f"len({v}) == {len(keys)} and all(map({self.constant(operator.is_)}, {v}, {c}))",
+            f"{source.name} has the same keys",
+        )
+
+    def has_key(self, source: Source, key, present: bool, reader: Callable | None = None) -> None:
+        word, v, k = "in" if present else "not in", self.variable(source), self.literal(key)
+        plain = f"{k} {word} {v}" if reader is None else f"{self.constant(reader)}({v}, {k}) is {present}"
+        self.test(plain, f"{key!r} {word} {source.name}")
+
+    def same(self, a: Source, b: Source) -> None:
+        """Two places hold the same object."""
+        if a is not b:
+            self.test(f"{self.variable(a)} is {self.variable(b)}", f"{a.name} is {b.name}")
+
+    def different(self, a: Source, b: Source) -> None:
+        self.test(f"{self.variable(a)} is not {self.variable(b)}", f"{a.name} is not {b.name}")
+
+    def fits(self, source: Source, t: Tensor, static: bool) -> None:
+        """A tensor of the same metadata (`static`: sizes too)."""
+        v = self.variable(source)
+        fact = describe(t)
+        self.tensors.append((source, v))
+        if not static:
+            fact = (*fact[:6], None, None)
+        say = f"tensor_mismatch({source.name!r}, {v}, {self.constant(fact)})"
+        self.namespace.update(describe=describe, tensor_mismatch=tensor_mismatch)
+        self.test(
+            _plain_test(self, v, t, fact)
+            or f"describe({v})[:{8 if static else 6}] == {self.constant(fact if static else fact[:6])}",
+            f"check_tensor({source.name}, {t.dtype}, {f'size={list(t.shape)}' if static else 'dynamic'}, requires_grad={fact[4]})",
+            say,
+        )
+
+    # ---- the whole
+    def ambient_test(self) -> str:
+        """The test of everything that changes what calls mean."""
+        self.namespace.update(ambient=ambient, process=process)
+        test = f"ambient.mode & {AMBIENT} == {ambient.mode & AMBIENT} and process.default_dtype is {self.constant(process.default_dtype)}"
+        test += f" and process.deterministic is {process.deterministic}"
+        if ambient.mode & modes.AUTOCAST:
+            test += f" and str(ambient.autocast) == {str(ambient.autocast)!r}"
+        return test
+
+    def sharing_test(self, tensors: list, is_written: bool) -> None:
+        """Which of the tensors that were read are the same; where something is written, which share memory, and how."""
+        if len(self.tensors) < 2:
+            return
+        names, variables = [s.name for s, _ in self.tensors], ", ".join(v for _, v in self.tensors)
+        look = sharing if is_written else same_objects
+        self.namespace.update({"sharing_mismatch": sharing_mismatch, look.__name__: look})
+        want, now = self.constant(look(tensors)), f"{look.__name__}(({variables},))"
+        say = f"sharing_mismatch({self.constant(names)}, {want}, {now})"
+        self.test(f"{now} == {want}", "the tensors share memory as they did", say)
+
+    def body(self) -> list[str]:
+        """The lines of the check."""
+        return [f"if not ({code}): return MISS" if is_test else code for is_test, code, _ in self.lines]
+
+    def explain(self, prologue: list[str], frames: list) -> str | None:
+        """The words for what does not fit; None where everything does. Made when asked for: most graphs never are."""
+        out = ["def explain(frames):", *("    " + line for line in prologue)]
+        for is_test, code, words in self.lines:
+            if is_test:
+                out.append(f"    if not ({code}): return {words}")
+            else:
+                out += ["    try:", f"        {code}", "    except MISSING:", f"        return {words}"]
+        return compiled("\n".join([*out, "    return None"]), self.namespace, "explain")(frames)
+
+
+def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str | None:
+    """The test of an ordinary dense tensor, written out: most tensors are."""
+    if t.keys or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t.array, "strides"):
+        return None
+    kind, dtype, device, _, wants, own, shape, _ = fact
+    test = f"type({v}) is {conditions.constant(kind)} and {v}.keys == 0 and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
+    if shape is not None:
+        test += f" and {v}.array.shape == {shape!r} and {v}.array.strides == {t.array.strides!r}"
+    else:
+        test += f" and len({v}.array.shape) == {t.ndim}"
+    if not wants:
+        return test + f" and ({v}.autograd is None or not requires_grad({v}))"
+    if own[0] and t.view_info is None:  # a parameter, most likely: without a call
+        return (
+            test
+            + f" and {v}.view_info is None and (a := {v}.autograd) is not None and a.requires_grad and a.edge is None"
+        )
+    return test + f" and requires_grad({v}) and {v}.is_leaf is {own[0]}"
+
+
+def same_objects(tensors: Sequence) -> tuple:
+    """Which tensors are the same object; () where all are different."""
+    if len(set(map(id, tensors))) == len(tensors):
+        return ()
+    numbers: dict[int, int] = {}
+    return tuple([(numbers.setdefault(id(t), len(numbers)),) for t in tensors])
+
+
+def sharing_mismatch(names: list[str], before: tuple, now: tuple) -> str:
+    """Which tensors are now the same object, or no longer are."""
+    for i in range(len(names)):
+        for j in range(i):
+            same = bool(before) and before[i][0] == before[j][0]
+            if same != (bool(now) and now[i][0] == now[j][0]):
+                return f"{names[j]} is {names[i]}" if same else f"{names[j]} is not {names[i]}"
+    return f"tensors share memory in another way: {', '.join(names)}"
+
+
+_count = itertools.count()
+
+
+def compiled(text: str, namespace: dict, name: str) -> Callable:
+    """A function from generated text; tracebacks show its lines."""
+    file = f"<captured {next(_count)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    exec(compile(text, file, "exec"), namespace)
+    made = namespace[name]
+    weakref.finalize(made, linecache.cache.pop, file, None)
+    return made  # type: ignore[return-value]

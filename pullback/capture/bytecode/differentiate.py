@@ -1,0 +1,142 @@
+"""`backward()` in a captured program: the gradients are computed in the graph, and `.grad` is written when it has run.
+
+In: what to differentiate, fakes with a history that the capture recorded. The leaves of that history are tensors from
+outside; their gradients are one call of `autograd.grad` in the graph, and adding them to `.grad` is what the engine would
+do: a new gradient is laid out as its leaf, an old one is added to in place. A backward whose hooks or leaves are outside
+the graph's reach ends the graph, and the engine runs it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from ...autograd import calls
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import AccumulateGrad, Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad
+from ...core.tensor import Tensor, stride_of
+from ..config import config
+from .signals import Break
+
+if TYPE_CHECKING:
+    from .tracing import Tracing
+
+NOT_TRACED = "it calls backward(), which adds to .grad of tensors that are no results of the graph"
+
+
+class Spent(Node):
+    """The history of a result whose backward has run, and freed what was saved."""
+
+    __slots__ = ()
+
+    def __init__(self, t: Tensor):
+        self.edges, self.saved, self.sequence = (), [], next_sequence()
+        self.outputs = ((t.array.shape, t.dtype, t.device),)
+
+    def run(self, grads: list):
+        raise_freed()
+
+    def held(self, differentiable: bool = False) -> dict:
+        raise_freed()
+        return {}
+
+
+def spent(t: Tensor, called: str) -> Tensor:
+    """A result as `backward` leaves it: it requires grad, and its history cannot be walked again."""
+    t.autograd = Autograd(True, (_spent_class(called)(t), 0))
+    return t
+
+
+@functools.cache
+def _spent_class(called: str) -> type[Spent]:
+    """Nodes that go by the name of those they stand for."""
+    return type(called, (Spent,), {"__slots__": ()})
+
+
+def backward_of_tensor(world: Tracing, self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+    """`Tensor.backward`."""
+    backward(world, self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def backward(
+    world: Tracing, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
+) -> None:
+    """`autograd.backward`."""
+    if not config.trace_autograd_ops or ambient.backward_compiler is not None or grad_variables is not None or create_graph:
+        raise Break(NOT_TRACED)
+    outputs = [tensors] if isinstance(tensors, Tensor) else world.all_of(tensors)
+    if not all(isinstance(t, Tensor) and requires_grad(t) for t in outputs):
+        raise Break(NOT_TRACED)  # the engine says what is wrong
+    visited = history(outputs)
+    leaves = wanted_leaves(world, visited, inputs)
+    for leaf in leaves:
+        check_unhooked(world, leaf)
+    given = (outputs, leaves, world.inside(grad_tensors), retain_graph, False, True, True)
+    grads = world.native_call(calls.grad, given, {}) if leaves else ()
+    with modes.masked(modes.GRAD):
+        seen: set[int] = set()
+        for leaf, g in zip(leaves, grads, strict=True):
+            if g is not None:
+                accumulate(world, leaf, g, id(g) in seen)
+                seen.add(id(g))
+        world.trace._note_grad_mode()
+    if not retain_graph:
+        world.spent.update((id(node), node) for node in visited)
+
+
+def history(outputs: list[Tensor]) -> list[Node]:
+    """All nodes that results depend on."""
+    found: dict[int, Node] = {}
+    waiting: list[Any] = [edge_of(t)[0] for t in outputs]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            waiting += [edge[0] for edge in node.edges if edge is not None]
+    return list(found.values())
+
+
+def wanted_leaves(world: Tracing, visited: list[Node], inputs) -> list[Tensor]:
+    """The leaves whose `.grad` is written, as the program has them."""
+    if any(node.retain_grad_hooks for node in visited):
+        raise Break("it calls backward() on a graph with tensors that keep their gradients")
+    leaves = [node.variable for node in visited if isinstance(node, AccumulateGrad)]
+    if inputs is not None:
+        wanted = [inputs] if isinstance(inputs, Tensor) else world.all_of(inputs)
+        if not all(isinstance(t, Tensor) and any(t is leaf for leaf in leaves) for t in wanted):
+            raise Break(NOT_TRACED)
+        leaves = wanted
+    if not all(id(leaf) in world.outside.reals for leaf in leaves):
+        raise Break("it calls backward() on a graph that was begun elsewhere")
+    order = {id(known.inside): i for i, known in enumerate(world.outside.known.values())}
+    return sorted(leaves, key=lambda t: order.get(id(t), 0))
+
+
+def is_hooked(t: Tensor) -> bool:
+    """Whether somebody listens to the gradient of a leaf."""
+    own = t.autograd
+    node = own.accumulator() if own.accumulator is not None else None
+    return bool(own.hooks or own.post_accumulate_hooks or node is not None and node.__dict__)
+
+
+def check_unhooked(world: Tracing, leaf: Tensor) -> None:
+    """Hooks of a leaf see gradients as they come: the engine calls them."""
+    if is_hooked(world.outside.real(leaf)):
+        raise Break("it calls backward() on leaves with hooks")
+    source, conditions = world.outside.source_of(leaf), world.outside.conditions
+    conditions.namespace["is_hooked"] = is_hooked
+    conditions.test(f"not is_hooked({conditions.variable(source)})", f"{source.name} has no hooks")
+
+
+def accumulate(world: Tracing, leaf: Tensor, g: Tensor, shared: bool) -> None:
+    """`leaf.grad += g`."""
+    old = world.tensor_attribute(leaf, "grad")
+    if old is not None:
+        world.native_call(Tensor.add_, (old, g), {})
+        return
+    if stride_of(g) != stride_of(leaf) and g.layout is leaf.layout:
+        g = world.native_call(Tensor.copy_, (world.native_call(Tensor.new_empty_strided, (g, tuple(leaf.shape), stride_of(leaf)), {}), g), {})
+    elif shared:
+        g = world.native_call(Tensor.clone, (g,), {})
+    world.outside.write_tensor_attribute(world.outside.real(leaf), "grad", g)

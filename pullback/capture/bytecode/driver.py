@@ -1,0 +1,123 @@
+"""Runs a program in stretches: graphs where they can be made, single steps of plain Python between them.
+
+`Driver` belongs to one compiled function. A call makes a frame; the segment of its state is entered; where a graph ended,
+the step that could not be captured is executed in plain Python, with real values, and the next segment goes on from
+there, in the middle of whatever loops, blocks and calls the program was in.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+
+from ..dynamic import Moving, moving_at
+from . import custom_functions
+from .binding import frame_of
+from .calls import OUTSIDE_WORLD, is_ours, module_of
+from .frame import Frame
+from .machine import Machine, native_step
+from .segment import MISS, STOP, Entry, Segment, Uncapturable
+from .world import NativeWorld, World
+
+GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class Driver:
+    """See the module's docstring. `policy` says what may be captured, hears of what was not, and compiles graphs."""
+
+    def __init__(self, function: types.FunctionType, policy):
+        self.function, self.policy = function, policy
+        self.segments: dict[tuple, Segment] = {}
+
+        self.between = Between(self)
+
+    def __call__(self, args: tuple, kwargs: dict):
+        return self.drive(self.function, args, kwargs)
+
+    def drive(self, function: types.FunctionType, args: tuple, kwargs: dict):
+        """Call a function in stretches."""
+        frames = [frame_of(function, args, kwargs)]
+        run_whole = functools.partial(function, *args, **kwargs)
+        while True:
+            out = self._stretch(frames, run_whole)
+            if out is not STOP:
+                return out
+            state, out = native_step(frames, self.between)
+            if state == "returned":
+                return out
+            run_whole = None
+
+    def _stretch(self, frames: list[Frame], run_whole: Callable | None):
+        """Run the graph that fits; make one where none does."""
+        key = tuple([(f.code, f.index, len(f.stack)) for f in frames])
+        segment = self.segments.get(key)
+        if segment is None:
+            segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)))
+        for entry in segment.entries:
+            out = entry.run(frames)
+            if out is not MISS:
+                return out
+        if not segment.is_uncaptured:
+            entry = self._capture(segment, frames)
+            out = MISS if entry is None else entry.run(frames)
+            if out is not MISS:
+                segment.entries.append(entry)
+                return out
+            if entry is not None:
+                self.policy.uncaptured(f"what it reads changed while it was captured: {entry.why_not(frames)}")
+                segment.is_uncaptured = True
+        return run_whole() if run_whole is not None else Machine(NotTracing(), frames).run()
+
+    def _capture(self, segment: Segment, frames: list[Frame]) -> Entry | None:
+        """Another entry of a segment, for frames like these; None where there is none to be had."""
+        if segment.entries:
+            count, why = len(segment.entries), segment.entries[-1].why_not(frames)
+            if not self.policy.may_recompile(count, why, warn=not segment.is_full):
+                segment.is_full = True
+                return None
+        try:
+            entry = segment.capture(frames, self.policy.compile, self.policy.broke, self.policy.escaped)
+        except Uncapturable as error:
+            self.policy.uncaptured(str(error))
+            segment.is_uncaptured = True
+            return None
+        return entry
+
+
+def moving_here(frames: list[Frame]) -> Moving:
+    """What changes from call to call where the frames stand, in whichever compiled function."""
+    place = [(f.code.co_qualname, f.code.co_firstlineno, f.index, len(f.stack)) for f in frames]
+    return moving_at(frames[0].code, tuple(place))
+
+
+class Between(NativeWorld):
+    """Plain Python between two graphs: functions of the program that it calls are compiled on their own."""
+
+    def __init__(self, driver: Driver):
+        self.driver = driver
+
+    def call(self, function, args: tuple, kwargs: dict):
+        if isinstance(function, types.MethodType):
+            return self.call(function.__func__, (function.__self__, *args), kwargs)
+        if isinstance(function, types.FunctionType) and is_capturable(function):
+            return self.driver.drive(function, args, kwargs)
+        if function is custom_functions.APPLY:
+            return custom_functions.apply(args[0], args[1:], kwargs, self.call)
+        return function(*args, **kwargs)
+
+
+class NotTracing(World):
+    """Plain Python: what a frame calls runs by itself."""
+
+    def enters(self, function) -> bool:
+        return False
+
+
+def is_capturable(function: types.FunctionType) -> bool:
+    """Whether a function is the program's own, and none for which compilation is disabled."""
+    module = module_of(function)
+    if is_ours(module) or module.partition(".")[0] in OUTSIDE_WORLD or function.__code__.co_flags & GENERATORS:
+        return False
+    return not any(name.startswith("_torchdynamo") for name in function.__dict__)

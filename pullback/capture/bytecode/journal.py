@@ -1,0 +1,151 @@
+"""What a captured program changes outside: done at once, taken back after capturing, done again at each run.
+
+While a program is captured, its writes to objects from outside happen for real, so that everything reads what it should;
+each is entered here with what takes it back. `log` is what a run of the graph must do, in order, with its own values.
+`touched` says which items of which containers are no longer what they were when the graph was entered.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Callable
+from typing import NamedTuple
+
+ALL = object()  # every item of a container
+
+
+class Effect(NamedTuple):
+    """One write. `kind`: "item", "no item" (deleted), "attribute", "no attribute", "cell", or a method's name."""
+
+    kind: str
+    target: object
+    key: object
+    value: object
+
+
+class Journal:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self.log: list[Effect] = []
+        self.places: dict[int, dict[tuple, int]] = {}  # where in the log an object's writes are, by what they write
+        self.undo: list[Callable[[], object]] = []
+        self.touched: dict[int, set] = {}
+        self.originals: dict[int, object] = {}  # what containers held when the graph was entered
+        self.pins: list = []
+
+    def is_touched(self, target, key) -> bool:
+        """Whether an item was written since the graph was entered."""
+        keys = self.touched.get(id(target))
+        return keys is not None and (ALL in keys or key in keys)
+
+    def original(self, container):
+        """What a container held when the graph was entered."""
+        return self.originals.get(id(container), container)
+
+    def touch(self, target, key) -> None:
+        self.touched.setdefault(id(target), set()).add(key)
+        self.pins.append(target)
+
+    def save(self, container) -> None:
+        """Remember what a container holds, once, to put it back."""
+        if id(container) in self.originals:
+            return
+        self.pins.append(container)
+        old = self.originals[id(container)] = CONTENTS[_builtin(container)][0](container)
+        self.undo.append(lambda: CONTENTS[_builtin(container)][1](container, old))
+
+    # ---- writes
+    def set_item(self, container, key, value) -> None:
+        self.save(container)
+        base_of(container).__setitem__(container, key, value)
+        self.touch(container, key)
+        self._note(Effect("item", container, key, value))
+
+    def delete_item(self, container, key) -> None:
+        self.save(container)
+        base_of(container).__delitem__(container, key)
+        self.touch(container, key if isinstance(container, dict) else ALL)
+        self._note(Effect("no item", container, key, None))
+
+    def call(self, method: Callable, args: tuple, kwargs: dict, keys) -> object:
+        """Call a method of a container that changes it: `keys` are the items it touches."""
+        container = method.__self__
+        self.save(container)
+        out = method(*args, **kwargs)
+        for key in keys:
+            self.touch(container, key)
+        self.places.pop(id(container), None)
+        self.log.append(Effect(method.__name__, container, args, kwargs))  # of the container's built-in kind
+        return out
+
+    def set_attribute(self, obj, name: str, value, undo: Callable[[], object]) -> None:
+        """An attribute that is no item of the object's `__dict__`: the caller has written it."""
+        self.undo.append(undo)
+        self.touch(obj, name)
+        self._note(Effect("attribute", obj, name, value))
+
+    def set_cell(self, cell: types.CellType, value) -> None:
+        try:
+            old = cell.cell_contents
+            self.undo.append(lambda: setattr(cell, "cell_contents", old))
+        except ValueError:  # it was empty
+            self.undo.append(lambda: delattr(cell, "cell_contents"))
+        cell.cell_contents = value
+        self.touch(cell, None)
+        self._note(Effect("cell", cell, None, value))
+
+    def _note(self, effect: Effect) -> None:
+        """Log a write; one that overwrites an earlier write takes its place, since nothing looks in between."""
+        places = self.places.setdefault(id(effect.target), {})
+        if effect.kind == "no item":  # what it deletes may be a slice: others are then in other places
+            places.clear()
+            self.log.append(effect)
+            return
+        place = (effect.kind, type(effect.key), effect.key)
+        if place in places:
+            self.log[places[place]] = effect
+            return
+        places[place] = len(self.log)
+        self.log.append(effect)
+
+    def take_back(self) -> None:
+        """Everything outside is again as it was."""
+        while self.undo:
+            self.undo.pop()()
+
+
+def _builtin(container) -> type:
+    """The built-in kind of a container."""
+    return next(kind for kind in CONTENTS if isinstance(container, kind))
+
+
+def base_of(container) -> type:
+    """The class whose methods really write to a container: those of a subclass may do more."""
+    return type(container) if type(container) in CONTENTS else _builtin(container)
+
+
+def _restore_list(container, old) -> None:
+    list.__setitem__(container, slice(None), old)
+
+
+def _restore_dict(container, old) -> None:
+    dict.clear(container)
+    dict.update(container, old)
+
+
+def _restore(container, old) -> None:
+    base = base_of(container)
+    base.clear(container)
+    base.extend(container, old) if base is collections.deque else base.update(container, old)
+
+
+CONTENTS: dict[type, tuple[Callable, Callable]] = {
+    list: (list, _restore_list),
+    collections.OrderedDict: (dict, _restore),
+    dict: (dict, _restore_dict),
+    set: (set, _restore),
+    collections.deque: (list, _restore),
+    bytearray: (bytes, lambda b, old: b.__setitem__(slice(None), old)),
+}

@@ -1,0 +1,59 @@
+"""Modules in captured programs: what calling one and reading its parameters depends on, with as few tests as that needs.
+
+A call of a module without hooks is a call of its `forward`; one test says that it still has none. Parameters, buffers and
+submodules are read from the module's own tables: a module keeps a name in one place only, so that finding it there is
+test enough.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...nn.module import Module
+from ...nn.module_hooks import everywhere
+from .outside import ABSENT, class_attribute
+
+if TYPE_CHECKING:
+    from .tracing import Tracing
+
+TABLES = ("_parameters", "_buffers", "_modules")
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+PLAIN_CALL = Module.__dict__["__call__"]
+PLAIN_LOOKUP = Module.__dict__["__getattr__"]
+
+
+def is_plain(module: Module) -> bool:
+    """Whether calling a module is calling its `forward`: nothing listens, and neither was replaced on the object."""
+    own = module.__dict__
+    replaced = "forward" in own or "_compiled_call_impl" in own
+    return not (replaced or any(own[table] for table in HOOKS) or everywhere.around_call())
+
+
+def plain_forward(world: Tracing, module: Module):
+    """The `forward` that calling a module calls, with the test that it stays so; None where the call does more."""
+    if class_attribute(type(module), "__call__") is not PLAIN_CALL or not is_plain(module):
+        return None
+    source = world.outside.source_of(module)
+    if source is not None:
+        if any(world.journal.touched.get(id(t)) for t in (module.__dict__, *(module.__dict__[h] for h in HOOKS))):
+            return None
+        conditions = world.outside.conditions
+        conditions.namespace["is_plain"] = is_plain
+        conditions.test(f"is_plain({conditions.variable(source)})", f"{source.name} has no hooks")
+    return class_attribute(type(module), "forward")
+
+
+def held(world: Tracing, module: Module, name: str):
+    """A parameter, buffer or submodule; `ABSENT` where a module has none of that name."""
+    own = world._own(module)
+    source = world.outside.source_of(module)
+    for table in TABLES:
+        found = own.get(table)
+        if not found or name not in found:
+            continue
+        if source is None:
+            return world.outside.settled(found[name])
+        if not world.outside.is_outside(found):
+            world.outside.enter_table(found, world.outside.sources.item(world.outside.source_of(own), table))
+        return world.outside.item(found, name)
+    return ABSENT

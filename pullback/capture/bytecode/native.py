@@ -1,0 +1,258 @@
+"""Native code in a captured program: what it is given, and what it may do.
+
+Functions of this package, and built-in ones that only compute, run as they are. They get fakes, copies of containers from
+outside (so that what they read is tested when the graph is entered) and functions that come back to the machine. What
+they would read or change unseen ends the graph.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+
+from ...autograd.methods import RemovableHandle, add_hook
+from ...core import modes, tree
+from ...core.modes import ambient
+from ...core.random import Generator as RandomGenerator
+from ...core.tensor import FAKE, NoData, Tensor
+from ...nn.module import Module
+from ..captured import NO_FAKES, holds_fakes
+from ..fake import DataDependentOutputException, DynamicOutputShapeException
+from ..program import Unsupported
+from ..shapes.errors import GuardOnDataDependentSymNode
+from ..subclasses import is_wrapper
+from ..trace import marks_of
+from .attributes import Attributes
+from .outside import ABSENT, CONSTANTS, CONTAINERS, HEAP_TYPE, _slots, class_attribute, is_symbol
+from .signals import Break
+
+REFUSED = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    *NO_FAKES,
+    GuardOnDataDependentSymNode,
+    NoData,
+    Unsupported,
+)
+CONTEXT_BITS = (
+    modes.AUTOCAST | modes.SAVED_HOOKS | modes.INFERENCE | modes.ANOMALY | modes.PROFILE | modes.DEFAULT_DEVICE
+)
+ALIEN_BITS = modes.FUNCTION | modes.DISPATCH | modes.TRANSFORM | modes.FORWARD
+# Hooks have numbers, and handles that must find them again: those of each run are its own.
+HOOKING = (add_hook, RemovableHandle, RemovableHandle.remove, RemovableHandle.__exit__)
+DEEP = 100  # as deep as containers go
+VALUES = (type({}.values()), type(collections.OrderedDict().values()))  # live, though they have a hash
+LOOKED_AT = (
+    "__next__", "__eq__", "__lt__", "__gt__", "__le__", "__ge__", "__hash__", "__len__", "__bool__", "__iter__", "__getitem__", "__contains__",
+    "__int__", "__float__", "__complex__", "__index__", "__abs__", "__round__", "__floor__", "__ceil__", "__trunc__", "__neg__",
+    "__add__", "__radd__", "__mul__", "__rmul__", "__divmod__", "__pow__", "__str__", "__repr__", "__format__",
+)  # fmt: skip
+
+
+@functools.cache
+def runs_python(cls: type) -> bool:
+    """Whether built-in functions that look into instances of a class run Python code of it."""
+    if issubclass(cls, (Tensor, enum.Enum, type)) or not cls.__flags__ & HEAP_TYPE:
+        return False
+    return any(isinstance(class_attribute(cls, name), types.FunctionType) for name in LOOKED_AT)
+
+
+def is_mutable_in_c(value) -> bool:
+    """Whether an object keeps something that may change where this package does not see it: an array, say."""
+    cls = type(value)
+    return (cls.__hash__ is None or cls in VALUES) and not (
+        isinstance(value, CONTAINERS) or hasattr(value, "__dict__") or _slots(cls)
+    )
+
+
+def is_leaf_that_requires_grad(t: Tensor) -> bool:
+    own = t.autograd
+    return own is not None and own.requires_grad and own.edge is None
+
+
+def contents(cell: types.CellType):
+    """What a cell holds; None where nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+class Callback:
+    """A function of the program as native code gets it: calling it goes back to the machine."""
+
+    __slots__ = ("__dict__", "function", "world")  # so that who wraps it takes over names alone
+
+    def __init__(self, world: Native, function):
+        self.world, self.function = world, function
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args, **kwargs):
+        if self.world.machine is None:  # native code kept it until after the capture
+            return self.function(*args, **kwargs)
+        return self.world.call_now(self.function, args, kwargs)
+
+    def __get__(self, obj, cls=None):
+        return self if obj is None else types.MethodType(self, obj)
+
+
+class Native(Attributes):
+    """The part of the tracing world that runs native code."""
+
+    def _pure(self, function, args: tuple, kwargs: dict, depth: int = DEEP):
+        """A built-in that only computes: of what `depth` says that it reads."""
+        args = tuple([self.for_native(a, depth) for a in args])
+        return self.refusing(function, args, {k: self.for_native(v, depth) for k, v in kwargs.items()})
+
+    def _hold(self, function, args: tuple, kwargs: dict):
+        """A method of a container of the program's own that keeps or looks up what it is given."""
+        if isinstance(function.__self__, (dict, set)) and args:
+            self.outside.key(args[0])
+        return self.refusing(function, args, kwargs)
+
+    def refuse_instances(self, values, depth: int = 2) -> None:
+        """Built-in functions would run Python code of these objects' classes: the graph ends instead."""
+        for value in values:
+            if isinstance(value, CONTAINERS) and depth:
+                self.refuse_instances(value.values() if isinstance(value, dict) else value, depth - 1)
+            elif runs_python(type(value)) and not self.is_ours(type(value).__module__):
+                raise Break(f"a built-in function looks into a {type(value).__name__}")
+            else:
+                self.refuse_mutable(value)
+
+    def _refuse_iterators(self, values) -> None:
+        """An iterator from outside that is read on stays where it was put: that is no work of a graph."""
+        if any(self.outside.is_outside(v) and class_attribute(type(v), "__next__") is not ABSENT for v in values):
+            raise Break("it reads from an iterator that was made outside")
+
+    def refuse_mutable(self, value) -> None:
+        """What is in an object from outside that this package does not know is not tested: the graph ends."""
+        if self.outside.is_outside(value) and is_mutable_in_c(value):
+            raise Break(f"it looks into a {type(value).__name__} from outside")
+
+    def _refuse(self, function):
+        raise Break(f"it calls {getattr(function, '__qualname__', function)}")
+
+    def inside(self, value):
+        """A value with containers from outside replaced by the program's own copies."""
+        return self.outside.copy(value) if isinstance(value, CONTAINERS) and self.outside.is_outside(value) else value
+
+    def concrete(self, value):
+        """A value of which text is made: containers from outside are read, and a symbol is the number that it stands for."""
+        if is_symbol(value):
+            return value.symbolic_type(value)
+        if not isinstance(value, CONTAINERS):
+            return value
+        value = self.inside(value)
+        if type(value) in (list, tuple):
+            return type(value)([self.concrete(v) for v in value])
+        return {self.concrete(k): self.concrete(v) for k, v in value.items()} if type(value) is dict else value
+
+    def for_native(self, value, depth: int = DEEP):
+        """An argument as native code takes it: with what it holds entered, and functions that come back here."""
+        if isinstance(value, CONTAINERS):
+            value = self.inside(value)
+            if depth == 1:
+                return value
+            if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+                inner = [self.for_native(v) for v in value]
+                return value if all(a is b for a, b in zip(inner, value, strict=True)) else type(value)(inner)
+            if type(value) is dict:
+                inner = {k: self.for_native(v) for k, v in value.items()}
+                return value if all(inner[k] is value[k] for k in value) else inner
+            return value
+        if isinstance(value, (types.FunctionType, types.MethodType)):
+            function = value.__func__ if isinstance(value, types.MethodType) else value
+            return (
+                Callback(self, value) if isinstance(function, types.FunctionType) and self.enters(function) else value
+            )
+        is_called = isinstance(class_attribute(type(value), "__call__"), types.FunctionType)
+        if (
+            isinstance(value, functools.partial)
+            or is_called
+            and not self.is_ours(type(value).__module__)
+            and not isinstance(value, Module)
+        ):
+            return Callback(self, value)
+        self.refuse_mutable(value)
+        return value
+
+    def called_back(self, function):
+        """A function that a built-in one calls: whatever it is, the machine does."""
+        return function if function is None or isinstance(function, Callback) else Callback(self, function)
+
+    def native_call(self, function, args: tuple, kwargs: dict):
+        """Call a function of this package on fakes."""
+        if any(function is one for one in HOOKING):
+            raise Break("it adds or removes a hook")
+        for value in (*args, *kwargs.values()):
+            self._same_object(function, value)
+        if args and isinstance(
+            args[0], Module
+        ):  # a function of parameters, to be called: `vmap(model)`, `checkpoint(model, x)`
+            args = (Callback(self, args[0]), *args[1:])
+        if getattr(function, "keeps_functions", False):  # it runs again with each run of the graph, by itself
+            args, kwargs = tree.tree_map(self.inside, args), tree.tree_map(self.inside, kwargs)
+            for value in (*args, *kwargs.values()):
+                if isinstance(value, types.FunctionType) and holds_fakes(
+                    [c.cell_contents for c in value.__closure__ or ()], 3
+                ):
+                    raise Break(f"it gives {function.__name__} a function that closes over tensors of the graph")
+            return self.refusing(function, args, kwargs)
+        return self._pure(function, args, kwargs)
+
+    def _same_object(self, function, value) -> None:
+        """An object of this package from outside, into which its own code looks: it must be the same one."""
+        if not self.is_ours(type(value).__module__) or isinstance(
+            value, (*CONSTANTS, *CONTAINERS, Tensor, Module, type)
+        ):
+            return
+        if is_symbol(value):
+            return
+        source = self.outside.source_of(value)
+        if source is None or callable(value) and not hasattr(type(value), "__enter__"):
+            return
+        if getattr(function, "__name__", "") in ("__enter__", "__exit__"):
+            raise Break(f"it enters or leaves a {type(value).__name__} that was made before the graph")
+        if isinstance(value, RandomGenerator):
+            raise Break("it uses a random generator from outside, whose state no graph keeps")
+        if source.kind != "constant":
+            self.outside.conditions.is_object(source, value)
+
+    def refusing(self, function, args: tuple, kwargs: dict):
+        """Call; what shows that it cannot be captured ends the graph."""
+        before = ambient.mode
+        try:
+            out = function(*args, **kwargs)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise Break(f"it depends on the data of a tensor ({error})") from error
+        except REFUSED as error:
+            raise Break(str(error)) from error
+        if ambient.mode != before:
+            if (ambient.mode ^ before) & ALIEN_BITS:
+                raise Break("it enters a mode that looks at all calls")
+            if (ambient.mode ^ before) & CONTEXT_BITS:
+                self.context_changes.append(self.top.count)
+            if (ambient.mode ^ before) & modes.GRAD:
+                self.grad_changes.append(self.top.count)
+        if isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and id(out) not in self.outside.reals:
+            self.made_leaves.setdefault(id(out), (out, self.top.count))
+        if not ambient.mode & (modes.TRANSFORM | modes.FORWARD):
+            for value in out if type(out) is tuple else (out,):
+                self._check_made(value)
+        return self.outside.settled(out)
+
+    def _check_made(self, value) -> None:
+        """What native code gives must be what a graph can give: a tensor that it computes, and no function around one."""
+        if isinstance(value, Tensor):
+            if (
+                value.keys & FAKE
+                and not is_wrapper(value)
+                and marks_of(value).get(ambient.captures[-1] if ambient.captures else self.trace) is None
+            ):
+                raise Break("it computes a tensor in a way that the graph does not see")
+        elif isinstance(value, types.FunctionType) and value.__closure__ and id(value) not in self.made_functions:
+            if not self.outside.is_outside(value) and holds_fakes([contents(cell) for cell in value.__closure__], 4):
+                raise Break(f"it makes a function ({value.__qualname__}) around tensors of the graph")

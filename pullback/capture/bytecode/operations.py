@@ -1,0 +1,253 @@
+"""Items and operators, in a captured program: Python's rules for them, with every reading noted and every write journaled.
+
+Python methods of the program's own classes (`__getitem__`, `__add__`, `__eq__`, `__bool__`, ...) are interpreted, in
+Python's order; containers from outside are read item by item; whatever else is native code.
+"""
+
+from __future__ import annotations
+
+import collections
+import operator
+import types
+
+from ...core.tensor import Tensor
+from .builtin_calls import MUTATING
+from .calls import Calls
+from .journal import ALL
+from .outside import ABSENT, CONSTANTS, CONTAINERS, SEQUENCES, class_attribute, is_symbol
+from .signals import Break
+from .world import BINARY, COMPARE, INPLACE, UNARY
+
+DUNDERS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "@": "matmul", "**": "pow", "<<": "lshift",
+    ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+COMPARISONS = {
+    "<": ("__lt__", "__gt__"),
+    "<=": ("__le__", "__ge__"),
+    "==": ("__eq__", "__eq__"),
+    "!=": ("__ne__", "__ne__"),
+    ">": ("__gt__", "__lt__"),
+    ">=": ("__ge__", "__le__"),
+}
+UNARY_DUNDERS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
+SIMPLE_SET = frozenset((int, float, bool, str, complex, bytes, type(None)))
+
+
+class Operations(Calls):
+    """The part of the tracing world for items and operators."""
+
+    # ---- items
+    def load_item(self, obj, key):
+        if isinstance(obj, Tensor):
+            return self.native_call(operator.getitem, (obj, key), {})
+        method = class_attribute(type(obj), "__getitem__")
+        if isinstance(method, types.FunctionType) and not isinstance(obj, type):
+            return (
+                self.call_now(method, (obj, key), {})
+                if self.enters(method)
+                else self.native_call(method, (obj, key), {})
+            )
+        if self.outside.is_outside(obj):
+            return self._outside_item(obj, key)
+        if isinstance(obj, dict):
+            self.outside.key(key)
+            if not dict.__contains__(obj, key):
+                return self.missing_item(obj, key)
+        return self.outside.settled(self.refusing(operator.getitem, (obj, key), {}))
+
+    def _outside_item(self, obj, key):
+        if isinstance(obj, dict):
+            real = self.outside.key(key)
+            if dict.__contains__(obj, real):
+                return self.outside.item(obj, real)
+            self.outside.has(obj, real)
+            return self.missing_item(obj, real)
+        if isinstance(obj, SEQUENCES):
+            if type(key) is int and -len(obj) <= key < len(obj):
+                return self.outside.item(obj, key)
+            return self.outside.copy(obj)[key]
+        if isinstance(obj, (type, types.GenericAlias)):
+            return self.refusing(operator.getitem, (obj, key), {})
+        if isinstance(obj, CONTAINERS):
+            return self.outside.copy(obj)[key]
+        raise Break(f"it reads an item of a {type(obj).__name__}")
+
+    def missing_item(self, obj: dict, key):
+        """What a dict gives for a key that it does not have."""
+        made = class_attribute(type(obj), "__missing__")
+        if isinstance(made, types.FunctionType):
+            return self.call_now(made, (obj, key), {})
+        factory = self.load_attribute(obj, "default_factory") if isinstance(obj, collections.defaultdict) else None
+        if factory is None:
+            raise KeyError(key)
+        value = self.call_now(factory, (), {})
+        if self.outside.is_outside(obj):
+            self.journal.set_item(obj, key, value)
+        else:
+            dict.__setitem__(obj, key, value)
+        return value
+
+    def store_item(self, obj, key, value) -> None:
+        if isinstance(obj, Tensor):
+            self.native_call(operator.setitem, (obj, key, value), {})
+            return
+        if isinstance(obj, list) and is_symbol(key):
+            key = int(key)
+        method = class_attribute(type(obj), "__setitem__")
+        if isinstance(method, types.FunctionType):
+            self.call_now(method, (obj, key, value), {})
+        elif not self.outside.is_outside(obj):
+            if isinstance(obj, dict):
+                self.outside.key(key)
+            obj[key] = value
+        elif isinstance(obj, dict) or isinstance(obj, list) and type(key) is int:
+            if isinstance(obj, list):
+                self.outside.length(obj)
+                key = key + len(obj) if key < 0 else key
+            self.journal.set_item(obj, self.outside.key(key), value)
+        elif isinstance(obj, list):
+            self.outside.absorb(obj)
+            self.journal.call(obj.__setitem__, (key, self._spread(value, list)), {}, (ALL,))
+        else:
+            raise Break(f"it assigns to an item of a {type(obj).__name__}")
+
+    def delete_item(self, obj, key) -> None:
+        if isinstance(obj, list) and is_symbol(key):
+            key = int(key)
+        method = class_attribute(type(obj), "__delitem__")
+        if isinstance(method, types.FunctionType):
+            self.call_now(method, (obj, key), {})
+        elif not self.outside.is_outside(obj):
+            del obj[key]
+        elif isinstance(obj, dict):
+            key = self.outside.key(key)
+            if not self.outside.has(obj, key):
+                raise KeyError(key)
+            self.journal.delete_item(obj, key)
+        elif isinstance(obj, list):
+            self.outside.absorb(obj)
+            self.journal.delete_item(obj, key)
+        else:
+            raise Break(f"it deletes an item of a {type(obj).__name__}")
+
+    # ---- operators
+    def unary(self, name: str, value):
+        if name == "not":
+            return not self.truth(value)
+        method = class_attribute(type(value), UNARY_DUNDERS[name])
+        if isinstance(method, types.FunctionType) and self.enters(method):
+            return self.call_now(method, (value,), {})
+        self.refuse_mutable(value)
+        return self.refusing(UNARY[name], (value,), {})
+
+    def binary(self, name: str, a, b, inplace: bool):
+        if type(a) in SIMPLE_SET and type(b) in SIMPLE_SET:
+            return BINARY[name](a, b)
+        if inplace and self.outside.is_outside(a) and isinstance(a, tuple(MUTATING)):
+            return self.call(getattr(a, f"__i{DUNDERS[name]}__"), (b,), {}) if name in "+|&-^" else self._refuse(a)
+        found = self._user_binary(DUNDERS[name], a, b, inplace)
+        if found is not NotImplemented:
+            return found
+        self.refuse_mutable(a)
+        self.refuse_mutable(b)
+        if name == "%" and isinstance(a, (str, bytes)):
+            self.refuse_instances((b,))
+            b = self.concrete(b)
+        return self.refusing((INPLACE if inplace else BINARY)[name], (self.inside(a), self.inside(b)), {})
+
+    def _user_binary(self, name: str, a, b, inplace: bool):
+        """Python methods of operators, in Python's order."""
+        tries = [(a, b, f"__i{name}__")] if inplace else []
+        forward, reflected = (a, b, f"__{name}__"), (b, a, f"__r{name}__")
+        first = (
+            type(a) is not type(b)
+            and issubclass(type(b), type(a))
+            and class_attribute(type(b), reflected[2]) is not class_attribute(type(a), reflected[2])
+        )
+        tries += [reflected, forward] if first else [forward, reflected]
+        for one, other, method in tries:
+            made = self._dunder(one, method, other)
+            if made is not NotImplemented:
+                return made
+        return NotImplemented
+
+    def _dunder(self, obj, name: str, *args):
+        method = class_attribute(type(obj), name)
+        if isinstance(method, types.FunctionType) and self.enters(method):
+            return self.call_now(method, (obj, *args), {})
+        return NotImplemented
+
+    def compare(self, op: str, a, b):
+        if type(a) in SIMPLE_SET and type(b) in SIMPLE_SET:
+            return COMPARE[op](a, b)
+        forward, reflected = COMPARISONS[op]
+        for one, other, name in ((a, b, forward), (b, a, reflected)):
+            made = self._dunder(one, name, other)
+            if made is not NotImplemented:
+                return made
+        if isinstance(a, CONTAINERS) or isinstance(b, CONTAINERS):
+            self.refuse_instances((a, b))
+        self.refuse_mutable(a)
+        self.refuse_mutable(b)
+        return self.refusing(COMPARE[op], (self.deep(a), self.deep(b)), {})
+
+    def contains(self, container, item, invert: bool) -> bool:
+        made = self._dunder(container, "__contains__", item)
+        if made is not NotImplemented:
+            found = self.truth(made)
+        elif isinstance(container, dict) and self.outside.is_outside(container):
+            found = self.outside.has(container, self.outside.key(item))
+        else:
+            if isinstance(class_attribute(type(container), "__iter__"), types.FunctionType) and not isinstance(
+                container, Tensor
+            ):
+                container = self.all_of(container)
+            container = self.deep(container)
+            if isinstance(container, (dict, set, frozenset)):
+                self.outside.key(item)
+            elif not isinstance(container, (Tensor, type)):
+                self.refuse_instances((container, item))
+            found = self.truth(self.refusing(operator.contains, (container, item), {}))
+        return not found if invert else found
+
+    def is_same(self, a, b, invert: bool) -> bool:
+        a, b, places = (
+            self.outside.real(a),
+            self.outside.real(b),
+            (self.outside.source_of(a), self.outside.source_of(b)),
+        )
+        if a is not b and None not in places and not isinstance(a, CONSTANTS) and not isinstance(b, CONSTANTS):
+            self.outside.conditions.different(*places)
+        return (a is b) is not invert
+
+    def truth(self, value) -> bool:
+        if value is True or value is False or value is None:
+            return bool(value)
+        for name in ("__bool__", "__len__"):
+            method = class_attribute(type(value), name)
+            if method is not ABSENT and method is not None:
+                if isinstance(method, types.FunctionType) and self.enters(method):
+                    return bool(self.call_now(method, (value,), {}))
+                break
+        if isinstance(value, CONTAINERS) and self.outside.is_outside(value):
+            return self._outside_truth(value)
+        self.refuse_mutable(value)
+        return self.refusing(bool, (value,), {})
+
+    def _outside_truth(self, value) -> bool:
+        if self.journal.touched.get(id(value)):
+            return bool(self.outside.length(value))
+        source = self.outside.source_of(value)
+        v = self.outside.conditions.variable(source)
+        self.outside.conditions.test(v if value else f"not {v}", f"{source.name} is {'not ' if value else ''}empty")
+        return bool(value)
+
+    def length(self, value) -> int:
+        method = class_attribute(type(value), "__len__")
+        if isinstance(method, types.FunctionType) and self.enters(method):
+            return self.call_now(method, (value,), {})
+        if isinstance(value, CONTAINERS) and self.outside.is_outside(value):
+            return self.outside.length(value)
+        self.refuse_mutable(value)
+        return self.refusing(len, (value,), {})

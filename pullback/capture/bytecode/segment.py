@@ -1,0 +1,392 @@
+"""One stretch of a program as a graph: from where the frames stand to where it returns, or to where the graph must end.
+
+`Segment` holds the graphs made so far for one state of the frames (which code, at which steps). An `Entry` is one of
+them: a generated function that tests its conditions, runs the compiled graph, makes the program's values and does its
+effects. It gives the program's value, or leaves frames that stand before the step that could not be captured.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from types import CellType
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import AccumulateGrad, requires_grad
+from ...core.tensor import Tensor, stride_of
+from ...graph import GraphModule, Node
+from ...ops.operator import Operator
+from ..captured import NO_FAKES, fake_mode_for
+from ..config import config
+from ..dynamic import Sizes
+from ..fake import DataDependentOutputException, DynamicOutputShapeException
+from ..program import Unsupported
+from .conditions import MISSING, compiled
+from .differentiate import history
+from .frame import NULL, Frame
+from .machine import HANDLERS, Machine
+from .native import CONTEXT_BITS, REFUSED
+from .rebuild import Rebuild
+from .signals import Break
+from .sources import Source
+from .tracing import FrameTrace, Tracing, Unseen
+
+MISS, STOP = object(), object()  # what an entry gives: not mine; frames were left
+RESTARTS = 20
+
+
+class Uncapturable(Exception):
+    """A stretch that cannot be captured: why."""
+
+
+class Restart(Exception):
+    """Capture again, up to this step."""
+
+    def __init__(self, stop_at: int, reason: str, error: Exception | None = None):
+        self.stop_at, self.reason, self.error = stop_at, reason, error  # error: what the program itself raises
+
+
+def spread_call(machine: Machine, frame: Frame, arg) -> int | None:
+    """`f(*args, **kwargs)`: what is spread is read."""
+    stack, world = frame.stack, machine.world
+    at = -1 - arg
+    if type(stack[at]) is not tuple or world.outside.is_outside(stack[at]):
+        stack[at] = tuple(world.all_of(stack[at]))
+    if arg:
+        stack[-1] = dict(world.inside(stack[-1]))
+    return HANDLERS["CALL_FUNCTION_EX"](machine, frame, arg)
+
+
+def leave(name: str) -> Callable:
+    """A step that leaves a frame: a generator from outside is left by plain Python, since that changes it."""
+
+    def step(machine: Machine, frame: Frame, arg) -> int | None:
+        if frame.generator is not None and machine.world.outside.is_outside(frame.generator):
+            raise Break("it leaves a generator that was made before the graph")
+        return HANDLERS[name](machine, frame, arg)
+
+    return step
+
+
+class TracingMachine(Machine):
+    """A machine that can be told where to stop, and knows where it could have."""
+
+    handlers = {
+        **HANDLERS,
+        "CALL_FUNCTION_EX": spread_call,
+        "YIELD_VALUE": leave("YIELD_VALUE"),
+        "RETURN_VALUE": leave("RETURN_VALUE"),
+    }
+    stop_at = -1
+    reason = ""
+    created = 0  # how many nodes there were before the step
+    bottom = 0  # the last step of the bottom frame
+    loops: list[tuple[int, int]] = []  # (first step, last step) of the bottom frame's loops
+    headers: frozenset[int] = frozenset()
+
+    def watch(self, frame: Frame, stop_at: int, reason: str) -> None:
+        """Note where the bottom frame goes."""
+        self.stop_at, self.reason = stop_at, reason
+        self.loops = [
+            (arg, i)
+            for i, (name, arg) in enumerate(frame.steps.code)
+            if "JUMP" in name and isinstance(arg, int) and arg <= i
+        ]
+        self.headers = frozenset(first for first, _ in self.loops)
+        self.reached: dict[int, int] = {}  # when a loop was last at its beginning
+
+    def step(self) -> None:
+        if self.outer is None:
+            if self.count == self.stop_at:
+                raise Break(self.reason)
+            if len(self.frames) == 1:
+                self.bottom = self.count
+                index = self.frames[0].index
+                if index in self.headers:
+                    self.reached[index] = self.count
+        self.created = self.world.trace.created
+        super().step()
+
+    def unwind(self, exception: BaseException) -> int:
+        for frame in reversed(self.frames):
+            if frame.steps.handler(frame.index - 1 if frame.waiting else frame.index) is not None:
+                break
+            if frame.generator is not None and self.world.outside.is_outside(frame.generator):
+                self.undo()
+                raise Break("an error leaves a generator that was made before the graph")
+        return super().unwind(exception)
+
+    def is_undone(self) -> bool:
+        """Whether the step that broke has left nothing behind."""
+        return self.marked == -1 and self.world.trace.created == self.created
+
+    def better_stop(self) -> int:
+        """Where to stop rather than here: before the call that the bottom frame is in, at the beginning of its loop."""
+        if len(self.frames) > 1 and not config.nested_graph_breaks:
+            return self.bottom
+        at = self.frames[0].index - (1 if self.frames[0].waiting else 0)
+        around = [first for first, last in self.loops if first <= at <= last and self.reached.get(first, 0) > 0]
+        return max((self.reached[first] for first in around), default=self.count)
+
+
+class Entry:
+    """A captured stretch. `run(frames)` gives a value, `MISS` or `STOP`."""
+
+    def __init__(
+        self,
+        run: Callable,
+        explain: Callable,
+        reason: str | None,
+        text: str,
+        graph: GraphModule | None,
+        conditions: list[str],
+    ):
+        self.run, self.why_not, self.reason, self.text, self.graph = run, explain, reason, text, graph
+        self.conditions = conditions  # what is tested, in words
+
+
+class Capture:
+    """One attempt: interprets frames in the tracing world, and makes an entry of what it saw."""
+
+    def __init__(self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, numbers: bool):
+        self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
+        self.numbers = numbers
+
+    def run(self, stop_at: int, reason: str) -> Entry:
+        """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one."""
+        fake_mode = fake_mode_for(self.numbers)
+        self.trace = trace = FrameTrace(fake_mode)
+        self.world = world = Tracing(trace, self.sizes)
+        frames = [self._entered(k, f) for k, f in enumerate(self.given)]
+        machine = world.top = TracingMachine(world, frames)
+        machine.watch(frames[0], stop_at, reason)
+        self.ambient_test = world.outside.conditions.ambient_test()
+        outside, hooks = ambient.mode, ambient.saved_hooks
+        ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
+        self.start = ambient.mode = outside & ~modes.SAVED_HOOKS
+        value, ended = None, None
+        try:
+            try:
+                with fake_mode, trace:
+                    value = machine.run()
+            except Break as error:
+                ended = error.reason
+                if machine.count != stop_at or machine.better_stop() != machine.count:
+                    better = machine.better_stop()
+                    if better != machine.count or not machine.is_undone():
+                        raise Restart(better, ended) from None
+            except REFUSED as error:
+                raise Restart(machine.bottom, str(error)) from None
+            except Exception as error:
+                raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
+            self._check_context(world)
+            if ended is not None:
+                self.broke(ended, machine.frames[-1].where())
+            left = ambient.mode & modes.GRAD
+            ambient.mode = self.start
+            trace.finish_grad_mode(self.start & modes.GRAD)
+            return self._entry(machine, value, ended, left)
+        except Break as error:  # something that the program holds cannot be made again
+            raise Uncapturable(error.reason) from error
+        finally:
+            ambient.mode, ambient.saved_hooks = outside, hooks
+            world.journal.take_back()
+            world.outside.let_go()
+
+    def _entered(self, k: int, frame: Frame) -> Frame:
+        """A frame of the program: nothing of what it holds has been read."""
+        outside = self.world.outside
+        made = frame.copy()
+        made.function = frame.function
+        for name, value in frame.locals.items():
+            made.locals[name] = Unseen(value, outside.sources.get("local", None, (k, name), f"L{k or ''}[{name!r}]"))
+        self._store_at_once(k, made)
+        for i, value in enumerate(made.stack):
+            if value is not NULL:
+                made.stack[i] = outside.enter(value, outside.sources.get("stack", None, (k, i)))
+        for name, cell in frame.cells.items():
+            if frame.index == 0 and name in frame.code.co_cellvars:
+                made.cells[name] = self._own_cell(cell, outside.sources.get("cell", None, (k, name)))
+            elif not outside.is_outside(cell):
+                outside.enter_table(cell, outside.sources.get("cell", None, (k, name)))
+        if frame.generator is not None:
+            outside.enter(frame.generator, outside.sources.get("generator", None, k))
+        return made
+
+    def _own_cell(self, cell: CellType, source: Source) -> CellType:
+        """A cell that a call has just made: nobody else has it, so it is the program's own."""
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return CellType()
+        return CellType(self.world.outside.enter(value, self.world.outside.sources.contents(source)))
+
+    def _store_at_once(self, k: int, frame: Frame) -> None:
+        """Values on the stack that only wait to be stored are not read: a loop's variable may never be."""
+        while frame.stack and frame.steps.code[frame.index][0] == "STORE_FAST" and not frame.waiting:
+            value = frame.stack.pop()
+            frame.locals[frame.steps.code[frame.index][1]] = Unseen(
+                value, self.world.outside.sources.get("stack", None, (k, len(frame.stack)))
+            )
+            frame.index += 1
+
+    def _check_context(self, world: Tracing) -> None:
+        """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
+        if (ambient.mode ^ self.start) & CONTEXT_BITS:
+            raise Restart(world.context_changes[-1] - 1, "a context is open where the graph ends")
+
+    # ---- the entry
+    def _entry(self, machine: TracingMachine, value, ended: str | None, left: int) -> Entry:
+        rebuild = Rebuild(self.world)
+        conditions = self.world.outside.conditions
+        effects = [rebuild.effect(e) for e in self.world.journal.log]
+        if ended is None:
+            last = [f"return {rebuild.expression(value)}"]
+        else:
+            last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
+        self._check_leaves(rebuild)
+        graph = self._graph(rebuild)
+        run = self._compile(graph) if graph is not None else None
+        self._sizes_test()
+        conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
+        self.world.outside.tell_apart()
+        calls = self._call_lines(rebuild, run, left)
+        prologue = self._prologue()
+        body = conditions.body()
+        lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]
+        lines += ["try:", *("    " + line for line in body or ["pass"]), "except MISSING: return MISS"]
+        lines += [*calls, *rebuild.lines, *effects, *last]
+        text = "\n".join(["def entry(frames):", *("    " + line for line in lines)])
+        conditions.namespace.update(MISS=MISS, STOP=STOP, run=run, MISSING=MISSING)
+        changed = "grad mode, autocast, inference mode, the default dtype or the default device changed"
+        first = [*prologue, f"if not ({self.ambient_test}): return {changed!r}"]
+        explain = functools.partial(conditions.explain, first)
+        return Entry(compiled(text, conditions.namespace, "entry"), explain, ended, text, graph, conditions.words)
+
+    def _check_leaves(self, rebuild: Rebuild) -> None:
+        """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it; and a
+        graph that is entered with recording off gives no history."""
+        made, changes = self.world.made_leaves, self.world.grad_changes
+        lasting = []
+        if made or changes and not self.start & modes.GRAD:
+            lasting = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)]
+        if lasting and changes and not self.start & modes.GRAD:
+            raise Restart(changes[0] - 1, "it switches recording on, and gives what it recorded")
+        if lasting:
+            leaves = {id(n.variable) for n in history(lasting) if isinstance(n, AccumulateGrad)}
+            steps = [step for key, (_, step) in made.items() if key in leaves]
+            if steps:
+                raise Restart(min(steps) - 1, "it makes a tensor that requires grad")
+
+    def _prologue(self) -> list[str]:
+        return [
+            f"l{k}, s{k}, e{k} = frames[{k}].locals, frames[{k}].stack, frames[{k}].cells"
+            for k in range(len(self.given))
+        ]
+
+    def _graph(self, rebuild: Rebuild) -> GraphModule | None:
+        """The graph, with the results that the program's values need; None where nothing is to be computed."""
+        trace = self.trace
+        trace.graph.output(tuple(rebuild.results_of_graph()))
+        trace.graph.eliminate_dead_code()
+        if not any(n.op not in ("placeholder", "output") for n in trace.graph.nodes) and not rebuild.results:
+            return None
+        return GraphModule(dict(trace.constants), trace.graph)
+
+    def _compile(self, graph: GraphModule) -> Callable:
+        try:
+            return self.compile(graph, list(self.trace.examples))
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise Uncapturable(f"its gradient depends on the data of a tensor ({error})") from error
+        except Unsupported as error:
+            raise Uncapturable(str(error)) from error
+
+    def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: int) -> list[str]:
+        conditions = self.world.outside.conditions
+        if run is None:
+            out = []
+        else:
+            given = ", ".join(conditions.variable(s) for s in self.trace.inputs)
+            results = "".join(f"r{i}, " for i in range(len(rebuild.results)))
+            call = f"{results}= run({given})" if results else f"run({given})"
+            out = [call]
+            if any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes):
+                out = [
+                    "try:",
+                    f"    {call}",
+                    "except BaseException:",
+                    f"    ambient.switch({modes.GRAD}, {self.start & modes.GRAD})",
+                    "    raise",
+                ]
+        if left != self.start & modes.GRAD:
+            out.append(f"ambient.switch({modes.GRAD}, {left})")
+        return out
+
+    def _sizes_test(self) -> None:
+        """The conditions on sizes that are symbols; and where tensors begin, if the program counts from there."""
+        env, conditions = self.trace.fake_mode.shape_env, self.world.outside.conditions
+        variables = [conditions.variable(s) for s in self.trace.inputs]
+        rows = list(zip(self.trace.examples, self.trace.inputs, variables, strict=True))
+        loose = self.world.outside.loose  # a size of 0 or 1 is no symbol, but was not tested with the tensor
+        symbolic = [row for row in rows if _has_symbols(row[0]) or id(row[1]) in loose]
+        if env is not None and symbolic:
+            check = env.compile_guards([e for e, _, _ in symbolic], [s.name for _, s, _ in symbolic])
+            name, given = conditions.constant(check), ", ".join(v for _, _, v in symbolic)
+            conditions.test(f"{name}({given})", "; ".join(check.texts), f"{name}.explain({given})")
+        operators = [n.target for n in self.trace.graph.nodes if isinstance(n.target, Operator)]
+        if any(op.name.startswith("as_strided") for op in operators):
+            for example, source, v in rows:
+                if isinstance(example, Tensor) and isinstance(example.offset, int):
+                    conditions.test(
+                        f"{v}.storage_offset() == {example.offset}",
+                        f"{source.name}.storage_offset() == {example.offset}",
+                    )
+
+
+def writes(node: Node) -> bool:
+    """Whether a node may write to tensors it is given: an operator that says so, or a function of which nothing is known."""
+    if isinstance(node.target, Operator):
+        return any(a.writes for a in node.target.schema.arguments)
+    return node.op.startswith("call_") and node.target not in (operator.getitem, modes._set_grad_enabled)
+
+
+def _has_symbols(example) -> bool:
+    """Whether an input is a symbol, or a tensor with symbols among its sizes."""
+    if not isinstance(example, Tensor):
+        return True
+    return any(type(s) is not int for s in (*example.shape, *stride_of(example), example.offset))
+
+
+class Segment:
+    """The graphs of one state of the frames."""
+
+    def __init__(self, sizes: Sizes):
+        self.sizes = sizes
+        self.entries: list[Entry] = []
+        self.is_uncaptured = False  # whether nothing can be captured here
+        self.is_full = False  # whether the limit of graphs was reached, and said so
+
+    def capture(self, frames: list[Frame], compile: Callable, broke: Callable, escaped: Callable) -> Entry:
+        """Another entry, for frames like these.
+
+        `broke(reason, where)` hears of a graph that ends early, `escaped(error)` of what the program itself raises;
+        both may raise.
+        """
+        stop_at, reason = -1, ""
+        for _ in range(RESTARTS):
+            try:
+                return Capture(frames, compile, broke, self.sizes, self._is_symbolic(frames)).run(stop_at, reason)
+            except Restart as again:
+                if again.error is not None:
+                    escaped(again.error)
+                if again.stop_at == stop_at or again.stop_at < 0:
+                    raise Uncapturable(again.reason) from again
+                stop_at, reason = again.stop_at, again.reason
+            except NO_FAKES as error:  # of what the frames hold
+                raise Uncapturable(str(error)) from error
+        raise Uncapturable(f"it could not be captured in {RESTARTS} attempts: {reason}")
+
+    def _is_symbolic(self, frames: list[Frame]) -> bool:
+        return self.sizes.dynamic is not False

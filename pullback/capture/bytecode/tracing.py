@@ -1,0 +1,399 @@
+"""The tracing world: what each step of a captured program means.
+
+Tensors are fakes in a trace, everything else is the real object. What comes from outside is entered (`outside.py`) when
+it is read; what is changed outside goes through the journal; Python methods of the user's classes are interpreted.
+A step that cannot be captured raises `Break`, and the graph ends before it.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ...autograd import calls as autograd_calls
+from ...core.tensor import Tensor
+from ..captured import number
+from ..fake import FakeTensorMode
+from ..program import ProgramTrace
+from ..trace import PACKAGE, _line
+from . import custom_functions, differentiate
+from .builtin_calls import GROWING
+from .frame import Frame
+from .generators import Generator
+from .journal import Journal
+from .operations import Operations
+from .outside import ABSENT, CONSTANTS, CONTAINERS, ITERATORS, Outside, class_attribute
+from .polyfills import sequence
+from .signals import Break
+from .sources import Source
+
+EXTENDS = {"dict_update": "update"}
+
+
+class Unseen:
+    """A value that a frame was entered with and that nothing has read yet."""
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value, source: Source):
+        self.value, self.source = value, source
+
+
+class FrameTrace(ProgramTrace):
+    """A trace whose inputs have sources."""
+
+    world: Tracing
+
+    def __init__(self, fake_mode: FakeTensorMode):
+        super().__init__(fake_mode)
+        self.inputs: list[Source] = []  # one per placeholder
+        self.names: set[str] = set()  # of the inputs
+        self.created = 0  # how many nodes were made
+
+    def create_node(self, target, args: tuple, kwargs: dict, name: str | None = None):
+        self.created += 1
+        return super().create_node(target, args, kwargs, name)
+
+    def given(self, t: Tensor, source: Source, context) -> Tensor:
+        """A tensor from outside as an input."""
+        fake = self.stand_ins[id(t)] = self.input(t, self.input_name(source), source.name, context)
+        self.inputs.append(source)
+        return fake
+
+    def given_number(self, value: int | float, source: Source):
+        """A number from outside as a symbol; itself where it must be what it is."""
+        made = number(self.fake_mode.shape_env, value, source.name)
+        if type(made) is type(value):
+            return value
+        self.input(made, self.input_name(source))
+        self.inputs.append(source)
+        return made
+
+    def input_name(self, source: Source) -> str:
+        """A name for an input, of the letters and digits of its source."""
+        text = source.name.replace("']", "_").replace("['", "_")
+        stem = name = "".join(c if c.isalnum() else "_" for c in text).replace("__", "_")
+        count = 0
+        while name in self.names:
+            count += 1
+            name = f"{stem}_{count}"
+        self.names.add(name)
+        return name
+
+    def lift(self, t: Tensor) -> Tensor:
+        """A tensor that native code reached: it is always the same one."""
+        known = self.stand_ins.get(id(t))
+        return (
+            known
+            if known is not None
+            else self.world.outside.enter(t, self.world.outside.sources.constant(t, "a tensor"))
+        )
+
+    def place(self) -> str | None:
+        machine: Any = self.world.machine
+        while machine is not None:
+            for frame in reversed(machine.frames):
+                if not frame.code.co_filename.startswith(PACKAGE):
+                    return _line(frame.code.co_filename, frame.line or 0, frame.code.co_name)
+            machine = machine.outer
+        return None
+
+
+class Items:
+    """An iterator over a list or tuple from outside: what it reads is entered, its end tests the length."""
+
+    def __init__(self, world: Tracing, container, index: int = 0):
+        self.world, self.container, self.index = world, container, index
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.index >= len(self.container):
+            self.world.outside.length(self.container)
+            raise StopIteration
+        self.index += 1
+        return self.world.outside.item(self.container, self.index - 1)
+
+
+class Tracing(Operations):
+    """See the module's docstring."""
+
+    def __init__(self, trace: FrameTrace, sizes):
+        self.trace, self.journal = trace, Journal()
+        trace.world = self
+        self.outside = Outside(trace, self.journal, sizes)
+        self.own_cells: dict[int, types.CellType] = {}
+        self.made_functions: dict[int, types.FunctionType] = {}
+        self.default_values: dict[int, object] = {}
+        self.spent: dict[int, object] = {}  # history that a backward has walked and freed, by the id of its nodes
+        self.context_changes: list[int] = []  # at which steps the ambient state changed
+        self.grad_changes: list[int] = []  # at which steps recording was switched
+        self.made_leaves: dict[
+            int, tuple[Tensor, int]
+        ] = {}  # tensors that the program made and asked gradients of, and where
+        self.top: Any = None  # the outermost machine
+
+    # ---- names
+    def load_local(self, frame: Frame, name: str):
+        value = frame.locals.get(name, ABSENT)
+        if type(value) is Unseen:
+            value = frame.locals[name] = self.outside.enter(value.value, value.source)
+        elif value is ABSENT:
+            return super().load_local(frame, name)
+        elif self.default_values and id(value) in self.default_values:
+            return self.default_values[id(value)]
+        return value
+
+    def load_global(self, frame: Frame, name: str):
+        table = frame.globals
+        if self.journal.is_touched(table, name):
+            return self.outside.settled(super().load_global(frame, name))
+        ours = self.is_ours(table.get("__name__"))
+        home = self.outside.sources.constant(table, "G")
+        if name in table:
+            value = table[name]
+            if ours and (callable(value) or isinstance(value, types.ModuleType)):
+                return self.outside.constant(value)
+            return self.outside.enter(value, self.outside.sources.item(home, name))
+        if not ours and name in frame.builtins:
+            self.outside.conditions.has_key(home, name, False)
+        return self.outside.constant(super().load_global(frame, name))
+
+    def store_global(self, frame: Frame, name: str, value) -> None:
+        self.outside.enter_table(frame.globals, self.outside.sources.constant(frame.globals, "G"))
+        self.journal.set_item(frame.globals, name, value)
+
+    def delete_global(self, frame: Frame, name: str) -> None:
+        raise Break(f"it deletes the global {name!r}")
+
+    def load_cell(self, frame: Frame, name: str):
+        cell = frame.cells[name]
+        source = self.outside.source_of(cell)
+        if source is None or self.journal.is_touched(cell, None):
+            return super().load_cell(frame, name)
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            raise Break(f"it reads the variable {name!r}, which has no value") from None
+        return self.outside.enter(value, self.outside.sources.contents(source))
+
+    def store_cell(self, frame: Frame, name: str, value) -> None:
+        cell = frame.cells[name]
+        if self.outside.is_outside(cell):
+            self.journal.set_cell(cell, value)
+        else:
+            cell.cell_contents = value
+
+    def delete_cell(self, frame: Frame, name: str) -> None:
+        if self.outside.is_outside(frame.cells[name]):
+            raise Break(f"it deletes the variable {name!r}")
+        super().delete_cell(frame, name)
+
+    def is_made_inside(self, function) -> bool:
+        return id(function) in self.made_functions
+
+    def make_function(self, frame: Frame, code, attributes: dict):
+        made = super().make_function(frame, code, attributes)
+        self.made_functions[id(made)] = made
+        for cell in made.__closure__ or ():
+            self.own_cells[id(cell)] = cell
+        return made
+
+    def build_class(self, function, name: str, bases: tuple, kwargs: dict):
+        raise Break(f"it defines the class {name}")
+
+    # ---- iteration
+    def iterate(self, value):
+        if isinstance(value, Tensor):
+            return self.native_call(iter, (value,), {})
+        method = class_attribute(type(value), "__iter__")
+        if isinstance(method, types.FunctionType) and not isinstance(value, (Generator, Items)):
+            return self.call_now(method, (value,), {}) if self.enters(method) else self.native_call(iter, (value,), {})
+        if method is ABSENT and isinstance(class_attribute(type(value), "__getitem__"), types.FunctionType):
+            inner = self.machine.nested()
+            inner.frames.append(self.entered(sequence, (value,), {}).frame())
+            return inner.run()
+        if not self.outside.is_outside(value):
+            return self.refusing(iter, (value,), {})
+        if isinstance(value, (list, tuple)):
+            return Items(self, value)
+        if isinstance(value, CONTAINERS):
+            return iter(self.outside.keys(value) if isinstance(value, dict) else self.outside.copy(value))
+        if isinstance(value, ITERATORS) or class_attribute(type(value), "__next__") is not ABSENT:
+            raise Break("it reads from an iterator that was made outside")
+        raise Break(f"it iterates over a {type(value).__name__} from outside")
+
+    def as_iterator(self, value):
+        """An iterator that native code may advance."""
+        made = self.iterate(value)
+        method = class_attribute(type(made), "__next__")
+        return (
+            made
+            if not (isinstance(method, types.FunctionType) and self.enters(method))
+            or isinstance(made, (Items, Generator))
+            else UserIterator(self, made)
+        )
+
+    def all_of(self, value) -> list:
+        """Everything that iterating gives."""
+        if type(value) in CONTAINERS and self.outside.is_outside(value):
+            made = self.outside.copy(value)
+            return list(made)
+        return list(self.as_iterator(value))
+
+    def advance(self, iterator):
+        if self.outside.is_outside(iterator):
+            raise Break("it reads from an iterator that was made outside")
+        method = class_attribute(type(iterator), "__next__")
+        if isinstance(method, types.FunctionType) and not isinstance(iterator, (Items, Generator, UserIterator)):
+            return self.call_now(method, (iterator,), {})
+        return super().advance(iterator)
+
+    def advance_now(self, iterator):
+        """The next value, run to its end where the machine runs it."""
+        if isinstance(iterator, Generator) and not self.outside.is_outside(iterator):
+            return next(iterator)
+        return self.advance(iterator)
+
+    def send(self, receiver, value):
+        if self.outside.is_outside(receiver):
+            raise Break("it reads from an iterator that was made outside")
+        return super().send(receiver, value)
+
+    def unpack(self, value, before: int, after: int | None = None) -> list:
+        if isinstance(value, Tensor):
+            value = list(self.native_call(iter, (value,), {}))
+        elif isinstance(value, CONTAINERS) and self.outside.is_outside(value):
+            value = (
+                self._unread(value)
+                if after is None and len(value) == before and self._only_stores(before)
+                else self.all_of(value)
+            )
+        return super().unpack(value, before, after)
+
+    def _only_stores(self, count: int) -> bool:
+        """Whether the next steps store what the step being executed gives."""
+        frame = self.machine.frames[-1]
+        return all(name == "STORE_FAST" for name, _ in frame.steps.code[frame.index + 1 : frame.index + 1 + count])
+
+    def _unread(self, value) -> list:
+        """The items of a tuple or list from outside, to be read when they are used."""
+        if not isinstance(value, (list, tuple)) or self.journal.touched.get(id(value)):
+            return self.all_of(value)
+        source = self.outside.source_of(value)
+        self.outside.length(value)
+        return [Unseen(item, self.outside.sources.item(source, i)) for i, item in enumerate(value)]
+
+    def extend(self, kind: str, target, value) -> None:
+        if kind in ("extend", "update", "dict_update"):
+            value = (
+                self.inside(value)
+                if isinstance(value, CONTAINERS)
+                else self.all_of(value)
+                if kind != "dict_update"
+                else value
+            )
+        if self.outside.is_outside(target):  # being built when the graph was entered
+            name, args = ("__setitem__", value) if kind == "item" else (EXTENDS.get(kind, kind), (value,))
+            self.journal.call(getattr(target, name), args, {}, GROWING[name](target, *args))
+        else:
+            super().extend(kind, target, value)
+
+    def merge(self, function, target: dict, value) -> None:
+        super().merge(function, target, self.inside(value))
+
+    def call(self, function, args: tuple, kwargs: dict):
+        if isinstance(function, types.MethodType) and isinstance(function.__self__, Generator):
+            if self.outside.is_outside(function.__self__):
+                raise Break("it reads from an iterator that was made outside")
+            return self.call_generator(function, args, kwargs)
+        if function is Tensor.requires_grad_ and args and id(args[0]) in self.outside.reals:
+            wanted = kwargs.get("requires_grad", args[1] if len(args) > 1 else True)
+            if args[0].requires_grad is not wanted:
+                raise Break("it changes whether a tensor from outside requires grad")
+        if function is Tensor.backward or function is autograd_calls.backward:
+            given = differentiate.backward_of_tensor if function is Tensor.backward else differentiate.backward
+            return given(self, *args, **kwargs)
+        if function is custom_functions.APPLY:
+            custom_functions.refuse_effects(args[0])
+        return super().call(function, args, kwargs)
+
+    # ---- patterns
+    def match_class(self, subject, cls, count: int, names: tuple[str, ...]) -> tuple | None:
+        if not isinstance(cls, type) or count and cls.__flags__ & MATCH_SELF or isinstance(subject, Tensor):
+            return super().match_class(subject, cls, count, names)
+        if not isinstance(subject, cls):
+            return None
+        places = getattr(cls, "__match_args__", ())
+        wanted = (*places[:count], *names)
+        if count > len(places) or len(set(wanted)) < len(wanted):
+            return super().match_class(subject, cls, count, names)  # which says what is wrong
+        try:
+            return tuple([self.load_attribute(subject, name) for name in wanted])
+        except AttributeError:
+            return None
+
+    def match_keys(self, subject, keys: tuple) -> tuple | None:
+        if not all(self.contains(subject, key, False) for key in keys):
+            return None
+        return tuple([self.load_item(subject, key) for key in keys])
+
+    # ---- text, imports, blocks
+    def format_value(self, value, conversion, spec: str) -> str:
+        if self.holds_tensors(value):
+            raise Break("it makes text of a tensor")
+        value = self.concrete(value)
+        if isinstance(value, CONSTANTS):
+            return super().format_value(value, conversion, spec)
+        for name in ("__format__",) if conversion is None else ("__str__", "__repr__"):
+            if isinstance(class_attribute(type(value), name), types.FunctionType):
+                raise Break(f"it makes text of a {type(value).__name__}")
+        return super().format_value(self.deep(value), conversion, spec)
+
+    def import_name(self, frame: Frame, name: str, fromlist, level: int):
+        return self.outside.constant(super().import_name(frame, name, fromlist, level))
+
+    def import_from(self, module, name: str):
+        return (
+            self.outside.constant(super().import_from(module, name))
+            if isinstance(module, types.ModuleType)
+            else super().import_from(module, name)
+        )
+
+    def holds_tensors(self, value, depth: int = 3) -> bool:
+        """Whether a value is, or a container holds, a tensor of the trace."""
+        if isinstance(value, Tensor):
+            return True
+        if depth and isinstance(value, CONTAINERS):
+            return any(self.holds_tensors(v, depth - 1) for v in (value.values() if isinstance(value, dict) else value))
+        return False
+
+    def deep(self, value, depth: int = 6):
+        """A value with containers from outside, at any depth, replaced by copies."""
+        if not isinstance(value, CONTAINERS) or depth == 0:
+            return value
+        value = self.inside(value)
+        if isinstance(value, dict):
+            inner = {k: self.deep(v, depth - 1) for k, v in value.items()}
+            return value if all(inner[k] is value[k] for k in value) else inner
+        if type(value) in (list, tuple):
+            items = [self.deep(v, depth - 1) for v in value]
+            return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
+        return value
+
+
+class UserIterator:
+    """An iterator of a class of the user's as native code gets it."""
+
+    def __init__(self, world: Tracing, iterator):
+        self.world, self.iterator = world, iterator
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self.world.call_now(class_attribute(type(self.iterator), "__next__"), (self.iterator,), {})
+
+
+MATCH_SELF = 1 << 22  # the flag of classes whose one positional pattern is the subject itself

@@ -1,0 +1,167 @@
+"""backward() and optimizers inside compiled functions: one graph, and everything outside as the engine leaves it."""
+
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+from pullback import nn
+from pullback.capture.backends import lookup_backend
+from pullback.capture.config import config
+
+BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
+
+
+class Counting:
+    def __init__(self, backend: str) -> None:
+        self.backend, self.graphs = lookup_backend(backend), []
+
+    def __call__(self, graph, inputs):
+        self.graphs.append(graph)
+        return self.backend(graph, inputs)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.compiler.reset()
+
+
+def train(optimizer, schedule: bool, compile) -> tuple[list, list]:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 3))
+    opt = optimizer(model.parameters())
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 20) if schedule else None
+
+    def step(x, y):
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        return loss
+
+    step = compile(step)
+    losses = []
+    for _ in range(6):
+        x, y = torch.randn(5, 4), torch.randint(0, 3, (5,))
+        losses.append(step(x, y).item())
+        if scheduler is not None:
+            scheduler.step()
+    return losses, [t.tolist() for t in (*model.parameters(), *model.buffers())]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "options", "graphs"),
+    [
+        ("SGD", {"momentum": 0.9}, 2),
+        ("Adam", {}, 2),
+        ("AdamW", {"amsgrad": True}, 2),
+        ("RMSprop", {}, 2),
+        ("Adagrad", {}, 1),
+    ],
+)
+def test_a_whole_step_is_one_graph(backend: str, name: str, options: dict, graphs: int) -> None:
+    def optimizer(params):
+        return getattr(torch.optim, name)(params, lr=0.05, **options)
+
+    count = Counting(backend)
+    ours = train(optimizer, False, lambda f: torch.compile(f, backend=count, fullgraph=True))
+    assert ours == train(optimizer, False, lambda f: f)
+    assert len(count.graphs) == graphs  # the first makes the optimizer's state
+
+
+def test_a_learning_rate_that_changes_is_an_input() -> None:
+    def optimizer(params):
+        return torch.optim.SGD(params, lr=0.1)
+
+    count = Counting("aot_eager")
+    ours = train(optimizer, True, lambda f: torch.compile(f, backend=count, fullgraph=True))
+    assert ours == train(optimizer, True, lambda f: f)
+    assert len(count.graphs) == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_accumulate(backend: str) -> None:
+    w, v = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+
+    def f(x):
+        (w * x).sum().backward()
+        loss = (w + v).sin().sum()
+        loss.backward()
+        return loss
+
+    run = torch.compile(f, backend=backend, fullgraph=True)
+    for _ in range(3):
+        x = torch.randn(3)
+        run(x)
+        ours = w.grad.clone(), v.grad.clone()
+        w.grad -= x + (w + v).detach().cos()
+        v.grad -= (w + v).detach().cos()
+        torch.testing.assert_close(ours[0] - w.grad, x + (w + v).detach().cos())
+    torch.testing.assert_close(v.grad, torch.zeros(3), atol=1e-6, rtol=0)
+
+
+def test_two_leaves_do_not_share_a_gradient() -> None:
+    a, b = torch.ones(2, 2, requires_grad=True), torch.ones(2, 2, requires_grad=True)
+    torch.compile(lambda: (a + b).sum().backward(), backend="aot_eager", fullgraph=True)()
+    a.grad.add_(1)
+    assert b.grad.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert a.grad.is_contiguous() and b.grad.is_contiguous()
+
+
+def test_a_result_whose_history_was_walked() -> None:
+    w = torch.randn(3, requires_grad=True)
+
+    def f(keep):
+        loss = w.sin().sum()
+        loss.backward(retain_graph=keep)
+        return loss
+
+    loss = torch.compile(f, backend="aot_eager", fullgraph=True)(False)
+    assert loss.requires_grad and type(loss.grad_fn).__name__ == "SumBackward0"
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        loss.backward()
+    torch.compile(f, backend="aot_eager", fullgraph=True)(True).backward()
+    torch.testing.assert_close(w.grad, 3 * w.detach().cos())
+
+
+def test_some_leaves_only() -> None:
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    torch.compile(lambda: (a * b).sum().backward(inputs=[a]), backend="eager", fullgraph=True)()
+    assert a.grad is not None and b.grad is None
+
+
+@pytest.mark.parametrize("kind", ["hook", "post accumulate", "non-leaf", "create_graph", "retain_grad", "off"])
+def test_what_only_the_engine_can_do_ends_the_graph(kind: str) -> None:
+    w = torch.randn(3, requires_grad=True)
+    seen = []
+    x = w * 2 if kind == "non-leaf" else w
+    if kind == "hook":
+        w.register_hook(lambda g: seen.append(g.clone()))
+    if kind == "post accumulate":
+        w.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.clone()))
+
+    def f(x):
+        y = x.sin()
+        if kind == "retain_grad":
+            y.retain_grad()
+        y.sum().backward(create_graph=kind == "create_graph")
+        return y
+
+    with config.patch(trace_autograd_ops=kind != "off"):
+        out = torch.compile(f, backend="eager")(x)
+    scale = 2 if kind == "non-leaf" else 1
+    torch.testing.assert_close(w.grad.detach(), scale * x.detach().cos())
+    assert len(seen) == (kind in ("hook", "post accumulate"))
+    if kind == "retain_grad":
+        torch.testing.assert_close(out.grad, torch.ones(3))
+    if kind == "create_graph":
+        assert w.grad.requires_grad
+
+
+def test_a_hook_that_comes_later_is_called() -> None:
+    w, seen = torch.randn(3, requires_grad=True), []
+    run = torch.compile(lambda: w.sin().sum().backward(), backend="eager")
+    run()
+    w.register_hook(lambda g: seen.append(g))
+    run()
+    assert len(seen) == 1

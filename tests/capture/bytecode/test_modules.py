@@ -1,0 +1,50 @@
+"""Modules in captured programs: few conditions, none missing."""
+
+import pytest
+
+import pullback as torch
+from pullback import nn
+from pullback.nn.module_hooks import register_module_forward_hook
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.register_forward_hook(lambda mod, args, out: out + 1),
+        lambda m: m[0].register_forward_hook(lambda mod, args, out: out * 2),
+        lambda m: m[2].register_forward_pre_hook(lambda mod, args: (args[0] + 1,)),
+        lambda m: setattr(m[0], "forward", lambda x: x - 1),
+        lambda m: m.__setitem__(1, nn.Tanh()),
+        lambda m: m.append(nn.Tanh()),
+        lambda m: setattr(m[0], "weight", nn.Parameter(torch.ones(3, 3))),
+        lambda m: m[0].register_parameter("bias", None),
+        lambda m: m[0].weight.data.mul_(2),
+        lambda m: register_module_forward_hook(lambda mod, args, out: out * 3),
+    ],
+)
+def test_a_changed_module_is_called_as_it_is(model, change) -> None:
+    run, x = torch.compile(model, backend="eager"), torch.randn(2, 3)
+    torch.testing.assert_close(run(x), model(x))
+    handle = change(model)
+    try:
+        torch.testing.assert_close(run(x), model(x))
+    finally:
+        if hasattr(handle, "remove"):
+            handle.remove()
+    torch.testing.assert_close(run(x), model(x))
+
+
+def test_parameters_swapped_for_others_need_no_new_graph(model) -> None:
+    graphs = []
+    run = torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or graph)
+    x = torch.randn(2, 3)
+    run(x)
+    model[0].weight = nn.Parameter(torch.ones(3, 3))
+    torch.testing.assert_close(run(x), model(x))
+    assert len(graphs) == 1
