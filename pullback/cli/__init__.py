@@ -1,4 +1,4 @@
-"""The command `pullback`: run a script, see a demonstration, look at the machine.
+"""The command `pullback`: run a script, explain its graphs, see a demonstration, look at the machine.
 
 In: the words of a command line. Out: an exit status. Each subcommand is a module here that is imported only when it is
 asked for, so that `pullback run` costs a script no more than its own imports.
@@ -16,6 +16,12 @@ def _run(args: argparse.Namespace) -> int:
     from .run import run
 
     return run(args.target, args.arguments, as_module=args.module, compile=args.compile)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from .explain import explain
+
+    return explain(args.target, args.arguments)
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -51,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("target", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(action=_run)
+
+    explain = commands.add_parser("explain", help="run a script under capture and say where its graphs end, and why")
+    explain.add_argument("target", metavar="SCRIPT")
+    explain.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    explain.set_defaults(action=_explain)
 
     demo = commands.add_parser("demo", help="train a small language model and read what it writes")
     demo.add_argument("--steps", type=_count, default=600, help="steps of gradient descent (default %(default)s)")

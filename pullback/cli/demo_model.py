@@ -45,7 +45,7 @@ class LanguageModel(nn.Module):
             nn.init.normal_(embedding.weight, std=0.1)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        x = self.symbol(text) + self.place(torch.arange(text.shape[1]))
+        x = self.symbol(text) + self.place(torch.arange(text.shape[1], device=text.device))
         return self.head(self.norm(self.blocks(x)))
 
 

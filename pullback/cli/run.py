@@ -15,14 +15,16 @@ __all__ = ["run"]
 
 
 def run(target: str, arguments: Sequence[str] = (), *, as_module: bool = False, compile: bool = False) -> int:
-    """Run a program in which `import torch` means pullback. What it raises, SystemExit too, is left to the caller."""
-    if compile:
-        print("pullback run: --compile needs capture, which is not built yet", file=sys.stderr)
+    """Run a program in which `import torch` means pullback; with `compile`, its functions are compiled. What it raises, SystemExit too, is left to the caller."""
+    if compile and as_module:
+        print("pullback run: --compile takes a script, not a module", file=sys.stderr)
         return 2
     if not as_module and not os.path.exists(target):
         print(f"pullback run: can't open file {target!r}: no such file", file=sys.stderr)
         return 2
     from pullback.compat.torch import install
+
+    from .compiled_script import run_compiled
 
     install()
     argv, path = sys.argv, sys.path[:]
@@ -33,7 +35,7 @@ def run(target: str, arguments: Sequence[str] = (), *, as_module: bool = False, 
             runpy.run_module(target, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, os.path.dirname(os.path.abspath(target)))
-            runpy.run_path(target, run_name="__main__")
+            run_compiled(target) if compile else runpy.run_path(target, run_name="__main__")
     finally:
         sys.argv, sys.path[:] = argv, path
     return 0
