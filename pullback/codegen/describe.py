@@ -1,0 +1,64 @@
+"""Loops as text that people read: one line for the loops, one for each step in them."""
+
+from __future__ import annotations
+
+from .expressions import Expr
+from .fuse import Kernel
+from .loops import Compute, Product
+
+SYMBOLS = {
+    "add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "less": "<", "less_equal": "<=", "greater": ">",
+    "greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or",
+}  # fmt: skip
+
+
+def place(offset: int, strides, indirect=()) -> str:
+    """An address, in elements."""
+    parts = [f"i{d}" if s == 1 else f"{s}*i{d}" for d, s in enumerate(strides) if s]
+    parts += [f"{s}*{text(i)}" if s != 1 else text(i) for i, s, _ in indirect]
+    return " + ".join([*parts, *([str(offset)] if offset or not parts else [])])
+
+
+def text(e: Expr) -> str:
+    """An expression, in Python's way of writing it."""
+    if e.op == "const":
+        return f"{e.args[0]:g}" if isinstance(e.args[0], float) else str(e.args[0])
+    if e.op == "index":
+        return f"i{e.args[0]}"
+    if e.op == "load":
+        return f"{e.args[0].name}[{place(*e.args[1:])}]"
+    if e.op in SYMBOLS:
+        return f"({text(e.args[0])} {SYMBOLS[e.op]} {text(e.args[1])})"
+    name = e.dtype.name if e.op == "cast" else e.op
+    return f"{name}({', '.join(text(a) for a in e.args)})"
+
+
+def step(s: Compute) -> str:
+    value = text(s.expr)
+    value = value[1:-1] if value.startswith("(") and _outermost(value) else value
+    target = f"{s.buffer.name}[{place(s.offset, s.strides, s.scatter)}]"
+    if s.scatter:
+        return f"{target} += {value}"
+    return f"{target} = {s.reduce} of {value}" if s.reduce else f"{target} = {value}"
+
+
+def _outermost(value: str) -> bool:
+    """Whether the first bracket closes at the end."""
+    depth = 0
+    for n, c in enumerate(value):
+        depth += (c == "(") - (c == ")")
+        if not depth:
+            return n == len(value) - 1
+    return False
+
+
+def describe(item: Kernel | Product) -> str:
+    """A kernel, or a product."""
+    if isinstance(item, Product):
+        a, b, out = item.a, item.b, item.target
+        return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"
+    inner = item.inner or ()
+    kept = ", ".join(f"i{d} < {n}" for d, n in enumerate(item.dims) if d not in inner)
+    row = ", ".join(f"i{d} < {n}" for d, n in enumerate(item.dims) if d in inner)
+    head = f"for {kept or 'once'}" + (f", rows of {row}" if row else "")
+    return "\n    ".join([f"{head}:", *[step(s) for s in item.steps]])

@@ -1,0 +1,281 @@
+"""Fusion: steps in, kernels out.
+
+First, cheap producers and those with one reader are written into their readers (`inline`), so that they are never stored.
+Then what is left is gathered into kernels (`group`): loop nests over the same loops, in which what one step makes the next
+uses at the same element. A kernel with reductions has two levels: rows (the loops that stay) and the elements of a row
+(those that are reduced): softmax or a layer norm is one kernel that passes over each row while it is in cache.
+
+What always holds: a step runs after everything it reads; values of other kernels are read from memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .expressions import Expr, reindex, rewrite
+from .loops import Buffer, Compute, Product, Value, locate, split_rows
+
+CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
+SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
+WINDOW = 12  # kernels back from the last in which a step that shares inputs looks for a place
+
+
+# ---- inlining
+def inline(steps: list, kept: set[Buffer]) -> list:
+    """Steps with producers written into readers; producers that nobody reads any more are gone. `kept` must be stored."""
+    made: list = []
+    current: dict[Buffer, Compute] = {}  # the only writer of a buffer, as it is now
+    for step in steps:
+        if isinstance(step, Compute):
+            step = _absorb(step.squeezed(), current, kept)
+            if len(step.buffer.writers) == 1 and step.reduce is None and not step.scatter:
+                current[step.buffer] = step
+        made.append(step)
+    return without_dead(made, kept)
+
+
+def without_dead(steps: list, kept: set[Buffer]) -> list:
+    needed = set(kept)
+    alive = []
+    for step in reversed(steps):
+        if step.buffer in needed:
+            alive.append(step)
+            needed |= step.reads()
+    return alive[::-1]
+
+
+def _absorb(step: Compute, current: dict[Buffer, Compute], kept: set[Buffer]) -> Compute:
+    """A step with those of its loads replaced by what computed them for which that is worth it."""
+    refused: set = set()
+    while True:
+        found = None
+        for e in step.loads():
+            source = current.get(e.args[0])
+            if source is not None and e not in refused and not e.args[3]:
+                if _worth(source, step, kept):
+                    found = e
+                    break
+                refused.add(e)
+        if found is None:
+            return step
+        made = _inlined(step, found, current[found.args[0]])
+        if made is None:
+            refused.add(found)
+        elif made.dims != step.dims:  # loops were split: other expressions
+            step, refused = made, set()
+        else:
+            step = made
+
+
+def _worth(source: Compute, step: Compute, kept: set[Buffer]) -> bool:
+    expr = source.expr
+    inputs = sum(e.op == "load" for e in source.loads())
+    if expr.cost <= 2:
+        return True
+    if step.expr.cost + expr.cost > LARGEST:
+        return False
+    repeated = math.prod(step.dims) > 2 * math.prod(source.dims)
+    if expr.cost <= CHEAP and inputs <= 2 and not repeated:
+        return True
+    alone = len(source.buffer.readers) == 1 and source.buffer not in kept
+    return alone and (not repeated or expr.cost <= 2 * CHEAP)
+
+
+def _inlined(step: Compute, e: Expr, source: Compute) -> Compute | None:
+    buffer, offset, strides, _ = e.args
+    rows = locate(step.dims, strides, offset, source.dims, source.strides, source.offset)
+    if rows is None:
+        return None
+    if isinstance(rows, tuple):
+        return step.split(*rows)
+    body = reindex(source.expr, rows, len(step.dims))
+
+    def leaf(x: Expr) -> Expr | None:
+        return body if x is e else None
+
+    memo: dict = {}
+    scatter = tuple([(rewrite(i, leaf, memo), s, n) for i, s, n in step.scatter])
+    expr = rewrite(step.expr, leaf, memo)
+    return Compute(step.buffer, step.offset, step.dims, step.strides, expr, step.reduce, step.reduced, scatter)
+
+
+# ---- kernels
+class Kernel:
+    """Steps over common loops. `inner`: which loops are a row's elements, once a reduction has said so."""
+
+    def __init__(self, step: Compute):
+        self.dims = list(step.dims)
+        self.steps: list[Compute] = [step]
+        self.rows: set[int] = set()  # ids of steps that run once per row
+        self.inner: frozenset | None = step.reduced if step.reduce else None
+        self.alone = bool(step.scatter)
+
+    @property
+    def written(self) -> dict[Buffer, Compute]:
+        return {s.buffer: s for s in self.steps}
+
+    def split(self, k: int, inner: int) -> None:
+        dims, rows = split_rows(self.dims, k, inner)
+        self.rebuild(dims, rows)
+
+    def rebuild(self, dims: list[int], rows: list) -> None:
+        """Put every step on other loops."""
+        before = self.steps
+        self.steps = [s.over(dims, rows) for s in before]
+        self.rows = {id(n) for s, n in zip(before, self.steps, strict=True) if id(s) in self.rows}
+        if self.inner is not None:
+            self.inner = frozenset(k for d in self.inner for k, _ in rows[d][0])
+        self.dims = list(dims)
+
+    def at_row(self, step: Compute) -> bool:
+        return id(step) in self.rows
+
+    def outer_size(self) -> int:
+        return math.prod(n for k, n in enumerate(self.dims) if k not in (self.inner or ()))
+
+    def add(self, step: Compute, row: bool) -> None:
+        self.steps.append(step)
+        if row:
+            self.rows.add(id(step))
+        if step.reduce:
+            self.inner = step.reduced
+
+
+def group(steps: list, fusing: bool = True) -> list[Kernel | Product]:
+    """Kernels and calls in an order in which they can run."""
+    made: list[Kernel | Product] = []
+    home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
+    for step in steps:
+        if isinstance(step, Product):
+            made.append(step)
+            home[step.buffer] = len(made) - 1
+            continue
+        place = _place(step, made, home) if fusing else None
+        if place is None:
+            made.append(Kernel(step))
+            place = len(made) - 1
+        home[step.buffer] = place
+    return made
+
+
+def _place(step: Compute, made: list, home: dict[Buffer, int]) -> int | None:
+    """The kernel that takes a step in, if one does."""
+    if step.scatter or len(step.buffer.writers) > 1:
+        return None
+    earliest = max((home[b] for b in step.reads() if b in home), default=-1)
+    candidates = [earliest] if earliest >= 0 else []
+    reads = step.reads()
+    for n in range(len(made) - 1, max(earliest, len(made) - WINDOW - 1), -1):
+        k = made[n]
+        if isinstance(k, Kernel) and any(s.reads() & reads for s in k.steps):
+            candidates.append(n)
+    for n in candidates:
+        kernel = made[n]
+        if isinstance(kernel, Kernel) and not kernel.alone and len(kernel.steps[0].buffer.writers) == 1:
+            if fit(step, kernel):
+                return n
+    return None
+
+
+def fit(step: Compute, kernel: Kernel) -> bool:
+    """Add a step to a kernel if it can run over the kernel's loops."""
+    produced = kernel.written
+    if any(e.args[3] and e.args[0] in produced for e in step.loads()):
+        return False
+    matched = _matched(step, kernel)
+    if matched is None:
+        return False
+    step, pairs = matched  # pairs: loop of the step -> loop of the kernel
+    sizes = list(step.dims)
+    free = [k for k in range(len(sizes)) if k not in pairs]
+    left = [d for d in range(len(kernel.dims)) if d not in pairs.values()]
+    if free:
+        if [sizes[k] for k in free] != [kernel.dims[d] for d in left]:
+            return False
+        pairs |= dict(zip(free, left, strict=True))
+        left = []
+    row = bool(left)
+    if row and (kernel.inner is None or set(left) != set(kernel.inner) or step.reduce):
+        return False
+    reduced = frozenset(pairs[k] for k in step.reduced)
+    if step.reduce and kernel.inner is not None and reduced != kernel.inner:
+        return False
+    inner = kernel.inner if kernel.inner is not None else reduced
+    if inner and not row:
+        outer = math.prod(n for d, n in enumerate(kernel.dims) if d not in inner)
+        if outer < 8 and math.prod(kernel.dims) > SERIAL and not (step.reduce and kernel.inner is not None):
+            return False
+    rows = [([(pairs[k], 1)], 0) for k in range(len(sizes))]
+    kernel.add(step.over(kernel.dims, rows), row)
+    return True
+
+
+def _matched(step: Compute, kernel: Kernel):
+    """The step, its loops split as needed, and which loop is which of the kernel's; None where there is a clash."""
+    for _ in range(16):
+        made = _match_once(step, kernel)
+        if made is None or made[1] is not None:
+            return made
+        step = made[0]
+    return None
+
+
+def _match_once(step: Compute, kernel: Kernel):
+    """(step, pairs), or (step, None) where loops were split and it must be tried again, or None."""
+    produced = kernel.written
+    anchors = [(e, produced[e.args[0]]) for e in step.loads() if e.args[0] in produced]
+    exact = True
+    if not anchors:
+        exact = False
+        anchors = _shared(step, kernel)
+    pairs: dict[int, int] = {}
+    for e, source in anchors:
+        strides, offset = (source.strides, source.offset) if exact else (source.args[2], source.args[1])
+        rows = locate(step.dims, e.args[2], e.args[1], kernel.dims, strides, offset)
+        if rows is None:
+            return None
+        if isinstance(rows, tuple):
+            return step.split(*rows), None
+        for d, (terms, base) in enumerate(rows):
+            if kernel.dims[d] == 1 or not strides[d]:
+                continue
+            if base or not terms:
+                return None
+            if len(terms) > 1:
+                if not _radix(step.dims, terms, kernel.dims[d]):
+                    return None
+                kernel.split(d, math.prod(step.dims[k] for k, _ in terms[1:]))
+                return step, None
+            k, step_size = terms[0]
+            if step_size != 1 or step.dims[k] != kernel.dims[d] or pairs.get(k, d) != d:
+                return None
+            pairs[k] = d
+        if not exact:
+            break
+    if len(set(pairs.values())) != len(pairs):
+        return None
+    return (step, pairs) if anchors else None
+
+
+def _radix(dims, terms, size: int) -> bool:
+    """Whether loops count through a range as digits of a number do."""
+    expected = 1
+    for k, step in reversed(terms):
+        if step != expected:
+            return False
+        expected *= dims[k]
+    return expected == size
+
+
+def _shared(step: Compute, kernel: Kernel) -> list[tuple[Expr, Expr]]:
+    """Loads of the same elements in a step and in a kernel, the widest first."""
+    theirs: dict[Buffer, Expr] = {}
+    for s in kernel.steps:
+        for e in s.loads():
+            if not e.args[3] and e.args[0] not in theirs:
+                theirs[e.args[0]] = e
+    found = [(e, theirs[e.args[0]]) for e in step.loads() if not e.args[3] and e.args[0] in theirs]
+    return sorted(found, key=lambda pair: -sum(s != 0 for s in pair[0].args[2]))[:1]
+
+
+__all__ = ["Kernel", "Value", "fit", "group", "inline", "without_dead"]

@@ -1,0 +1,195 @@
+"""Loops: what a graph is lowered to.
+
+A `Buffer` is memory for the elements of one dtype. A `Value` is a strided window on one: what a tensor of the graph is. A
+`Compute` fills (part of) a buffer by a loop nest: one expression per iteration, stored, or reduced over some of the loops. A
+`Product` is a call of the BLAS library. Views are windows: they cost nothing and appear nowhere.
+
+What always holds: addresses are affine in loop indices, so that two loop nests over one buffer can be laid over each other by
+splitting loops (`locate`), and no index is ever divided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..core.dtype import dtype
+from ..core.geometry import contiguous_strides
+from .expressions import Expr, load, loads, reindex
+
+
+class Buffer:
+    """Memory for `size` elements. `kind`: "input" (given), "temp" (ours), "output" (allocated by the caller)."""
+
+    __slots__ = ("name", "dtype", "size", "kind", "writers", "readers")
+
+    def __init__(self, name: str, dtype: dtype, size: int, kind: str = "temp"):
+        self.name, self.dtype, self.size, self.kind = name, dtype, size, kind
+        self.writers: list = []  # of Compute and Product, in order
+        self.readers: list = []
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype.name}[{self.size}]"
+
+
+class Value:
+    """A tensor of the graph: a window on a buffer, strides and offset in elements."""
+
+    __slots__ = ("buffer", "shape", "strides", "offset")
+
+    def __init__(self, buffer: Buffer, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
+        self.buffer, self.shape, self.offset = buffer, tuple(shape), offset
+        self.strides = tuple(strides) if strides is not None else contiguous_strides(self.shape)
+
+    @property
+    def dtype(self) -> dtype:
+        return self.buffer.dtype
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    def element(self, rank: int | None = None) -> Expr:
+        """The element at the loop indices, of loops over this shape or one that it broadcasts to."""
+        rank = len(self.shape) if rank is None else rank
+        strides = [0] * (rank - len(self.shape)) + [
+            0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True)
+        ]
+        return load(self.buffer, self.offset, strides)
+
+    # ---- windows
+    def expand(self, shape: Sequence[int]) -> Value:
+        extra = len(shape) - len(self.shape)
+        strides = [0] * extra + [
+            s if n == m else 0 for n, m, s in zip(self.shape, shape[extra:], self.strides, strict=True)
+        ]
+        return Value(self.buffer, shape, strides, self.offset)
+
+    def permute(self, order: Sequence[int]) -> Value:
+        return Value(self.buffer, [self.shape[d] for d in order], [self.strides[d] for d in order], self.offset)
+
+    def unsqueeze(self, dim: int) -> Value:
+        shape, strides = list(self.shape), list(self.strides)
+        shape.insert(dim, 1)
+        strides.insert(dim, 0)
+        return Value(self.buffer, shape, strides, self.offset)
+
+    def narrow(self, dim: int, start: int, length: int) -> Value:
+        shape = [length if d == dim else n for d, n in enumerate(self.shape)]
+        return Value(self.buffer, shape, self.strides, self.offset + start * self.strides[dim])
+
+    def swap(self) -> Value:
+        """The last two dimensions exchanged."""
+        rank = len(self.shape)
+        return self.permute([*range(rank - 2), rank - 1, rank - 2])
+
+
+class Compute:
+    """A loop nest over `dims`. `strides` place the result; they are 0 along `reduced` loops.
+
+    `scatter`: (index expression, stride, size) of dimensions whose place is computed; results are added there.
+    """
+
+    __slots__ = ("buffer", "offset", "dims", "strides", "expr", "reduce", "reduced", "scatter", "cached")
+
+    def __init__(self, buffer, offset, dims, strides, expr, reduce=None, reduced=frozenset(), scatter=()):
+        self.buffer, self.offset, self.dims, self.strides = buffer, offset, tuple(dims), tuple(strides)
+        self.expr, self.reduce, self.reduced, self.scatter = expr, reduce, frozenset(reduced), scatter
+        self.cached: list | None = None
+
+    def loads(self) -> list[Expr]:
+        if self.cached is None:
+            self.cached = loads(self.expr) + [e for index, _, _ in self.scatter for e in loads(index)]
+        return self.cached
+
+    def reads(self) -> set[Buffer]:
+        return {e.args[0] for e in self.loads()}
+
+    def over(self, dims: Sequence[int], rows: Sequence[tuple]) -> Compute:
+        """The same loop nest over other loops; see `reindex`."""
+        strides, offset = [0] * len(dims), self.offset
+        reduced = set()
+        for d, (terms, base) in enumerate(rows):
+            offset += self.strides[d] * base
+            for k, step in terms:
+                strides[k] += self.strides[d] * step
+                if d in self.reduced:
+                    reduced.add(k)
+        scatter = tuple([(reindex(i, rows, len(dims)), s, n) for i, s, n in self.scatter])
+        expr = reindex(self.expr, rows, len(dims))
+        return Compute(self.buffer, offset, dims, strides, expr, self.reduce, reduced, scatter)
+
+    def split(self, k: int, inner: int) -> Compute:
+        """Loop `k` as two: the inner one of this length."""
+        return self.over(*split_rows(self.dims, k, inner))
+
+    def squeezed(self) -> Compute:
+        """Without loops of length 1; what is reduced over nothing is itself."""
+        kept = [k for k, n in enumerate(self.dims) if n != 1]
+        if self.reduce and not any(k in self.reduced for k in kept):
+            self = Compute(self.buffer, self.offset, self.dims, self.strides, self.expr, scatter=self.scatter)
+        if len(kept) == len(self.dims):
+            return self
+        rows = [([(kept.index(k), 1)], 0) if n != 1 else ([], 0) for k, n in enumerate(self.dims)]
+        return self.over([self.dims[k] for k in kept], rows)
+
+
+class Product:
+    """`target[b] = a[b] @ b[b]`: matrices or batches of them, by BLAS. Windows that BLAS can read in place."""
+
+    __slots__ = ("target", "a", "b")
+
+    def __init__(self, target: Value, a: Value, b: Value):
+        self.target, self.a, self.b = target, a, b
+
+    @property
+    def buffer(self) -> Buffer:
+        return self.target.buffer
+
+    def reads(self) -> set[Buffer]:
+        return {self.a.buffer, self.b.buffer}
+
+
+def split_rows(dims: Sequence[int], k: int, inner: int) -> tuple[list[int], list[tuple]]:
+    """New loops, and old indices in terms of them, where loop `k` is split."""
+    rows: list[tuple] = [([(d if d < k else d + 1, 1)], 0) for d in range(len(dims))]
+    rows[k] = ([(k, inner), (k + 1, 1)], 0)
+    return [*dims[:k], dims[k] // inner, inner, *dims[k + 1 :]], rows
+
+
+def locate(dims, strides, offset, sizes, places, base):
+    """Which iteration of a loop nest over `sizes`, storing at `base + places`, wrote what is read at `offset + strides`.
+
+    Gives `rows` (old index d as terms of the reader's loops, see `reindex`), or `(k, inner)`: the reader's loop `k` must be
+    split first; or None: there is no affine answer.
+    """
+    digits = sorted(
+        ((t, m, d) for d, (t, m) in enumerate(zip(places, sizes, strict=True)) if m > 1 and t), reverse=True
+    )
+    rest = offset - base
+    rows: list[list] = [[[], 0] for _ in sizes]
+    reach = {}
+    for n, (t, m, d) in enumerate(digits):
+        if t < 0 or rest < 0 or n and digits[n - 1][0] < t * m:
+            return None
+        rows[d][1] = reach[d] = min(rest // t, m - 1)
+        rest -= rows[d][1] * t
+    if rest:
+        return None
+    for s, n, k in sorted(
+        ((s, n, k) for k, (s, n) in enumerate(zip(strides, dims, strict=True)) if n > 1 and s), reverse=True
+    ):
+        found = next((digit for digit in digits if digit[0] <= s), None)
+        if s < 0 or found is None or s % found[0]:
+            return None
+        t, m, d = found
+        step = s // t
+        if reach[d] + step * (n - 1) < m:
+            rows[d][0].append((k, step))
+            reach[d] += step * (n - 1)
+            continue
+        inner = m // step
+        if reach[d] or m % step or inner < 2 or n % inner or not any(other == t * m for other, _, _ in digits):
+            return None
+        return k, inner
+    return [(tuple(terms), start) for terms, start in rows]

@@ -1,0 +1,170 @@
+"""What every generated C file begins with: types, conversions, and functions of one element that gcc can vectorise.
+
+Single-precision exp, log, tanh, erf and their kin are polynomials of our own (least squares, refined towards equal error):
+within 2 to 4 units in the last place, infinities, NaN and denormals included, without a branch. Double precision and rare
+functions call the C library. Names: `f_` single, `d_` double; integers are generic macros.
+"""
+
+from __future__ import annotations
+
+TYPES = r"""typedef signed char i8; typedef short i16; typedef int i32; typedef long i64;
+typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long u64;
+typedef u16 bf16; typedef _Float16 f16; typedef float f32; typedef double f64;
+#define INF __builtin_inff()
+#define NAN __builtin_nanf("")
+#define INLINE static inline __attribute__((always_inline))
+double exp(double), log(double), sin(double), cos(double), tan(double), asin(double), acos(double), atan(double), sinh(double),
+    cosh(double), tanh(double), asinh(double), acosh(double), atanh(double), erf(double), erfc(double), exp2(double), expm1(double),
+    log2(double), log10(double), log1p(double), pow(double, double), fmod(double, double), atan2(double, double), hypot(double, double);
+float sinf(float), cosf(float), tanf(float), asinf(float), acosf(float), atanf(float), sinhf(float), coshf(float), asinhf(float),
+    acoshf(float), atanhf(float), erfcf(float), exp2f(float), log2f(float), log10f(float), powf(float, float), fmodf(float, float),
+    atan2f(float, float), hypotf(float, float);
+void *memset(void *, int, unsigned long); void *memcpy(void *, const void *, unsigned long);
+"""
+
+BITS = r"""
+INLINE f32 bits_f32(u32 x) { union { u32 i; f32 f; } u; u.i = x; return u.f; }
+INLINE u32 f32_bits(f32 x) { union { u32 i; f32 f; } u; u.f = x; return u.i; }
+INLINE f32 from_bf16(bf16 x) { return bits_f32((u32)x << 16); }
+INLINE bf16 to_bf16(f32 x) { u32 b = f32_bits(x); return x != x ? (bf16)((b >> 16) | 0x40) : (bf16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
+"""
+
+FLOAT = r"""
+INLINE f32 f_scale(f32 x, i32 n) { i32 h = n >> 1; return x * bits_f32((u32)(h + 127) << 23) * bits_f32((u32)(n - h + 127) << 23); }
+INLINE f32 f_exp(f32 x) {
+    f32 c = x > 89.f ? 89.f : x; c = c < -104.f ? -104.f : c;
+    f32 n = __builtin_rintf(c * 1.442695041f);
+    f32 r = c - n * 0.693359375f; r = r + n * 2.12194440e-4f;
+    f32 q = 1.381314337e-03f; q = q * r + 8.369419079e-03f; q = q * r + 4.166845682e-02f; q = q * r + 1.666651479e-01f; q = q * r + 4.999999305e-01f;
+    f32 y = f_scale(1.f + (r + r * r * q), (i32)n);
+    return x != x ? x : y;
+}
+INLINE f32 f_expm1(f32 x) {
+    f32 q = 2.497025348e-05f; q = q * x + 1.997402023e-04f; q = q * x + 1.388854345e-03f; q = q * x + 8.333140749e-03f; q = q * x + 4.166666927e-02f;
+    q = q * x + 1.666666746e-01f; q = q * x + 0.5f;
+    f32 near = x + x * x * q, far = f_exp(x) - 1.f;
+    return __builtin_fabsf(x) < 0.5f ? near : far;
+}
+INLINE f32 f_log_of(f32 v, f32 extra) {
+    i32 small = v < 1.17549435e-38f;
+    f32 w = small ? v * 33554432.f : v;
+    i32 b = (i32)f32_bits(w) - 0x3f3504f3;
+    i32 e = b >> 23;
+    f32 f = bits_f32((u32)((b & 0x7fffff) + 0x3f3504f3)) - 1.f, n = (f32)(e - (small ? 25 : 0));
+    f32 q = 6.746592159e-02f; q = q * f - 1.167563749e-01f; q = q * f + 1.188817679e-01f; q = q * f - 1.240559224e-01f; q = q * f + 1.421955071e-01f;
+    q = q * f - 1.666799561e-01f; q = q * f + 2.000211874e-01f; q = q * f - 2.500000960e-01f; q = q * f + 3.333331260e-01f;
+    f32 s = f * f, y = s * f * q + n * -2.12194440e-4f + extra;
+    y = y - 0.5f * s;
+    y = (f + y) + n * 0.693359375f;
+    y = v == INF ? INF : y;
+    y = v == 0.f ? -INF : y;
+    return v < 0.f || v != v ? NAN : y;
+}
+INLINE f32 f_log(f32 x) { return f_log_of(x, 0.f); }
+INLINE f32 f_log1p(f32 x) {
+    f32 u = 1.f + x, lost = u == INF ? 0.f : (x - (u - 1.f)) / u;
+    f32 y = f_log_of(u, u > 0.f ? lost : 0.f);
+    return x == 0.f || (x < 1e-10f && x > -1e-10f) ? x : y;
+}
+INLINE f32 f_tanh(f32 x) {
+    f32 a = __builtin_fabsf(x), z = x * x;
+    f32 q = -5.679302430e-03f; q = q * z + 2.061812041e-02f; q = q * z - 5.373399920e-02f; q = q * z + 1.333138364e-01f; q = q * z - 3.333328022e-01f;
+    f32 near = x + x * z * q;
+    f32 far = 1.f - 2.f / (f_exp(2.f * (a > 20.f ? 20.f : a)) + 1.f);
+    far = __builtin_copysignf(far, x);
+    return x != x ? x : (a < 0.625f ? near : far);
+}
+INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + f_exp(-x)); }
+INLINE f32 f_erf(f32 x) {
+    f32 a = __builtin_fabsf(x), z = x * x;
+    f32 p = 8.345224444e-05f; p = p * z - 8.137437448e-04f; p = p * z + 5.200634295e-03f; p = p * z - 2.685927078e-02f; p = p * z + 1.128369394e-01f;
+    p = p * z - 3.761263370e-01f; p = p * z + 1.128379167e+00f;
+    f32 c = a > 4.f ? 4.f : a;
+    f32 q = 1.039405605e-06f; q = q * c - 1.669825658e-05f; q = q * c + 9.514577954e-05f; q = q * c - 2.605235830e-05f; q = q * c - 3.025988006e-03f;
+    q = q * c + 2.326482317e-02f; q = q * c - 1.063219545e-01f; q = q * c - 6.346476117e-01f; q = q * c - 1.129021253e+00f; q = q * c + 9.303994226e-05f;
+    f32 far = __builtin_copysignf(1.f - f_exp(q), x);
+    return x != x ? x : (a < 0.92f ? x * p : far);
+}
+INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
+#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { return a > b || a != a ? a : b; } INLINE T N##_min(T a, T b) { return a < b || a != a ? a : b; } \
+    INLINE T N##_fmax(T a, T b) { return a >= b || b != b ? a : b; } INLINE T N##_fmin(T a, T b) { return a <= b || b != b ? a : b; }
+MAXIMUM(f32, f) MAXIMUM(f64, d)
+#define REMAINDERS(T, N, FMOD, FLOOR, SIGN) \
+    INLINE T N##_remainder(T a, T b) { T m = FMOD(a, b); if (!b) return m; if (m) { if ((b < 0) != (m < 0)) m += b; } else m = SIGN((T)0, b); return m; } \
+    INLINE T N##_floor_divide(T a, T b) { if (!b) return a / b; T m = FMOD(a, b), q = (a - m) / b; if (m && (b < 0) != (m < 0)) q -= 1; \
+        if (q) { T f = FLOOR(q); if (q - f > (T)0.5) f += 1; return f; } return SIGN((T)0, a / b); }
+REMAINDERS(f32, f, fmodf, __builtin_floorf, __builtin_copysignf) REMAINDERS(f64, d, fmod, __builtin_floor, __builtin_copysign)
+INLINE f32 f_sign(f32 x) { return x != x ? x : (f32)((x > 0) - (x < 0)); }
+INLINE f64 d_sign(f64 x) { return x != x ? x : (f64)((x > 0) - (x < 0)); }
+"""
+
+INTEGER = r"""
+#define INTEGERS(T, U, BITS) \
+    INLINE T T##_floor_divide(T a, T b) { if (b == (T)-1 && (T)-1 < 0) return (T)-a; T q = a / b; return q - ((a % b) && ((a < 0) != (b < 0))); } \
+    INLINE T T##_remainder(T a, T b) { if (b == (T)-1 && (T)-1 < 0) return 0; T m = a % b; return m && ((m < 0) != (b < 0)) ? m + b : m; } \
+    INLINE T T##_fmod(T a, T b) { return b == (T)-1 && (T)-1 < 0 ? 0 : a % b; } \
+    INLINE T T##_shl(T a, T b) { return (U)b < BITS ? (T)((U)a << b) : 0; } \
+    INLINE T T##_shr(T a, T b) { return (U)b < BITS ? (T)(a >> b) : (T)(a < 0 ? -1 : 0); } \
+    INLINE T T##_power(T a, T b) { T r = 1; while (b > 0) { if (b & 1) r *= a; a *= a; b >>= 1; } return r; }
+INTEGERS(i8, u8, 8) INTEGERS(i16, u16, 16) INTEGERS(i32, u32, 32) INTEGERS(i64, u64, 64)
+INTEGERS(u8, u8, 8) INTEGERS(u16, u16, 16) INTEGERS(u32, u32, 32)
+"""
+
+REDUCTIONS = r"""
+#pragma omp declare reduction(nmax : f32 : omp_out = f_max(omp_out, omp_in)) initializer(omp_priv = -INF)
+#pragma omp declare reduction(nmin : f32 : omp_out = f_min(omp_out, omp_in)) initializer(omp_priv = INF)
+#pragma omp declare reduction(nmax : f64 : omp_out = d_max(omp_out, omp_in)) initializer(omp_priv = -INF)
+#pragma omp declare reduction(nmin : f64 : omp_out = d_min(omp_out, omp_in)) initializer(omp_priv = INF)
+"""
+
+CALLS = r"""
+typedef void (*body_t)(i64, i64, void *const *);
+typedef void (*parallel_t)(body_t, i64, i64, i64, void *const *, i64);
+typedef void (*sgemm32)(int, int, int, int, int, int, f32, const f32 *, int, const f32 *, int, f32, f32 *, int);
+typedef void (*sgemm64)(int, int, int, i64, i64, i64, f32, const f32 *, i64, const f32 *, i64, f32, f32 *, i64);
+typedef void (*dgemm32)(int, int, int, int, int, int, f64, const f64 *, int, const f64 *, int, f64, f64 *, int);
+typedef void (*dgemm64)(int, int, int, i64, i64, i64, f64, const f64 *, i64, const f64 *, i64, f64, f64 *, i64);
+static parallel_t pool; static void *sgemm, *dgemm; static int wide; static i64 threads = 1;
+static int (*blas_count)(void); static void (*blas_use)(int);
+void setup(void *p, void *s, void *d, int w, void *count, void *use) { pool = p; sgemm = s; dgemm = d; wide = w; blas_count = count; blas_use = use; }
+/* Threads share products themselves: BLAS uses one for each piece, and is left as it was. */
+static int begin_products(void) { int n = blas_count && blas_use && threads > 1 ? blas_count() : 0; if (n > 1) blas_use(1); return n; }
+static void end_products(int n) { if (n > 1) blas_use(n); }
+static void run(body_t f, i64 n, i64 grain, void *const *a) {
+    if (pool && threads > 1 && grain && n >= 2 * grain) pool(f, 0, n, grain, a, threads); else f(0, n, a);
+}
+#define GEMM(T, N) static void N##_gemm(int ta, int tb, i64 m, i64 n, i64 k, const T *a, i64 lda, const T *b, i64 ldb, T *c, i64 ldc) { \
+    if (N##gemm && wide) { ((N##gemm64)N##gemm)(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a, lda, b, ldb, 0, c, ldc); return; } \
+    if (N##gemm) { ((N##gemm32)N##gemm)(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a, lda, b, ldb, 0, c, ldc); return; } \
+    for (i64 i = 0; i < m; i++) { T *row = c + i * ldc; for (i64 j = 0; j < n; j++) row[j] = 0; \
+        for (i64 p = 0; p < k; p++) { T x = ta ? a[p * lda + i] : a[i * lda + p]; const T *y = tb ? b + p : b + p * ldb; i64 s = tb ? ldb : 1; \
+            for (i64 j = 0; j < n; j++) row[j] += x * y[j * s]; } } }
+GEMM(f32, s) GEMM(f64, d)
+/* A range of blocks of rows (or, s[9], columns) of a batch of products: neighbouring blocks are one call. */
+#define TASK(T, N) static void N##_task(i64 begin, i64 end, void *const *a) { const i64 *s = a[3]; i64 size = s[10], all = s[9] ? s[3] : s[2]; \
+    i64 blocks = (all + size - 1) / size; \
+    for (i64 t = begin; t < end;) { i64 r = t / blocks, x = 0, y = 0, z = 0, low = t % blocks; \
+        i64 high = low + end - t < blocks ? low + end - t : blocks, first = low * size, n = (high * size < all ? high * size : all) - first; \
+        for (i64 q = s[8] - 1; q >= 0; q--) { const i64 *e = s + 11 + 4 * q; i64 i = r % e[0]; r /= e[0]; x += i * e[1]; y += i * e[2]; z += i * e[3]; } \
+        if (s[9]) { y += first * (s[1] ? s[6] : 1); z += first; } else { x += first * (s[0] ? 1 : s[5]); z += first * s[7]; } \
+        N##_gemm((int)s[0], (int)s[1], s[9] ? s[2] : n, s[9] ? n : s[3], s[4], (const T *)a[0] + x, s[5], (const T *)a[1] + y, s[6], (T *)a[2] + z, s[7]); \
+        t += high - low; } }
+TASK(f32, s) TASK(f64, d)
+/* Objects as CPython and NumPy lay them out; checked once against what they say themselves. */
+#define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
+#define DATA(o) (*(void **)((o) + 16))
+#define RANK(o) (*(int *)((o) + 24))
+#define SHAPE(o) (*(i64 **)((o) + 32))
+#define STRIDE(o) (*(i64 **)((o) + 40))
+static i64 misfit(char *o, const i64 *want, i64 itemsize) {
+    i64 r = want[0]; const i64 *n = want + 1, *s = n + r;
+    if ((u64)DATA(o) % itemsize) return 2;
+    if (RANK(o) != r) return 1;
+    for (i64 d = 0; d < r; d++) if (SHAPE(o)[d] != n[d]) return 1;
+    for (i64 d = 0; d < r; d++) if (n[d] == 0) return 0;
+    for (i64 d = 0; d < r; d++) if (n[d] != 1 && STRIDE(o)[d] != s[d]) return 2;
+    return 0;
+}
+"""
+
+PRELUDE = TYPES + BITS + FLOAT + INTEGER + REDUCTIONS + CALLS

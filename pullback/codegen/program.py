@@ -1,0 +1,130 @@
+"""A graph as a function: native where there are loops for it, operator by operator where there are none.
+
+`compile_graph(module)` gives a callable that takes what the module takes and returns what it returns. A graph that is lowered
+whole is one call (see `runner`); others run in stages (see `stages`).
+
+What always holds: where a call does not fit (other strides, a tensor subclass, an index out of bounds, somebody listening), the
+same nodes run as operators, and give their own results and errors.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from ..capture.logs import artifacts, logger
+from ..core.modes import LISTENING, ambient
+from ..graph.module import GraphModule
+from ..graph.node import Node, map_arg
+from ..runtime.build import CompileFailed, NoCompiler
+from ..runtime.cpu import readable
+from .runner import runner
+from .segment import Operators, Segment
+from .sizes import Sized, symbolic_inputs
+from .stages import stages_of
+
+_warned = False
+
+
+class Native:
+    """A compiled graph. `source` is the C text, `native` whether no operator is left, `fallbacks` which ones are."""
+
+    def __init__(self, module: GraphModule):
+        self.module = module
+        self.stages = stages_of(module.graph)
+        self.segments = [s for s in self.stages if isinstance(s, Segment)]
+        self.fallbacks = [str(n.target) for s in self.stages if isinstance(s, Operators) for n in s.nodes]
+        self.native = not self.fallbacks and len(self.segments) <= 1
+        self.placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self.attributes = [n for n in module.graph.nodes if n.op == "get_attr"]
+        self.output = module.graph.output_node().args[0]
+        self.dying = last_uses(self.stages, module.graph.output_node())
+        self.run: Callable = self.in_stages
+
+    @property
+    def source(self) -> str:
+        return "\n".join(s.source.text for s in self.segments)
+
+    @property
+    def kernels(self) -> list[str]:
+        return [k for s in self.segments for k in s.source.kernels]
+
+    @property
+    def functions(self) -> list[str]:
+        """The C text of the kernels alone."""
+        return [f for s in self.segments for f in s.source.functions]
+
+    def build(self) -> None:
+        """Compile and load; from then on the graph can be called."""
+        for segment in self.segments:
+            segment.build()
+        if self.native and len(self.segments) == 1 and not self.attributes and not self.segments[0].others:
+            self.run = runner(self)
+
+    def __call__(self, *args):
+        return self.run(*args)
+
+    def general(self, *args):
+        """The same, operator by operator."""
+        return self.module(*args)
+
+    def in_stages(self, *args):
+        if ambient.mode >= LISTENING:
+            return self.module(*args)
+        values: dict[Node, object] = dict(zip(self.placeholders, args, strict=True))
+        for node in self.attributes:
+            values[node] = attribute(self.module, node.target)
+        for stage, dying in zip(self.stages, self.dying, strict=True):
+            stage.run(values)
+            for node in dying:
+                values.pop(node, None)
+        return map_arg(self.output, lambda n: values[n])
+
+
+def attribute(module, path: str):
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def last_uses(stages: list, output: Node) -> list[list[Node]]:
+    """Per stage, the values that nobody needs after it."""
+    kept = set(output.all_input_nodes)
+    made: list[list[Node]] = []
+    for stage in reversed(stages):
+        needed = {i for n in stage.nodes for i in n.all_input_nodes} | set(stage.nodes)
+        made.append(list(needed - kept))
+        kept |= needed
+    return made[::-1]
+
+
+def compile_graph(module: GraphModule) -> Callable:
+    """The module as native code; itself where nothing in it has loops, or there is no compiler (then with one warning)."""
+    watched = symbolic_inputs(module)
+    return Sized(module, watched, compile_static) if watched else compile_static(module)
+
+
+def compile_static(module: GraphModule) -> Callable:
+    """As `compile_graph`, where all sizes are numbers."""
+    global _warned
+    try:
+        if not readable():
+            raise NoCompiler("this Python lays its objects out in a way that native code does not read")
+        made = Native(module)
+        if not made.segments:
+            return module
+        made.build()
+    except NoCompiler as error:  # once: it holds for every graph
+        if not _warned:
+            _warned = True
+            warnings.warn(f"compile: graphs run operator by operator: {error}", RuntimeWarning, stacklevel=2)
+        return module
+    except CompileFailed as error:
+        warnings.warn(f"compile: a graph runs operator by operator: {error}", RuntimeWarning, stacklevel=2)
+        return module
+    if artifacts["output_code"]:
+        logger("output_code").debug("%s", made.source)
+    return made
+
+
+__all__ = ["Native", "compile_graph"]

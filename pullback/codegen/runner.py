@@ -1,0 +1,86 @@
+"""The call of a graph that is one library: straight-line Python, written for that graph.
+
+`runner(native)` gives a function of the graph's arguments: it checks that they are plain, allocates the outputs, makes the one
+native call and wraps what came out. Whatever does not fit goes to `native.general`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.arrays import thread_count
+from ..core.modes import LISTENING, ambient
+from ..core.tensor import wrap
+from ..graph.node import Node
+from ..runtime.cpu import arena
+
+
+def room(size: int) -> tuple:
+    """An arena and its address."""
+    memory = arena(size)
+    return memory, memory.ctypes.data
+
+
+def runner(native) -> Callable:
+    """See the module's docstring."""
+    (segment,) = native.segments
+    names = {n: f"a{k}" for k, n in enumerate(native.placeholders)}
+    scope: dict = {
+        "ambient": ambient, "general": native.general, "empty": np.empty, "wrap": wrap, "room": room, "rooms": segment.rooms,
+        "call": segment.library.call if segment.library is not None else None, "threads": segment.threads or thread_count,
+    }  # fmt: skip
+    given = ", ".join(names[n] for n in native.placeholders)
+    inputs = [names[n] for n in segment.given]
+    busy = [f"ambient.mode >= {LISTENING}"]
+    for k, (a, v) in enumerate(zip(inputs, segment.source.inputs, strict=True)):
+        scope[f"given{k}"] = v.dtype
+        busy.append(f"{a}.keys or {a}.dtype is not given{k}")
+    lines = [f"def run({given}):", f"    if {' or '.join(busy)}:", f"        return general({given})"]
+    for k, m in enumerate(segment.makers):
+        scope[f"dtype{k}"], scope[f"kind{k}"] = m.dtype.numpy, m.dtype
+        back = "" if m.back is None else f".transpose({m.back})"
+        lines.append(f"    o{k} = empty({m.shape}, dtype{k}){back}")
+    if not segment.empty:
+        arrays = [*[f"{a}.array" for a in inputs], *[f"o{k}" for k in range(len(segment.makers))]]
+        lines += [
+            f"    here = rooms.pop() if rooms else room({segment.source.arena})",
+            f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",
+            "    rooms.append(here)",
+            "    if wrong:",
+            f"        return general({given})",
+        ]
+    lines += [f"    t{k} = wrap(o{k}, kind{k})" for k in range(len(segment.makers))]
+    lines.append(f"    return {_results(native, segment, names, inputs, scope)}")
+    exec(compile("\n".join(lines), "<native call>", "exec"), scope)
+    return scope["run"]
+
+
+def _results(native, segment, names: dict, inputs: list[str], scope: dict) -> str:
+    """The expression of what the graph returns."""
+    made: dict[Node, str] = dict(names)
+    for k, (node, (kind, at, value)) in enumerate(zip(segment.results, segment.places, strict=True)):
+        base = inputs[at] if kind == "given" else f"t{at}"
+        if value is None:
+            made[node] = base
+            continue
+        from .segment import view
+
+        scope["view"], scope[f"value{k}"] = view, value
+        made[node] = f"view({base}, value{k})"
+
+    def text(x) -> str:
+        if isinstance(x, Node):
+            return made[x]
+        if isinstance(x, (tuple, list)):
+            inner = ", ".join(text(i) for i in x)
+            return f"({inner}{',' if len(x) == 1 else ''})" if isinstance(x, tuple) else f"[{inner}]"
+        name = f"constant{len(scope)}"
+        scope[name] = x
+        return name
+
+    repeated = [n for n in segment.results if "view(" in made[n]]
+    if len(set(repeated)) != len(repeated):
+        raise AssertionError("a result is made twice")
+    return text(native.output)

@@ -1,0 +1,201 @@
+"""A run of nodes as one native call, and a run of nodes as operators.
+
+`Segment(nodes, wanted)` lowers nodes, writes their C and, after `build`, runs it: `run(values)` reads the values of its inputs and
+adds those of `wanted`. `Operators(nodes)` does the same by calling the operators. Where a call of a segment does not fit, its
+nodes run as operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..capture.config import native as settings
+from ..core.arrays import LARGE, keep_freed_memory, thread_count
+from ..core.modes import process
+from ..core.storage import storage_of, window
+from ..core.tensor import Tensor, stride_of, view_of, wrap
+from ..graph.node import Node, map_arg
+from ..ops.operator import Operator
+from ..runtime.build import build
+from ..runtime.cpu import Library
+from . import norms, picks, rules, windows  # noqa: F401  (they register what `lower="name"` means)
+from .elements import Unlowerable
+from .expressions import forget
+from .loops import Buffer, Value
+from .lower import Lowering
+from .runner import room
+from .source import Source, write
+
+
+class Operators:
+    """Nodes that run as they are."""
+
+    def __init__(self, nodes: list[Node]):
+        self.nodes = nodes
+
+    def run(self, values: dict) -> None:
+        run_nodes(self.nodes, values)
+
+
+def run_nodes(nodes: list[Node], values: dict) -> None:
+    for node in nodes:
+        if shape_only(node) and node.args[0] not in values:
+            t = node.args[0].meta["val"]
+            stand_in = like(t.array.shape, t.dtype, stride_of(t))
+            values[node] = node.target(stand_in, *map_arg(node.args[1:], lambda n: values[n]), **node.kwargs)
+            continue
+        args = map_arg(node.args, lambda n: values[n])
+        kwargs = map_arg(node.kwargs, lambda n: values[n])
+        if node.op == "call_function":
+            values[node] = node.target(*args, **kwargs)
+        else:
+            values[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
+
+
+SHAPE_ONLY = frozenset(("empty_like", "rand_like", "randn_like", "randint_like", "new_empty"))
+
+
+def shape_only(node: Node) -> bool:
+    """Whether a node looks at nothing of its first argument but its shape, so that it need not wait for it."""
+    op = node.target
+    return isinstance(op, Operator) and op.name in SHAPE_ONLY and isinstance(node.args[0], Node)
+
+
+def like(shape: tuple, d, strides: tuple) -> Tensor:
+    """A tensor of this geometry, with nothing in it."""
+    span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n)
+    flat = np.empty(span, d.numpy)
+    return wrap(np.lib.stride_tricks.as_strided(flat, shape, [s * d.itemsize for s in strides]), d)
+
+
+class Segment:
+    """Nodes that are one native call."""
+
+    def __init__(self, nodes: list[Node], wanted: list[Node], lowered: Lowering | None = None):
+        self.nodes, self.wanted = nodes, wanted
+        self.library: Library | None = None
+        inside = set(nodes)
+        self.inputs = list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in inside))
+        lowering = lowered or lower_nodes(self.inputs, nodes)
+        values = lowering.values
+        self.given = [n for n in self.inputs if isinstance(values[n], Value)]
+        self.results = [n for n in wanted if isinstance(values[n], Value)]
+        self.others = [
+            n for n in wanted if not isinstance(values[n], Value)
+        ]  # sequences of values, taken apart elsewhere
+        fed = {values[n].buffer for n in self.given}
+        made = list(dict.fromkeys(values[n].buffer for n in self.results if values[n].buffer not in fed))
+        self.source: Source = write(lowering.steps, [values[n] for n in self.given], made, settings.max_fusion)
+        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in made]
+        self.places = [place_of(values[n], self.given, values, self.makers) for n in self.results]
+        self.rooms: list = []  # arenas that no call is using
+        self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
+        self.empty = not lowering.steps
+
+    def build(self) -> None:
+        if any(b.size * b.dtype.itemsize >= LARGE for b in self.source.outputs):
+            keep_freed_memory()
+        if not self.empty:
+            self.library = Library(build(self.source.text, deterministic_flags()))
+
+    def run(self, values: dict) -> None:
+        tensors = [values[n] for n in self.given]
+        if self.others or any(
+            t.keys or t.dtype is not v.dtype for t, v in zip(tensors, self.source.inputs, strict=True)
+        ):
+            run_nodes(self.nodes, values)
+            return
+        outs = [m.make() for m in self.makers]
+        if not self.empty:
+            here = self.rooms.pop() if self.rooms else room(self.source.arena)
+            wrong = self.library.call((*[t.array for t in tensors], *outs), here[1], (self.threads or thread_count)())
+            self.rooms.append(here)
+            if wrong:
+                run_nodes(self.nodes, values)
+                return
+        made = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
+        for node, (kind, at, value) in zip(self.results, self.places, strict=True):
+            base = tensors[at] if kind == "given" else made[at]
+            values[node] = base if value is None else view(base, value)
+
+
+def deterministic_flags() -> tuple[str, ...]:
+    """Without products and sums in one rounding, where results must be those of single operators."""
+    strict = settings.deterministic or getattr(process, "deterministic", False)
+    return ("-ffp-contract=off",) if strict else ()
+
+
+def lower_nodes(inputs: list[Node], nodes: list[Node]) -> Lowering:
+    """The loops of some nodes, given others."""
+    forget()
+    lowering = Lowering()
+    for n in inputs:
+        lower_input(lowering, n)
+    for n in nodes:
+        lowering.run_node(n)
+    return lowering
+
+
+def lower_input(lowering: Lowering, node: Node) -> None:
+    value = node.meta.get("val")
+    if isinstance(value, Tensor):
+        lowering.input(node)
+    elif isinstance(value, (int, float, bool)) or value is None:
+        raise Unlowerable("a number that is an input")
+    else:
+        raise Unlowerable(f"an input of type {type(value).__name__}")
+
+
+class Maker:
+    """Allocates an output: in the layout of one of the values on it, so that this one needs no view."""
+
+    def __init__(self, buffer: Buffer, values: list[Value]):
+        self.buffer = buffer
+        self.dtype = buffer.dtype
+        whole = [v for v in values if not v.offset and v.numel == buffer.size and is_dense(v)]
+        self.value = min(whole, key=lambda v: v.strides != Value(buffer, v.shape).strides, default=None)
+        if self.value is None:
+            self.value = Value(buffer, (buffer.size,))
+        order = sorted(range(len(self.value.shape)), key=lambda d: (-self.value.strides[d], d))
+        self.shape = tuple(self.value.shape[d] for d in order)
+        back = tuple(int(k) for k in np.argsort(order))
+        self.back = None if back == tuple(range(len(back))) else back
+
+    def make(self):
+        made = np.empty(self.shape, self.dtype.numpy)
+        return made if self.back is None else made.transpose(self.back)
+
+    def wrap(self, array) -> Tensor:
+        return wrap(array, self.dtype)
+
+
+def is_dense(v: Value) -> bool:
+    """Whether a value covers its memory without gaps, in some order of its dimensions."""
+    expected = 1
+    for s, n in sorted((s, n) for s, n in zip(v.strides, v.shape, strict=True) if n != 1):
+        if s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def place_of(v: Value, given: list[Node], values: dict, makers: list[Maker]) -> tuple[str, int, Value | None]:
+    """What a result is: ("given" or "made", number, the window on it or None)."""
+    for k, n in enumerate(given):
+        source = values[n]
+        if source.buffer is v.buffer:
+            return "given", k, None if same(source, v) else v
+    k = next(k for k, m in enumerate(makers) if m.buffer is v.buffer)
+    return "made", k, None if same(makers[k].value, v) else v
+
+
+def same(a: Value, b: Value) -> bool:
+    return a.shape == b.shape and a.strides == b.strides and a.offset == b.offset
+
+
+def view(t: Tensor, v: Value) -> Tensor:
+    """A window on a tensor's memory."""
+    offset = t.offset + v.offset
+    return view_of(t, window(storage_of(t), t.dtype, v.shape, v.strides, offset), t.dtype, offset)

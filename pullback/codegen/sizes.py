@@ -1,0 +1,62 @@
+"""Graphs whose sizes are symbols: native code for each set of sizes that comes, as long as there are few.
+
+`Sized(module, compile_static)` looks at the sizes of its arguments; for new ones it traces the graph again with numbers in place
+of symbols and compiles that. Sizes in loops are then constants, which the C compiler uses. After `native.size_limit` sets of
+sizes, calls with further ones run operator by operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..capture.config import native as settings
+from ..capture.logs import logger
+from ..capture.make_fx import make_fx
+from ..core.modes import LISTENING, ambient
+from ..core.tensor import Tensor
+from ..graph.module import GraphModule
+
+
+def is_symbolic(value) -> bool:
+    """Whether a value of a trace is, or has, a symbolic size."""
+    if isinstance(value, Tensor):
+        return any(n.__class__ is not int for n in value.array.shape)
+    return hasattr(value, "is_symbolic") or isinstance(value, (int, float))
+
+
+def symbolic_inputs(module: GraphModule) -> list[int]:
+    """Which arguments have sizes that are not known, or are numbers."""
+    values = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+    return [k for k, v in enumerate(values) if is_symbolic(v)]
+
+
+class Sized:
+    """A graph with symbolic sizes, as native code per set of sizes. `known`: what is compiled, by sizes."""
+
+    def __init__(self, module: GraphModule, watched: list[int], compile_static: Callable):
+        self.module, self.watched, self.compile_static = module, watched, compile_static
+        self.known: dict[tuple, Callable] = {}
+
+    def __call__(self, *args):
+        if ambient.mode >= LISTENING:
+            return self.module(*args)
+        key = tuple(
+            [
+                (a.array.shape, a.array.strides, a.keys) if isinstance(a, Tensor) else a
+                for a in (args[k] for k in self.watched)
+            ]
+        )
+        made = self.known.get(key)
+        if made is None:
+            made = self.known[key] = self._specialised(args)
+        return made(*args)
+
+    def _specialised(self, args: tuple) -> Callable:
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        if len(self.known) >= settings.size_limit or any(t.keys for t in tensors):
+            return self.module
+        try:
+            return self.compile_static(make_fx(self.module, tracing_mode="fake")(*args))
+        except NotImplementedError as error:  # a size that depends on data
+            logger("output_code").debug("no native code for these sizes: %s", error)
+            return self.module

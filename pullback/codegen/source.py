@@ -1,0 +1,169 @@
+"""One C file for the loops of a graph: kernels as functions, and an entry point that calls them in order.
+
+In: a `Lowering`, the values that come in and those that must come out. Out: a `Source`: the text, the buffers that the caller
+allocates, the size of the arena; for people, the kernels' functions alone, and in `kernels` what each of them computes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..core import dtype as dtypes
+from .describe import describe
+from .fuse import Kernel, group, inline
+from .loops import Buffer, Product, Value
+from .memory import lifetimes, overwrites, plan
+from .printers.c import Printed, Printer
+from .printers.c_prelude import PRELUDE
+from .printers.c_scalars import C_TYPES
+from .schedule import Nest, schedule
+
+BLOCK_OF_PRODUCT = 32  # rows, or columns, of a product: threads share products by blocks
+WORK_OF_PRODUCT = 1 << 20  # multiplications that are worth another thread
+
+
+@dataclass
+class Source:
+    """See the module's docstring. The caller passes arrays for `inputs`, then for `outputs`."""
+
+    text: str
+    functions: list[str]
+    inputs: list[Value]
+    outputs: list[Buffer]
+    arena: int
+    kernels: list[str]
+
+
+def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:
+    """The C file of some steps. `inputs` are the values given, each on a buffer of its own."""
+    kept = set(outputs)
+    steps = inline(steps, kept) if fusing else [s.squeezed() if not isinstance(s, Product) else s for s in steps]
+    order = group(steps, fusing)
+    readers = _readers(order)
+    bad = Buffer("bad", dtypes.int32, 1, "flag")
+    printed: list[Printed | Product] = []
+    flow: list[tuple[set[Buffer], set[Buffer]]] = []
+    nests: dict[int, Nest] = {}
+    for n, item in enumerate(order):
+        if isinstance(item, Product):
+            printed.append(item)
+            flow.append(({item.buffer}, item.reads()))
+            continue
+        nest = schedule(item, _needed(item, n, readers, kept))
+        nests[n] = nest
+        made = Printer(nest, bad).print()
+        printed.append(made)
+        flow.append((nest.stored, {b for b in made.buffers if b is not bad} - nest.stored))
+    given = {v.buffer for v in inputs}
+    shared = _shared(flow, nests, given, kept)
+    flow = [tuple({shared.get(b, b) for b in side} for side in step) for step in flow]  # type: ignore[misc]
+    offsets, arena = plan(flow, given | kept)
+    functions, calls = _calls(printed, bad)
+    entry = _entry(inputs, outputs, offsets, shared, calls)
+    text = PRELUDE + "\n" + "\n".join(functions) + "\n" + entry
+    return Source(text, functions, inputs, outputs, arena, [describe(item) for item in order])
+
+
+def _readers(order: list) -> dict[Buffer, set[int]]:
+    """Which kernels and products read a buffer, by number."""
+    found: dict[Buffer, set[int]] = {}
+    for n, item in enumerate(order):
+        for step in item.steps if isinstance(item, Kernel) else (item,):
+            for b in step.reads():
+                found.setdefault(b, set()).add(n)
+    return found
+
+
+def _needed(kernel: Kernel, n: int, readers: dict[Buffer, set[int]], kept: set[Buffer]) -> set[Buffer]:
+    """The buffers of a kernel that something else reads, or writes, too."""
+    return {b for b in kernel.written if b in kept or len(b.writers) > 1 or readers.get(b, set()) - {n}}
+
+
+def _shared(flow: list, nests: dict[int, Nest], given: set[Buffer], kept: set[Buffer]) -> dict[Buffer, Buffer]:
+    """Buffers that lie in the memory of another one, which is written where they are read for the last time."""
+    spans = lifetimes(flow)
+    shared: dict[Buffer, Buffer] = {}
+    for n in sorted(nests, reverse=True):  # the last first: what takes over memory may have been taken over itself
+        dying = {b for b in flow[n][1] if spans[b][1] == n and b not in given and b not in kept}
+        fresh = {b for b in flow[n][0] if spans[b][0] == n}
+        for old, target in overwrites(nests[n], dying, fresh).items():
+            shared[old] = shared.get(target, target)
+    return shared
+
+
+def _calls(printed: list, bad: Buffer) -> tuple[list[str], list[str]]:
+    """Function texts, equal ones once, and the lines that call them."""
+    names: dict[str, str] = {}
+    functions, calls = [], []
+    for item in printed:
+        if isinstance(item, Product):
+            calls.append(_product(item))
+            continue
+        name = names.get(item.text)
+        if name is None:
+            name = names[item.text] = f"kernel{len(names)}"
+            functions.append(item.text.replace("NAME", name, 1))
+        pointers = ", ".join("&bad" if b is bad else b.name for b in item.buffers)
+        calls.append(f"{{ void *const a[] = {{{pointers}}}; run({name}, {item.range}L, {item.grain}L, a); }}")
+    return functions, calls
+
+
+def _matrix(v: Value) -> tuple[int, int]:
+    """(transposed, leading dimension) of a matrix as BLAS reads it."""
+    rows, columns = v.shape[-2:]
+    s, t = v.strides[-2:]
+    if (t == 1 or columns == 1) and (s >= columns or rows == 1):
+        return 0, max(s, columns, 1) if rows > 1 else max(columns, 1)
+    return 1, max(t, rows, 1) if columns > 1 else max(rows, 1)
+
+
+def _product(p: Product) -> str:
+    letter = "s" if p.target.dtype is dtypes.float32 else "d"
+    (ta, lda), (tb, ldb), (tc, ldc) = (_matrix(v) for v in (p.a, p.b, p.target))
+    m, k = p.a.shape[-2:]
+    n = p.b.shape[-1]
+    batch = [
+        (size, x, y, z)
+        for size, x, y, z in zip(
+            p.target.shape[:-2], p.a.strides[:-2], p.b.strides[:-2], p.target.strides[:-2], strict=True
+        )
+        if size > 1
+    ]
+    by_columns = n > m
+    block = min(BLOCK_OF_PRODUCT, max(m, n))
+    blocks = -(-max(m, n) // block)
+    flat = [ta, tb, m, n, k, lda, ldb, ldc, len(batch), int(by_columns), block, *[x for row in batch for x in row]]
+    count = math.prod(row[0] for row in batch) * blocks
+    grain = max(WORK_OF_PRODUCT // max(block * min(m, n) * k, 1), 1) if count > 1 else 0
+    at = [
+        f"({C_TYPES[v.dtype]} *){v.buffer.name} + {v.offset}L" if v.offset else v.buffer.name
+        for v in (p.a, p.b, p.target)
+    ]
+    numbers = ", ".join(f"{x}L" for x in flat)
+    return (
+        f"{{ static const i64 s[] = {{{numbers}}}; void *const a[] = {{{', '.join(at)}, (void *)s}}; "
+        f"run({letter}_task, {count}L, {grain}L, a); }}"
+    )
+
+
+def _entry(inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict, calls: list[str]) -> str:
+    lines = ["i32 bad = 0;", "i64 wrong;"]
+    for k, v in enumerate(inputs):
+        itemsize = v.dtype.itemsize
+        numbers = [len(v.shape), *v.shape, *[s * itemsize for s in v.strides]]
+        lines.append(f"static const i64 w{k}[] = {{{', '.join(f'{x}L' for x in numbers)}}};")
+        lines.append(f"if ((wrong = misfit(ITEM(t, {k}), w{k}, {itemsize}L))) return {4 * k + 4}L + wrong;")
+        lines.append(f"void *const {v.buffer.name} = DATA(ITEM(t, {k}));")
+    for k, b in enumerate(outputs):
+        lines.append(f"void *const {b.name} = DATA(ITEM(t, {len(inputs) + k}));")
+    lines += [f"void *const {b.name} = arena + {offset}L;" for b, offset in offsets.items()]
+    lines += [f"void *const {b.name} = {other.name};" for b, other in shared.items()]
+    lines += [
+        "threads = n;",
+        "const int before = begin_products();",
+        *calls,
+        "end_products(before);",
+        "return bad ? -1 : 0;",
+    ]
+    return "long entry(void *t, char *arena, long n) {\n" + "\n".join(f"    {line}" for line in lines) + "\n}\n"

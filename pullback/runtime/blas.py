@@ -1,0 +1,62 @@
+"""Matrix products for generated code: the address of a `gemm`, taken from the BLAS that NumPy or SciPy brought.
+
+Out: `Blas`: addresses of CBLAS `sgemm` and `dgemm`, whether their integers have 64 bits, and how its threads are counted and set.
+Where no library is found, addresses are 0, and generated code uses loops of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+# (prefix, suffix, 64-bit integers) of names in the libraries that wheels carry, and in the system's.
+_SPELLINGS = (("scipy_", "64_", True), ("", "64_", True), ("scipy_", "", False), ("", "", False))
+
+
+@dataclass(frozen=True)
+class Blas:
+    """See the module's docstring."""
+
+    single: int = 0
+    double: int = 0
+    wide: bool = False
+    count: int = 0  # of its threads: the functions that say it, and that set it
+    use: int = 0
+
+
+@functools.cache
+def find() -> Blas:
+    """The BLAS of this process."""
+    for path in _candidates():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for prefix, suffix, wide in _SPELLINGS:
+            single = getattr(library, f"{prefix}cblas_sgemm{suffix}", None)
+            double = getattr(library, f"{prefix}cblas_dgemm{suffix}", None)
+            if single is not None and double is not None:
+                names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+                count, use = (_address(getattr(library, name, None)) for name in names)
+                return Blas(_address(single), _address(double), wide, count, use)
+    return Blas()
+
+
+def _address(function) -> int:
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _candidates() -> list[str]:
+    """Libraries of NumPy's wheel, SciPy's, then the system's."""
+    import numpy
+
+    home = Path(numpy.__file__).parent
+    found = [
+        str(p)
+        for folder in (home.parent / "numpy.libs", home / ".dylibs", home.parent / "scipy.libs")
+        if folder.is_dir()
+        for p in sorted(folder.glob("*openblas*"))
+    ]
+    return [*found, "libopenblas.so.0", "libcblas.so.3"]

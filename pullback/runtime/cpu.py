@@ -1,0 +1,67 @@
+"""A built library as a function: arrays in by a tuple, one call.
+
+`Library(path)` finds the entry point and hands it BLAS and threads. `call(arrays, arena)` passes a tuple of arrays as it is: the
+C side reads data pointers, shapes and strides from the objects, in the layout of CPython and NumPy. `readable()` checks that
+layout once, on a real array; where it does not hold, nothing native is run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from . import blas, threads
+
+_PROBE = r"""
+#define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
+void probe(void *t, long *out) {
+    char *o = ITEM(t, 0);
+    out[0] = *(long *)(o + 16); out[1] = *(int *)(o + 24); out[2] = (*(long **)(o + 32))[0]; out[3] = (*(long **)(o + 40))[0];
+}
+"""
+
+
+@functools.cache
+def readable() -> bool:
+    """Whether objects are laid out as the generated code reads them."""
+    import sys
+
+    from .build import build
+
+    if (
+        sys.implementation.name != "cpython"
+        or hasattr(sys, "getobjects")
+        or not getattr(sys, "_is_gil_enabled", lambda: True)()
+    ):
+        return False
+    library = ctypes.CDLL(str(build(_PROBE)))
+    library.probe.argtypes = [ctypes.py_object, ctypes.c_void_p]
+    a = np.zeros((3, 5), np.float32)[:, ::2]
+    out = (ctypes.c_long * 4)()
+    library.probe((a,), ctypes.addressof(out))
+    return list(out) == [a.ctypes.data, a.ndim, a.shape[0], a.strides[0]]
+
+
+class Library:
+    """A loaded library."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.handle = ctypes.CDLL(str(path))
+        found = blas.find()
+        setup = self.handle.setup
+        setup.argtypes, setup.restype = [ctypes.c_void_p] * 3 + [ctypes.c_int] + [ctypes.c_void_p] * 2, None
+        setup(threads.parallel(), found.single, found.double, found.wide, found.count, found.use)
+        self.call = self.handle.entry
+        self.call.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_long]
+        self.call.restype = ctypes.c_long
+
+
+def arena(size: int) -> np.ndarray:
+    """Memory of at least this many bytes, whose address is a multiple of 64."""
+    raw = np.empty(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + max(size, 1)]

@@ -1,0 +1,39 @@
+"""Buffers that live at the same time never share memory, and those that do not live together do."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pullback.codegen.loops import Buffer
+from pullback.codegen.memory import bytes_of, lifetimes, plan
+from pullback.core import dtype as dtypes
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(1, 2000), st.integers(0, 20), st.integers(0, 6)), min_size=1, max_size=25))
+def test_places_of_the_living_are_apart(given_spans):
+    buffers = [Buffer(f"b{n}", dtypes.float32, size) for n, (size, _, _) in enumerate(given_spans)]
+    order: list = [(set(), set()) for _ in range(30)]
+    for b, (_, first, length) in zip(buffers, given_spans, strict=True):
+        order[first][0].add(b)
+        order[first + length][1].add(b)
+    offsets, total = plan(order, set())
+    spans = lifetimes(order)
+    for b, start in offsets.items():
+        assert start % 64 == 0 and start + bytes_of(b) <= total
+        for other, place in offsets.items():
+            together = spans[b][0] <= spans[other][1] and spans[other][0] <= spans[b][1]
+            if other is not b and together:
+                assert start + bytes_of(b) <= place or place + bytes_of(other) <= start
+
+
+def test_memory_is_used_again():
+    a, b = Buffer("a", dtypes.float32, 100), Buffer("b", dtypes.float32, 100)
+    offsets, total = plan([({a}, set()), (set(), {a}), ({b}, set()), (set(), {b})], set())
+    assert offsets[a] == offsets[b] == 0 and total == bytes_of(a)
+
+
+def test_what_the_caller_gives_has_no_place():
+    a = Buffer("a", dtypes.float32, 100)
+    assert plan([({a}, set())], {a}) == ({}, 0)

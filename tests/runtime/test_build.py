@@ -1,0 +1,52 @@
+"""A compiler is found, its errors are shown, and where there is none graphs still run, with one warning."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+
+import pytest
+
+import pullback as torch
+from pullback.capture.make_fx import make_fx
+from pullback.codegen import Native, compile_graph, program
+from pullback.runtime import build
+
+try:
+    build.compiler()
+except build.NoCompiler:
+    pytest.skip("no C compiler", allow_module_level=True)
+
+
+def test_builds_and_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    path = build.build("long twice(long x) { return 2 * x; }")
+    assert ctypes.CDLL(str(path)).twice(21) == 42
+    assert build.build("long twice(long x) { return 2 * x; }") == path
+
+
+def test_an_error_of_the_compiler_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    with pytest.raises(build.CompileFailed, match="undeclared"):
+        build.build("int f(void) { return nothing; }")
+
+
+def test_a_compiler_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(build.NoCompiler, match="no-such-compiler.*pip install ziglang"):
+        build.compiler()
+
+
+def test_without_a_compiler_graphs_run_with_one_warning(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setattr(program, "_warned", False)
+    monkeypatch.setattr(program, "readable", lambda: True)
+    x = torch.randn(3)
+    graph = make_fx(lambda x: x.sin() + 1, tracing_mode="fake")(x)
+    with pytest.warns(RuntimeWarning, match="operator by operator.*no C compiler"):
+        made = compile_graph(graph)
+    assert not isinstance(made, Native)
+    torch.testing.assert_close(made(x), x.sin() + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_graph(graph)
