@@ -85,11 +85,12 @@ def remake(target: Tensor) -> Tensor:
 class CopySlices(Node):
     """A write to a view, as history of the base."""
 
-    __slots__ = ("calls", "write", "base_geometry")
+    __slots__ = ("calls", "write", "base_geometry", "is_conjugate")
 
     def __init__(self, base: Tensor, calls: tuple, write: Node):
         self.calls, self.write = calls, write  # not the view itself: it leads to the base, and so to this node
         self.base_geometry = base.array.shape, stride_of(base)
+        self.is_conjugate = base.is_conj()  # whether views of the base are made of a conjugate: some refuse it, some need it
         self.edges = (edge_of(base), *write.edges[1:])
         self.outputs = ((base.array.shape, base.dtype, base.device),)
         self.saved = []
@@ -115,7 +116,8 @@ class CopySlices(Node):
         """The gradient of the base in memory of its own, laid out as the base; inside vmap, batched if either tensor is."""
         shape, stride = self.base_geometry
         if not ambient.mode & modes.TRANSFORM:
-            return g.new_empty_strided(shape, stride).copy_(g)
+            room = g.new_empty_strided(shape, stride)
+            return (room.conj() if self.is_conjugate else room).copy_(g)
         source = g.new_zeros(()) + other.new_zeros(())
         order = sorted(range(len(shape)), key=lambda d: -stride[d])
         room = source.new_zeros([shape[d] for d in order])
@@ -125,7 +127,8 @@ class CopySlices(Node):
         if self.write is None:
             nodes.raise_freed()
         shape, stride = self.base_geometry
-        return {"calls": self.calls, "write": self.write, "base_geometry": (Size(shape), Size(stride))}
+        own = {"calls": self.calls, "write": self.write, "is_conjugate": self.is_conjugate}
+        return {**own, "base_geometry": (Size(shape), Size(stride))}
 
     def release(self) -> None:
         if self.write is not None:
@@ -196,11 +199,22 @@ def refresh(target: Tensor) -> None:
             set_history(target, _dead_end(target))
         return
     refuse(target, "its base or another view of its base has been")
+    _refuse_reshaped(info, target)
     info.version = target.version[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
         made = remake(target)
     if made.autograd is not None and made.autograd.requires_grad:
         set_history(target, made.autograd.edge)
+
+
+def _refuse_reshaped(info: View, target: Tensor) -> None:
+    """A base that stands for a view in a trace: views of another dtype go on being views of what it is a view of."""
+    facts = info.base.__dict__
+    if "view_edge" in facts and info.version < facts.get("reshaped", 0) and target.dtype is not info.base.dtype:
+        raise NotImplementedError(
+            "changing the shape of an input in place, where it is a view that requires grad and has a view of another "
+            "dtype, is not implemented in traces"
+        )
 
 
 def _dead_end(target: Tensor) -> tuple:

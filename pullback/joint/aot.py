@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ..capture.boxing import takes_lists, unboxed
 from ..capture.fake import FakeTensorMode, fake_mode_of
 from ..capture.make_fx import by_operator
 from ..capture.subclasses import is_wrapper
@@ -230,7 +231,7 @@ def callable_of(made) -> Callable:
     """A compiler's result as a function of positional arguments; "boxed" ones take a list, which they may empty."""
     if getattr(made, "_boxed_call", False):
         return lambda *args: made(list(args))
-    return made
+    return made.run if isinstance(made, GraphModule) else made
 
 
 def differentiable_joint(joint: Joint, using: Compilers) -> Callable:
@@ -322,6 +323,14 @@ def aot_module_simplified(
     the result sees to it that the arguments are of that kind."""
     from ..func.stateless import functional_call
 
+    if any(type(a) is list for a in args):
+        flat = [v for a in args for v in (a if type(a) is list else (a,))]
+        return takes_lists(
+            aot_module_simplified(
+                unboxed(mod, list(args)), flat, fw_compiler, bw_compiler, partition_fn, decompositions,
+                keep_inference_input_mutations, inference_compiler, **options,
+            )
+        )  # fmt: skip
     using = compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions)
     names = [*_parameters(mod), *_buffers(mod)]
 

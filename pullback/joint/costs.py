@@ -95,8 +95,10 @@ def is_compute_bound(target: Any) -> bool:
 
 
 def is_random(target: Any) -> bool:
-    """Whether a call draws random numbers."""
-    return "nondeterministic_seeded" in getattr(target, "tags", ())
+    """Whether a call draws random numbers, or may: one that drops values with a probability it is given."""
+    if "nondeterministic_seeded" in getattr(target, "tags", ()):
+        return True
+    return isinstance(target, Operator) and "dropout_p" in target.schema.index and len(target.schema.returns) == 2
 
 
 def is_view(node: Node) -> bool:

@@ -144,6 +144,17 @@ class Functionalization(TorchDispatchMode):
             )
         return value
 
+    def base(self, t: Tensor) -> Tensor:
+        """The root of the memory of a tensor that is about to be written, without gaps: the tensor is strided in it.
+
+        Where it is not (it shows another dtype, or conjugates), the tensor itself.
+        """
+        state = self.begin(t)
+        if self.chain(self.anchor(t)) is not None or t.dtype is not state.root.dtype or t.keys != state.root.keys:
+            return t
+        self._flatten(state)
+        return state.root
+
     def _flatten(self, state: Written) -> None:
         """See memory whose root leaves gaps (or shows an element twice) as one row of elements, so that all of it has a value."""
         root = state.root
@@ -367,7 +378,7 @@ class Functionalization(TorchDispatchMode):
             args = strided_in(whole, (shape, stride, offset - anchor.offset))
             self.assign(anchor, call(AS_STRIDED_SCATTER, whole, new, *args[1:]))
             return
-        if geometry(t) != geometry(state.root):
+        if geometry(t) != geometry(state.root) or shows_twice(t):  # what is written twice, the memory decides
             self._flatten(state)
         if geometry(t) != geometry(state.root):
             new = call(AS_STRIDED_SCATTER, state.value, new, *placed(t, state))

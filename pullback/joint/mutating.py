@@ -1,13 +1,15 @@
 """Operators that write arguments besides giving results, as pure ones.
 
 Batch norm has a functional form of its own. Any other operator (custom ones, above all) runs inside
-`auto_functionalized`, which copies what the operator will write and gives the copies as further results.
+`auto_functionalized`, which copies what the operator will write and gives the copies as further results; or, where the
+configuration says so, inside `auto_functionalized_v2`, which copies the bases of what it will write.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..capture.config import native
 from ..core.tensor import Tensor
 from ..ops.dispatch import autograd_layer
 from ..ops.operator import Operator, find
@@ -22,9 +24,10 @@ def run_functionally(mode: Functionalization, op: Operator, args: tuple):
     rule = RULES.get(op.name)
     if rule is not None:
         return rule(mode, op, args)
-    from ..capture.higher_order.auto_functionalized import run
+    from ..capture.higher_order.auto_functionalized import run as run_on_copies
+    from ..capture.higher_order.auto_functionalized_v2 import run as run_on_bases
 
-    return run(mode, op, args)
+    return (run_on_bases if native.enable_auto_functionalized_v2 else run_on_copies)(mode, op, args)
 
 
 def _batch_norm(mode: Functionalization, op: Operator, args: tuple):

@@ -56,7 +56,9 @@ class Compiled:
         self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
         self.misshaped = [
-            i for i, f in enumerate(joint.inputs) if f is not None and f.geometry is not None and not f.recorded
+            i
+            for i, f in enumerate(joint.inputs)
+            if f is not None and f.geometry is not None and not f.recorded and not f.viewed
         ]
         self.changed = [
             (i, f, places.get(i))
@@ -211,6 +213,11 @@ class CompiledFunctionBackward(Node):
     __slots__ = ("compiled", "primals", "strides")
     holds_numbers = True
 
+    @property
+    def sizes_move(self) -> bool:
+        """Whether the sizes it holds are symbols of its graphs, which differ from call to call."""
+        return any(self.compiled.symbolic_dims) or any(isinstance(v, int) for v in self.saved or ())
+
     def run(self, grads: list) -> tuple | list:
         if self.saved is None:
             raise_freed()
@@ -218,7 +225,8 @@ class CompiledFunctionBackward(Node):
         if compiled.joint.backward_error is not None:
             raise compiled.joint.backward_error
         around, tangents = compiled.joint.wrapping, self.tangents(grads)
-        if ambient.mode & modes.TRANSFORM and self.primals:  # a batch of gradients, say: the graph's operators take it one by one
+        again = ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD  # captured to be differentiated: by its operators
+        if (ambient.mode & modes.TRANSFORM or again) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
             return compiled.joint.module(*primals, *tangents)[compiled.joint.results :]
         if ambient.mode & modes.GRAD:

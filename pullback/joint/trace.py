@@ -183,7 +183,10 @@ class JointTrace:
             )
         if fact.written or fact.bumped or geometry(a) != where:
             now = edge_of(a) if requires_grad(a) else None
-            fact.recorded = now is not None and (edge is None or now[0] is not edge[0])
+            viewed = a.__dict__.get("view_edge")
+            fact.viewed = viewed is not None
+            unseen = [e[0] for e in (edge, viewed) if e is not None]
+            fact.recorded = now is not None and all(now[0] is not node for node in unseen)
             fact.visible = fact.written and fact.recorded
             shape, stride, offset = geometry(a)
             fact.geometry = (shape, stride, offset - where[2]) if (shape, stride, offset) != where else None

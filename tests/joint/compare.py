@@ -98,7 +98,10 @@ def functional(program: Program, mode: str = "fake") -> list[str]:
     given = roots()
     before = [array(t) for t in given]
     graph = attempt(program, lambda: make_fx(traced, tracing_mode=mode)(*given))
-    if isinstance(expected, Exception) or isinstance(graph, Exception):
+    if isinstance(expected, Exception) and not isinstance(graph, Exception):
+        # what data decides, the graph itself raises
+        return raised(expected, attempt(program, lambda: graph(*given)))
+    if isinstance(graph, Exception):
         return raised(expected, graph)
     out = [
         f"tracing wrote root {i}"
@@ -207,14 +210,18 @@ def facts(t) -> tuple:
 
 
 def memory(tensors: list) -> list:
-    """Which tensors share memory, and how far apart they begin: of each, the first one on its storage, and the distance."""
+    """Which tensors share memory, and how far apart they begin: of each, the first one on its storage, and the distance.
+
+    Tensors without elements begin nowhere: arrays keep no strides of theirs by which a view of them could be placed.
+    """
     first: dict = {}
+    origins: dict = {}
     out = []
     for i, t in enumerate(tensors):
         storage = t.untyped_storage()._cdata
         where = t.storage_offset() * t.element_size()
-        at, origin = first.setdefault(storage, (i, where))
-        out.append((at, where - origin) if t.numel() else at)
+        at = first.setdefault(storage, i)
+        out.append((at, where - origins.setdefault(storage, where)) if t.numel() else at)
     return out
 
 

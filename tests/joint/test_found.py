@@ -68,6 +68,48 @@ FOUND = {
     "writes that count on a part of memory that an input only spans": program(
         ("a1 = torch.randn(2, 2, 2)", "a2 = a1[..., 0:1]"), ("a2",), ("a2[0] = 0.5", "v3 = a2.as_strided((3,), (1,), 0)", "v3.add_(1)"), ("a2",)
     ),
+    "a tensor without elements that is its own contiguous copy": program(
+        ("a1 = torch.randn(2, 3, 0)",), ("a1",), ("v2 = a1 * 2", "v2.swapaxes_(0, -1)", "v3 = v2.contiguous()"), ("v3", "v2")
+    ),
+    "a product that was written through data": program(LEAF, ("a1",), ("v2 = a1.prod(0)", "v2.data.fill_(0.5)"), ("v2",)),
+    "factors that were written through data": program(INNER, ("a2",), ("v3 = a2.prod()", "a2.data.neg_()"), ("v3",)),
+    "running products that were written through data": program(LEAF, ("a1",), ("v2 = a1.cumprod(0)", "v2.data.add_(1)"), ("v2",)),
+    "a written tensor with a dimension of size 1, seen as complex numbers": program(
+        ("a1 = torch.randn(2, 1, 2)",), ("a1",), ("a1.mT.zero_()", "v2 = torch.view_as_complex(a1)"), ("v2",)
+    ),
+    "windows, of which there is one in each row, seen as complex numbers": program(
+        ("a1 = torch.randn(2, 2)", "a2 = a1.unfold(1, 2, 1)"), ("a2",), ("v3 = torch.view_as_complex(a2.unsqueeze(0))",), ("v3",)
+    ),
+    "nothing, seen as complex numbers": program(
+        ("a1 = torch.randn(2, 0, 3)",), ("a1",), ("v2 = a1.mT[:, 0:2]", "v3 = v2.mT", "v4 = torch.view_as_complex(v3)"), ("v4",)
+    ),
+    "a tensor added to itself, seen with another stride where its size is 1": program(
+        ("a1 = torch.randn(2, 3, 2)", "a2 = a1[::2]"), ("a2",), ("v3 = a2.view(1, 3, 2)", "a2.add_(v3)"), ("a2",)
+    ),
+    "a view of a view, its shape changed in place under no_grad": program(
+        (*INNER, "a3 = a2[0:2]"), ("a2", "a3"), ("torch.set_grad_enabled(False)", "a3.t_()", "torch.set_grad_enabled(True)", "v4 = a3.sin()"), ("v4", "a3")
+    ),
+    "a view of a leaf, its shape changed in place under no_grad": program(
+        (*LEAF, "a2 = a1[0:2]"), ("a2",), ("torch.set_grad_enabled(False)", "a2.t_()", "torch.set_grad_enabled(True)", "v3 = a2 * a2"), ("v3", "a2")
+    ),
+    "a view that is written and changed in shape, both under no_grad": program(
+        (*INNER, "a3 = a2[0:2]"), ("a3",), ("torch.set_grad_enabled(False)", "a3.mul_(2)", "a3.t_()", "torch.set_grad_enabled(True)", "v4 = a3.sin()"), ("v4", "a3")
+    ),
+    "what shares memory with a view, its shape changed in place under no_grad": program(
+        (*INNER, "a3 = a2[0:2]"), ("a3",), ("v4 = a3.data", "torch.set_grad_enabled(False)", "v4.t_()", "torch.set_grad_enabled(True)"), ("v4",)
+    ),
+    "statistics that show an element twice": program(
+        ("a1 = torch.randn(4, 2)", "a2 = torch.zeros(3).as_strided((2,), (0,), 1)"),
+        ("a1", "a2"),
+        ("v3 = torch.nn.functional.batch_norm(a1, a2, torch.ones(2), training=True)", "v4 = a2 + 1"),
+        ("v4",),
+    ),
+    "an index into nothing, and a backward that cannot be": program(
+        ("a1 = torch.randn(0)", "a1.requires_grad_()", "a2 = a1 * 2"), ("a2",), ("a2.tanh_()", "a2.index_fill_(0, torch.tensor([0]), 0.75)"), ()
+    ),
+    "an index that is in the range of nothing": program(
+        ("a1 = torch.randn(0)",), ("a1",), ("a1.index_fill_(0, torch.tensor([0]), 0.75)",), ("a1",)
+    ),
 }  # fmt: skip
 
 
@@ -134,6 +176,69 @@ def test_a_functional_copy_is_laid_out_as_its_first_argument():
 def test_taking_from_nothing_is_refused_by_shape():
     with pytest.raises(IndexError, match="tried to take from an empty tensor"):
         torch.take(torch.empty(3, 0, device="meta"), torch.zeros(1, dtype=torch.int64, device="meta"))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x, i: x[i],
+        lambda x, i: x.index_select(0, i),
+        lambda x, i: x.index_fill(0, i, 1.0),
+        lambda x, i: x.index_copy(0, i, x.new_zeros(1, 3)),
+        lambda x, i: x.index_put((i,), x.new_zeros(())),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_index_into_nothing_is_refused_by_shape(take, device):
+    with pytest.raises(IndexError, match="out of (bounds|range)"):
+        take(torch.zeros(0, 3, device=device), torch.zeros(1, dtype=torch.int64, device=device))
+    assert take(torch.zeros(1, 3, device=device), torch.zeros(1, dtype=torch.int64, device=device)).shape == (1, 3)
+
+
+def test_a_view_is_no_leaf_once_another_view_of_its_base_was_written():
+    source = torch.ones(1, requires_grad=True)
+    row = torch.zeros(2, 2)[0]
+    row[0:1].copy_(source * 2)
+    torch.ops.aten.masked_fill_.Scalar(row, torch.tensor([False, True]), 3)
+    row.sum().backward()
+    assert row.tolist() == [2, 3] and source.grad.tolist() == [2]
+
+
+def test_a_complex_view_of_a_view_that_changes_its_shape_is_refused():
+    """Eagerly it goes on being a view of what the input is a view of, which a trace of the input alone does not know."""
+
+    def f(x):
+        out = torch.view_as_complex(x)
+        x.transpose_(0, -1)
+        return out
+
+    from pullback.joint.aot import aot_function
+
+    def view():
+        return (torch.ones(2, 1, 2, requires_grad=True) * 2)[0]
+
+    assert f(view()).tolist() == [2 + 2j]
+    with pytest.raises(NotImplementedError, match="changing the shape of an input in place"):
+        aot_function(f, lambda graph, inputs: graph)(view())
+
+
+def test_a_tensor_without_elements_is_contiguous_whatever_its_strides() -> None:
+    assert torch.empty_strided((0, 3, 2), (1, 1, 3), device="meta").is_contiguous()
+
+
+def test_a_single_row_of_pairs_may_have_an_odd_stride() -> None:
+    x = torch.arange(8.0).as_strided((2, 1, 2), (4, 3, 1))
+    assert torch.view_as_complex(x).tolist() == [[0 + 1j], [4 + 5j]]
+    with pytest.raises(RuntimeError, match="must have a stride divisible by 2"):
+        torch.view_as_complex(torch.arange(8.0).as_strided((2, 2), (3, 1)))
+
+
+@pytest.mark.parametrize("product", [torch.prod, lambda x: torch.prod(x, 0), lambda x: torch.cumprod(x, 0)])
+def test_a_product_that_was_written_has_no_gradient(product) -> None:
+    out = product(torch.ones(3, requires_grad=True))
+    out.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
 
 
 def test_writes_of_nothing() -> None:
