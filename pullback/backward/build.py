@@ -1,8 +1,8 @@
 """A backward as a graph: one call per node, hook, sum and sink, in the engine's order.
 
 In: what `run_graph` of the engine gets. Out: a `Backward`: the key of its structure, the inputs that hold this run's
-values, and `graph()`, which writes the structure down. The same order, checks and hooks as the engine's, by calling the
-engine's own functions (`replay`).
+values, and `graph()`, which writes the structure down, for those who do not know it yet. The same order, checks and hooks
+as the engine's, by calling the engine's own functions (`replay`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import operator
 from typing import Any
 
 from ..autograd.engine import needed_for
+from ..capture.boxing import taken
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
 from ..graph import Graph, has_side_effect
@@ -18,18 +19,16 @@ from ..graph import Node as GraphNode
 from . import replay
 from .lift import Inputs, Slot, lift
 from .module import BackwardModule
+from .scan import scan
 from .schedule import schedule
 
 NAMES = ("inputs", "sizes", "scalars", "hooks", "packed_data")
 LISTS = {"tensors": 0, "sizes": 1, "scalars": 2, "hooks": 3, "packed": 4}
 for _effect in (
     replay.accumulate_grad, replay.tensor_hook, replay.pre_hook, replay.post_hook, replay.late_post_hooks, replay.retain_grad,
-    replay.unpack_saved, replay.taken,
+    replay.unpack_saved,
 ):  # fmt: skip
     has_side_effect(_effect)
-
-
-NO_HOOKS = ((), (), 0, 0)
 
 
 class Step:
@@ -47,39 +46,86 @@ class Step:
         self.wanted = self.tensor_hooks = self.retained = self.pre_hooks = self.post_hooks = self.meta = ()
         self.calls_python = False  # whether its call or its hooks go into the user's Python
 
-    def hooks(self) -> tuple:
-        """Which hooks it has: structure, unlike the hooks themselves."""
-        if not (self.tensor_hooks or self.retained or self.pre_hooks or self.post_hooks):
-            return NO_HOOKS
-        return (
-            tuple([n for n, _ in self.tensor_hooks]),
-            tuple([n for n, _ in self.retained]),
-            len(self.pre_hooks),
-            len(self.post_hooks),
-        )
-
 
 class Backward:
-    """One backward, taken apart. `key` is equal for backwards of the same structure."""
+    """One backward, taken in: its values and the `key` of its structure, which is equal for backwards of one structure."""
 
     def __init__(
         self, roots: list, grads: list, wanted: list | None, accumulate_inputs: bool, differentiable: bool = False
     ):
-        self.inputs = Inputs(differentiable)
+        self.differentiable, self.grads = differentiable, grads
         self.task_roots, self.wanted_edges = roots, wanted if wanted is not None else ()
         self.wanted = wanted if wanted is not None and not accumulate_inputs else []
         needed = needed_for(roots, wanted) if wanted is not None else None
         if accumulate_inputs and needed is not None:
             needed.update({node: True for node, _ in wanted if node in needed})
         self.needed = needed
-        order = schedule(roots, needed)
-        self.place = {node: i for i, node in enumerate(order)}
-        self.roots = [(self.place[e[0]], e[1], self._given(g)) for e, g in zip(roots, grads, strict=True)]
-        self.metas: dict[tuple[Node, int], Slot] = {}
+        self.order = schedule(roots, needed)
+        self.place = {node: i for i, node in enumerate(self.order)}
         self.watched_leaf = False  # whether a leaf has hooks that run when its gradient has come
-        self.steps = [self._step(node) for node in order]
-        self.calls_python = self.watched_leaf or bool(self.inputs.hooks)
+        self.inputs = inputs = Inputs(differentiable)
+        inputs.tensors += [g for g in grads if g is not None]
         self.key = self._key()
+        self.calls_python = self.watched_leaf or bool(inputs.hooks)
+
+    def _key(self) -> tuple:
+        """The structure of the graph: calls, edges and hooks, by place. On the way, values go to the inputs."""
+        place = self.place
+        seen: set[tuple[Node, int]] = set()
+        steps = tuple([self._step_key(node, seen) for node in self.order])
+        pairs = zip(self.task_roots, self.grads, strict=True)
+        roots = tuple([(place[node], number, g is None) for (node, number), g in pairs])
+        return roots, steps, tuple([(place.get(n), k) for n, k in self.wanted]), self.differentiable
+
+    def _step_key(self, node: Node, seen: set) -> tuple:
+        inputs, place = self.inputs, self.place
+        wanted = tuple([n for n in range(len(node.outputs)) if (node, n) in self.wanted]) if self.wanted else ()
+        hooks = scan_hooks(node, inputs) if node.hooked else None
+        if self.needed is not None and not self.needed.get(node):
+            return None, hooks, wanted
+        if node.__class__ is AccumulateGrad:
+            own = node.variable.autograd
+            inputs.tensors.append(node.variable)
+            self.watched_leaf = self.watched_leaf or bool(own.post_accumulate_hooks)
+            return AccumulateGrad, own.grad is None, hooks, wanted
+        own = scan(node, inputs)
+        edges: list = []
+        for edge in node.edges:
+            if edge is None or edge[0] not in place:
+                edges.append(None)
+                continue
+            edges.append((place[edge[0]], edge[1]))
+            if edge not in seen:
+                seen.add(edge)
+                inputs.packed.append(edge[0].outputs[edge[1]])
+        return own, tuple(edges), hooks, wanted, len(node.outputs)
+
+    def graph(self) -> BackwardModule:
+        return Writer(Apart(self)).write()
+
+
+def scan_hooks(node: Node, inputs: Inputs) -> tuple:
+    """Which hooks a node has: structure, unlike the hooks themselves, which are values."""
+    by_number = (node.tensor_pre_hooks or {}).items()
+    on_tensors = [(n, h) for n, hooks in by_number for h in hooks.values()]
+    retained, before, after = node.retain_grad_hooks or {}, node.pre_hooks or {}, node.post_hooks or {}
+    inputs.hooks += [*[h for _, h in on_tensors], *retained.values(), *before.values(), *after.values()]
+    return tuple([n for n, _ in on_tensors]), tuple(retained), len(before), len(after)
+
+
+class Apart:
+    """A backward taken apart: its steps, with what each calls and where its values are among the inputs."""
+
+    def __init__(self, backward: Backward):
+        self.inputs, self.place, self.wanted = Inputs(backward.differentiable), backward.place, backward.wanted
+        self.needed = backward.needed
+        pairs = zip(backward.task_roots, backward.grads, strict=True)
+        self.roots = [(self.place[e[0]], e[1], self._given(g)) for e, g in pairs]
+        self.metas: dict[tuple[Node, int], Slot] = {}
+        self.steps = [self._step(node) for node in backward.order]
+        found, known = (list(map(len, lists.lists())) for lists in (self.inputs, backward.inputs))
+        if found != known:
+            raise AssertionError(f"a backward has {known} values and its graph takes {found}")
 
     def _given(self, g: Tensor | None) -> Slot | None:
         return None if g is None else self.inputs.put("tensors", g)
@@ -96,7 +142,6 @@ class Backward:
             return step
         if node.__class__ is AccumulateGrad:
             step.saved = [inputs.put("tensors", node.variable)]
-            self.watched_leaf = self.watched_leaf or bool(node.variable.autograd.post_accumulate_hooks)
         else:
             step.call, step.saved = lift(node, inputs)
             step.meta = tuple([self._meta(e) for e in node.edges])
@@ -120,30 +165,11 @@ class Backward:
             slot = self.metas[edge] = self.inputs.put("packed", edge[0].outputs[edge[1]])
         return slot
 
-    def _key(self) -> tuple:
-        """The structure of the graph: calls, edges and hooks, by place."""
-        place, steps = self.place, []
-        for step in self.steps:
-            node = step.node
-            edges: tuple = ()
-            if step.call is not None:
-                own = step.call.key
-                pairs = zip(step.meta, node.edges, strict=True)
-                edges = tuple([None if m is None else (place[e[0]], e[1]) for m, e in pairs])
-            else:
-                own = (AccumulateGrad, node.variable.autograd.grad is None) if step.runs else None
-            steps.append((own, edges, step.hooks(), step.wanted, len(node.outputs)))
-        roots = tuple([(p, n, g is None) for p, n, g in self.roots])
-        return roots, tuple(steps), tuple([(place.get(n), k) for n, k in self.wanted])
-
-    def graph(self) -> BackwardModule:
-        return Writer(self).write()
-
 
 class Writer:
     """Writes the graph of a backward."""
 
-    def __init__(self, backward: Backward):
+    def __init__(self, backward: Apart):
         self.backward, self.graph = backward, Graph()
         self.lists = [self.graph.placeholder(name) for name in NAMES]
         self.read: dict[tuple[int, int], GraphNode] = {}
@@ -153,7 +179,7 @@ class Writer:
     def write(self) -> BackwardModule:
         for i in range(len(self.backward.inputs.tensors)):
             self._read(0, i)
-        self._call(replay.taken, self.lists[0])
+        self._call(taken, self.lists[0])
         for place, number, given in self.backward.roots:
             if given is not None:
                 self._arrive(place, number, self._value(given))

@@ -22,6 +22,10 @@ from ..ops.operator import Operator
 from ..ops.record import Info
 from . import replay
 
+VARYING = "varying"  # numbers that are values of one call, 0 and 1 too
+SHIFT = 2
+CONSTANT_FIELDS = ("dtype", "device", "layout", "blocksize", "dense_dim")  # of metadata
+
 
 class Inputs:
     """The arguments of one compiled backward, in the order in which its graph takes them."""
@@ -33,6 +37,7 @@ class Inputs:
         self.scalars: list[float] = []
         self.hooks: list = []  # callables, and objects that are called
         self.packed: list = []  # what saved-tensor hooks packed
+        self.moving: set[int] = set()  # places of sizes that are known to differ from run to run
 
     def lists(self) -> tuple:
         return self.tensors, self.sizes, self.scalars, self.hooks, self.packed
@@ -106,6 +111,13 @@ class Mapping(Template):
         return {name: fill(value, values) for name, value in self.parts}
 
 
+class Shifted(Template):
+    """An int that is lifted whatever it is: graphs take sizes of 0 and 1 for facts, so it goes over as a larger one."""
+
+    def fill(self, values):
+        return next(values) - SHIFT
+
+
 class Inner:
     """A node that another node holds: its call, in the node's place."""
 
@@ -150,30 +162,56 @@ class ObjectCall:
         self.__name__ = self.__qualname__ = cls.__name__
         self.__module__ = "backward"
 
+    @property
+    def is_python(self) -> bool:
+        """Whether what runs is the user's own Python."""
+        return type(self) is ObjectCall and issubclass(self.cls, BackwardCFunction)
+
     def __call__(self, grads: list, saved: list) -> tuple:
         return replay.run_node(saved[0], grads)
+
+
+class ForeignCall(ObjectCall):
+    """A node whose backward is no Python and may not be traced: called with the values it holds, between graphs."""
+
+    def __init__(self, call: NodeCall, effect: str | None):
+        super().__init__(call.cls, call.key, effect)
+        self.call = call
+
+    def __call__(self, grads: list, saved: list) -> tuple:
+        node, *values = saved
+        replay.at_node(node)
+        return self.call(grads, values)
 
 
 def lift(node: Node, inputs: Inputs) -> tuple[Callable, list]:
     """(the call, the slots of its saved values) of a node; the values go to `inputs`."""
     live = tuple([e is not None for e in node.edges])
     own, effect = users_python(node) if isinstance(node, BackwardCFunction) else ((), None)
-    held = node.held(inputs.differentiable) if effect is None else None
+    foreign = effect is not None and node._forward_cls.computes_only is False
+    held = node.held(inputs.differentiable) if effect is None or foreign else None
     if held is None:
         return ObjectCall(type(node), (type(node), live, own), effect), [inputs.put("hooks", node)]
     call = taken_apart(node, held, live, own, inputs)
-    return call, slots_of(list(call.template.values()))
+    slots = slots_of(list(call.template.values()))
+    return (ForeignCall(call, effect), [inputs.put("hooks", node), *slots]) if foreign else (call, slots)
 
 
 def taken_apart(node: Node, held: dict, live: tuple, own: tuple, inputs: Inputs) -> NodeCall:
+    sizes_before = len(inputs.sizes)
     template = {
-        name: saved_entries(node, v, inputs)
-        if name == "saved" and v
-        else take(v, node, inputs, node.holds_numbers and name[0] != "_")
+        name: saved_entries(node, v, inputs) if name == "saved" and v else take(v, node, inputs, numbers_of(node, name))
         for name, v in held.items()
     }
+    if node.sizes_move:
+        inputs.moving.update(range(sizes_before, len(inputs.sizes)))
     key = (type(node), live, own, tuple([(name, frozen(v)) for name, v in template.items()]))
     return NodeCall(type(node), tuple([True if on else None for on in live]), template, key)
+
+
+def numbers_of(node: Node, name: str) -> bool | str:
+    """Whether numbers in an attribute are values of one call (see `take`)."""
+    return name[0] != "_" and (VARYING if name in node.varying else node.holds_numbers)
 
 
 def saved_entries(node: Node, saved: list, inputs: Inputs) -> list:
@@ -188,6 +226,18 @@ def which_are_sizes(cls: type) -> list[bool]:
     """Of what the nodes of an operator save, entry by entry, whether it is sizes."""
     types = {a.name: a.type for a in cls.op.schema.arguments}
     return [types.get(name, "").startswith("SymInt") for name in cls.plan.saved]
+
+
+@functools.cache
+def sizes_in_call(op: Operator, count: int) -> list[bool]:
+    """Of the arguments of a call that makes a view, after the first, which are sizes."""
+    return [a.type.startswith("SymInt") for a in op.schema.arguments[1 : count + 1]]
+
+
+@functools.cache
+def reads_offset(cls: type) -> bool:
+    """Whether a rule reads where in memory a tensor began: only `as_strided` names places there."""
+    return getattr(cls, "op", None) is not None and cls.op.name.startswith("as_strided")
 
 
 # ---- custom functions
@@ -212,7 +262,9 @@ class Backwards:
 
 def users_python(node: BackwardCFunction) -> tuple[tuple, str | None]:
     """(what the backward of a custom function depends on besides its arguments, what it does besides computing)."""
-    cls = type(node)
+    cls, stated = type(node), node._forward_cls.computes_only
+    if stated is not None:  # it is no Python, so there is nothing to read
+        return (node._compiled_autograd_key(), ()), None if stated else f"calls {node.name()}"
     function = node._forward_cls.users_backward()
     known = _around.get(cls)
     if known is None or known.function is not function:
@@ -242,8 +294,9 @@ def slots_of(entry) -> list[Slot]:
     return [s for e in entry for s in slots_of(e)] if entry.__class__ in (list, tuple) else []
 
 
-def take(entry, node: Node, inputs: Inputs, numbers: bool = False):
-    """A held value with slots for what is lifted; constants stay. `numbers`: ints and floats are lifted too."""
+def take(entry, node: Node, inputs: Inputs, numbers: bool | str = False):
+    """A held value with slots for what is lifted; constants stay. `numbers`: ints and floats are lifted too, and where
+    `VARYING`, 0 and 1 among them."""
     kind = entry.__class__
     if kind is tuple and entry and (entry[0] is SAVED or entry[0] is SAVED_OUTPUT):
         return inputs.put("tensors", unpack(entry, node))
@@ -258,13 +311,13 @@ def take(entry, node: Node, inputs: Inputs, numbers: bool = False):
     if kind is Size:
         return Sizes([inputs.put("sizes", s) for s in entry])
     if kind is Info:
-        return Fields(
-            [(name, field(name, getattr(entry, name), inputs)) for name in Info.__slots__ if hasattr(entry, name)]
-        )
+        return Fields(fields(entry, node, inputs))
     if isinstance(entry, Tensor):
         return inputs.put("tensors", entry)
     if isinstance(entry, Node):
         return inner(entry, inputs)
+    if numbers is VARYING and kind is int and entry >= 0:
+        return Shifted([inputs.put("sizes", entry + SHIFT)])
     if numbers and (kind is int and entry >= 0 or kind is float):
         return inputs.put("sizes" if kind is int else "scalars", entry)
     return entry
@@ -273,7 +326,7 @@ def take(entry, node: Node, inputs: Inputs, numbers: bool = False):
 def taken_call(call: tuple, node: Node, inputs: Inputs) -> tuple:
     """A call that made a view: (operator, its arguments after the first, which of several results)."""
     op, args, *rest = call
-    sizes = [a.type.startswith("SymInt") for a in op.schema.arguments[1 : len(args) + 1]]
+    sizes = sizes_in_call(op, len(args))
     return (op, tuple([take(a, node, inputs, size) for a, size in zip(args, sizes, strict=True)]), *rest)
 
 
@@ -286,12 +339,19 @@ def inner(node: Node, inputs: Inputs):
     return Inner(taken_apart(node, held, tuple([e is not None for e in node.edges]), own, inputs))
 
 
-def field(name: str, value, inputs: Inputs):
-    """A field of an `Info`: shapes and strides are lifted."""
-    if name not in ("shape", "stride") or value is None:
-        return value
-    slots = [inputs.put("sizes", s) for s in value]
-    return Sizes(slots) if name == "shape" else tuple(slots)
+def fields(info: Info, node: Node, inputs: Inputs) -> list[tuple]:
+    """The fields of an `Info`: shapes, strides and places in memory are lifted, the last only for those who read them."""
+    out = []
+    for name in Info.__slots__:
+        value = getattr(info, name, None)
+        if name in CONSTANT_FIELDS or value is None:
+            out += [(name, value)] if hasattr(info, name) else []
+        elif name != "offset":
+            slots = [inputs.put("sizes", s) for s in value]
+            out.append((name, Sizes(slots) if name == "shape" else tuple(slots)))
+        elif reads_offset(type(node)):
+            out.append((name, Shifted([inputs.put("sizes", value + SHIFT)])))
+    return out
 
 
 def frozen(value):
@@ -302,8 +362,16 @@ def frozen(value):
         return tuple([frozen(v) for v in value])
     if isinstance(value, (Template, Inner)):
         return value.key()
+    return constant(value)
+
+
+def constant(value) -> tuple:
+    """A value that is part of a key. Numbers that compare equal and are not the same (0.0 and -0.0) are told apart."""
+    kind = value.__class__
+    if kind is float or kind is complex:
+        return kind, repr(value)
     try:
         hash(value)
     except TypeError:
-        return ("object", id(value))
-    return (type(value), value)
+        return "object", id(value)
+    return kind, value

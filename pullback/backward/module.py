@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
+from ..capture.boxing import set_locals_to_steal, taken
 from ..capture.effects import effect_of, is_output
 from ..capture.program import Unsupported
 from ..capture.surroundings import Surroundings
@@ -48,8 +49,8 @@ class BackwardModule(GraphModule):
         """Compile by `make(function)`, which compiles one graph. Its numbers are sizes, which change from step to step."""
         make = functools.partial(make, numbers=True, marks_bind=False)
         if not (is_large(self.graph) or any(into_python(n) and n.target not in SINKS for n in self.graph.nodes)):
-            return unless_recorded(self, WithSinksLast(self, make))
-        return unless_recorded(self, Whole(self, make) if fullgraph else in_pieces(self.of_nodes or self, make))
+            return WithSinksLast(self, make)
+        return unless_recorded(self, Whole(self, make) if fullgraph else in_pieces(self.of_nodes or self, make, True))
 
 
 def inlined(module: BackwardModule) -> BackwardModule:
@@ -65,8 +66,8 @@ def inlined(module: BackwardModule) -> BackwardModule:
 
 
 def unless_recorded(module: BackwardModule, compiled: Callable) -> Callable:
-    """What runs a backward: gradients that are differentiated again (`create_graph`) have the history of their operators, so
-    those calls are made one by one."""
+    """What runs a backward that calls into the user's Python. Gradients that are differentiated again (`create_graph`) go
+    through that Python with the history of their operators, so there all calls are made one by one."""
 
     def call(*lists):
         return module(*lists) if ambient.mode & modes.GRAD else compiled(*lists)
@@ -148,12 +149,14 @@ class WithSinksLast:
             elif node.target is replay.accumulate_grad or any(n in after for n in node.all_input_nodes):
                 self.sinks.append(node)
                 after.add(node)
-            elif node.target is not replay.taken:  # the arguments are not the graph's to empty
+            elif node.target is not taken:  # the compiled graph empties its list itself
                 copies[node] = graph.node_copy(node, lambda n: copies[n])
         self.used = list(dict.fromkeys(n for s in self.sinks for n in s.all_input_nodes if n not in after))
         results = tuple(copies[n] if isinstance(n, GraphNode) else n for n in wanted)
         graph.output((results, tuple(copies[n] for n in self.used)))
-        self.run = make(GraphModule(module, graph, class_name="CompiledAutograd"))
+        made = GraphModule(module, graph, class_name="CompiledAutograd")
+        set_locals_to_steal(made, ["inputs"])
+        self.run = make(made)
 
     def __call__(self, *lists):
         captured, values = self.run(*lists)
@@ -176,6 +179,6 @@ def replaced(value, known: dict):
     return value
 
 
-def in_pieces(module: BackwardModule, make: Callable) -> Callable:
-    """Graphs of what lies between calls into Python, which are made as they are."""
-    return Pieces(module.graph, into_python, make)
+def in_pieces(module: BackwardModule, make: Callable, in_stretches: bool = False) -> Callable:
+    """Graphs of what lies between calls into Python, which are made as they are; or, for custom functions, in stretches."""
+    return Pieces(module.graph, into_python, make, in_stretches)

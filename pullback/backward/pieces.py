@@ -13,10 +13,30 @@ from typing import NamedTuple
 from ..graph import Graph, GraphModule
 from ..graph import Node as GraphNode
 from . import replay
+from .lift import ForeignCall, ObjectCall
 
 LARGE = 1000  # calls of rules in one graph: compiling more takes longer than it is worth
 PIECE = 8  # calls in a piece of what is larger: repeated structure gives few different pieces, whatever its period
 PASSING = (replay.checked, replay.box)  # with reads, what is not worth a graph of its own
+
+
+def passes(node: GraphNode) -> bool:
+    """Whether a node only hands values on. What the user's code gave may have to be summed or cast to be what is expected."""
+    if node.target is replay.checked and is_foreign(giver(node.args[0]).target):
+        return False
+    return node.target in PASSING or getattr(node.target, "__module__", "") == "_operator"
+
+
+def is_foreign(call: Callable) -> bool:
+    """Whether a call gives what the user's code made."""
+    return isinstance(call, ForeignCall) or isinstance(call, ObjectCall) and call.is_python
+
+
+def giver(results: GraphNode) -> GraphNode:
+    """The call that gave some gradients, before hooks saw them."""
+    while results.target in (replay.post_hook, replay.late_post_hooks):
+        results = results.args[1 if results.target is replay.post_hook else 0]
+    return results
 
 
 class Ref:
@@ -51,8 +71,10 @@ def is_large(graph: Graph) -> bool:
 class Pieces:
     """The actions of one backward, in order. Called with its arguments."""
 
-    def __init__(self, graph: Graph, into_python: Callable[[GraphNode], bool], make: Callable):
-        self.make, self.into_python = make, into_python
+    def __init__(
+        self, graph: Graph, into_python: Callable[[GraphNode], bool], make: Callable, in_stretches: bool = False
+    ):
+        self.make, self.into_python, self.in_stretches = make, into_python, in_stretches
         self.number = {node: i for i, node in enumerate(graph.nodes)}
         self.last = {n: user for user in graph.nodes for n in user.all_input_nodes}
         self.arguments = [self.number[n] for n in graph.nodes if n.op == "placeholder"]
@@ -87,13 +109,19 @@ class Pieces:
 
     def _act(self, node: GraphNode) -> None:
         dead = tuple(self.number[n] for n in node.all_input_nodes if self.last[n] is node and n.op != "placeholder")
-        self.actions.append(Action(node.target, self._refs(node.args), self.number[node], dead))
+        self.actions.append(Action(self._called(node.target), self._refs(node.args), self.number[node], dead))
+
+    def _called(self, target: Callable) -> Callable:
+        """What is called between graphs: the backward of a custom function is compiled on its own where it may break."""
+        if self.in_stretches and isinstance(target, ObjectCall) and target.is_python:
+            return self.known.setdefault(target.key, InStretches(self.make))
+        return target
 
     def _flush(self, segment: list[GraphNode]) -> None:
         """Compile what came since the last call into Python, if there is something to compute in it."""
         nodes = segment[:]
         segment.clear()
-        if all(n.target in PASSING or getattr(n.target, "__module__", "") == "_operator" for n in nodes):
+        if all(map(passes, nodes)):
             for node in nodes:
                 self._act(node)
             return
@@ -131,6 +159,22 @@ class Pieces:
                     values[i] = made
             given = made = None
         return fill(self.wanted, values)
+
+
+class InStretches:
+    """A node of a custom function that is run itself, its Python in graphs as far as they go."""
+
+    def __init__(self, make: Callable):
+        self.make = make
+        self.compiled: dict[Callable, Callable] = {}
+
+    def __call__(self, grads: list, saved: list) -> tuple:
+        return replay.run_node(saved[0], grads, by=self.call)
+
+    def call(self, function: Callable, *args):
+        if function not in self.compiled:
+            self.compiled[function] = self.make(function)
+        return self.compiled[function](*args)
 
 
 def fill(args, values: list):

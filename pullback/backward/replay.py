@@ -98,6 +98,13 @@ def at(place: int) -> tuple[Running | None, Node | None]:
     return (task, task.at(place)) if task.__class__ is Running else (None, None)
 
 
+def at_node(node: Node) -> None:
+    """The user's code is about to be called for a node, whichever backward it is in."""
+    task = ambient.tasks[-1] if ambient.tasks else None
+    if task.__class__ is Running and node in task.place:
+        task.at(task.place[node])
+
+
 class Named:
     """Stands for a node in messages."""
 
@@ -109,11 +116,6 @@ class Named:
 
 
 # ---- gradients
-def taken(values: list) -> None:
-    """All values of a list have been read: it lets go of them, so that each lives until its last use."""
-    values.clear()
-
-
 def total(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     """The sum of two gradients, either of which may be absent."""
     if a is None or b is None:
@@ -220,12 +222,10 @@ def unpack_saved(unpack: Callable, place: int) -> Tensor:
     return unpack()
 
 
-def run_node(node: Node, gs: list) -> tuple:
+def run_node(node: Node, gs: list, **how) -> tuple:
     """A node that is run itself."""
-    task = ambient.tasks[-1] if ambient.tasks else None
-    if task.__class__ is Running and node in task.place:
-        task.at(task.place[node])
-    results = tuple(node.run(list(gs)))
+    at_node(node)
+    results = tuple(node.run(list(gs), **how))
     if len(results) != len(node.edges):
         raise RuntimeError(
             f"{node.name()} returned an incorrect number of gradients (expected {len(node.edges)}, got {len(results)})"

@@ -28,9 +28,9 @@ verbose_logger: Callable[[str, str], None] | None = None  # called with (event, 
 class Kept:
     """A compiled backward, and the sizes it served."""
 
-    def __init__(self, run: Callable, sizes: list[int]):
+    def __init__(self, run: Callable, sizes: list[int], moving: set[int]):
         self.run, self.sizes = run, sizes
-        self.moving: set[int] = set()  # places of sizes that changed
+        self.moving = moving  # places of sizes that changed, or are known to
 
 
 class Compiler:
@@ -48,7 +48,7 @@ class Compiler:
         kept, sizes = self.known.get(backward.key), backward.inputs.sizes
         if kept is None:
             kept = self.known[backward.key] = Kept(
-                self._capture(backward, missing_node(self.known, backward)), list(sizes)
+                self._capture(backward, missing_node(self.known, backward)), list(sizes), set(backward.inputs.moving)
             )
         elif not self.dynamic and sizes != kept.sizes:
             moved = {i for i, (a, b) in enumerate(zip(sizes, kept.sizes, strict=True)) if a != b}
@@ -85,7 +85,7 @@ def missing_node(known: dict, backward: Backward) -> str:
     for i, step in enumerate(steps):
         candidates = [c for c in candidates if len(c) > i and c[i] == step]
         if not candidates:
-            return f"Cache miss due to new autograd node: {backward.steps[i].node.name()} (NodeCall {i})"
+            return f"Cache miss due to new autograd node: {backward.order[i].name()} (NodeCall {i})"
     return "Cache miss due to other roots or inputs"
 
 

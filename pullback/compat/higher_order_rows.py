@@ -30,6 +30,7 @@ ROWS: dict[str, dict[str, str]] = {
             "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"
         ),
         **_rows("auto_functionalized", "auto_functionalized"),
+        **_rows("auto_functionalized_v2", "auto_functionalized_v2"),
     },
     "torch._higher_order_ops.cond": _rows("cond", "cond", "cond_op"),
     "torch._higher_order_ops.while_loop": _rows("while_loop", "while_loop", "while_loop_op"),
@@ -40,7 +41,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._higher_order_ops.flex_attention": _rows(
         "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"
     ),
-    "torch._higher_order_ops.auto_functionalize": _rows("auto_functionalized", "auto_functionalized"),
+    "torch._higher_order_ops.auto_functionalize": {
+        **_rows("auto_functionalized", "auto_functionalized"),
+        **_rows("auto_functionalized_v2", "auto_functionalized_v2"),
+    },
     "torch._higher_order_ops.utils": _rows("base", "autograd_not_implemented"),
     "torch._prims": {},
     "torch._prims.rng_prims": _rows("rng", "run_and_save_rng_state", "run_with_rng_state"),

@@ -4,6 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback.backward.compiled import enable, reset
+from pullback.capture.backends import lookup_backend
 from pullback.capture.compile import Unsupported, counters
 from pullback.capture.dynamic import mark_dynamic
 
@@ -136,3 +137,30 @@ def test_mark_dynamic_does_not_bind_the_backward():
     with enable(compiler):
         (x * w).sum().backward()  # the sizes are those of a constant: they are no symbols
     assert torch.equal(x.grad, w)
+
+
+@pytest.mark.parametrize("compiled_forward", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_gradients_that_are_differentiated_again_are_compiled(backend, compiled_forward):
+    def f(x, w):
+        return ((x @ w).tanh() * x).sum()
+
+    def penalty(f, x, w):
+        (g,) = torch.autograd.grad(f(x, w), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sin().sum(), x, create_graph=True)
+        return torch.autograd.grad(h.pow(2).sum() + g.sum(), (x, w))
+
+    count, graphs = lookup_backend(backend), []
+
+    def recording(gm, examples):
+        graphs.append(gm)
+        return count(gm, examples)
+
+    run = torch.compile(f, backend=backend) if compiled_forward else f
+    for size in (3, 4):
+        x, w = torch.randn(size, size, requires_grad=True), torch.randn(size, size, requires_grad=True)
+        with enable(lambda gm: torch.compile(gm, backend=recording, dynamic=True)):
+            made = penalty(run, x, w)
+        for ours, want in zip(made, penalty(f, x, w), strict=True):
+            torch.testing.assert_close(ours, want, atol=1e-4, rtol=1e-4)
+    assert graphs

@@ -83,3 +83,53 @@ def test_a_value_is_let_go_at_its_last_use(compiled):
     with compiled:
         w.sum().backward()
     assert alive == [False]
+
+
+class Prints(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        g = g * 3 + 1
+        print("between")
+        return g * x.cos()
+
+
+def test_the_python_of_a_custom_backward_is_compiled_around_what_it_prints(compiled, capsys):
+    with compiled:
+        for size in (3, 4, 5):
+            x = torch.linspace(0, 1, size).requires_grad_()
+            Prints.apply(x).exp().sum().backward()
+            want = (x.detach().sin().exp() * 3 + 1) * x.detach().cos()
+            torch.testing.assert_close(x.grad, want)
+            assert capsys.readouterr().out == "between\n"
+    called = [{n.target.name for n in g.graph.nodes if hasattr(n.target, "schema")} for g in compiled.graphs]
+    assert len(called) == 4  # before it, on both sides of the print, after it
+    assert "cos" in called[2] and "cos" not in called[1]
+
+
+class Remembers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor, ctx.calls = factor, []
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.calls.append(len(ctx.calls))
+        ctx.seen = g * 2
+        return g * ctx.factor, None
+
+
+def test_what_a_custom_backward_writes_on_its_context_is_there(compiled):
+    with compiled:
+        for factor in (2.0, 3.0):
+            x = torch.ones(3, requires_grad=True)
+            y = Remembers.apply(x, factor)
+            y.sum().backward()
+            assert x.grad.tolist() == [factor] * 3
+            assert y.grad_fn.calls == [0] and y.grad_fn.seen.tolist() == [2.0] * 3

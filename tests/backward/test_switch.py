@@ -100,9 +100,8 @@ def test_by_hand():
 def test_functions_compiled_with_the_setting(backend):
     with config.patch(compiled_autograd=True):
         compiled = torch.compile(step, backend=backend)
-    with pytest.warns(RuntimeWarning, match="runs uncompiled"):
-        assert torch.equal(compiled(), step())
-    assert torch.equal(compiled(), step()) and captures() == 1
+    for _ in range(2):
+        assert torch.equal(compiled(), step()) and captures() == 1
     with disable():
         compiled()
     assert captures() == 1

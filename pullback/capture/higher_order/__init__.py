@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .associative_scan import associative_scan
 from .auto_functionalized import auto_functionalized
+from .auto_functionalized_v2 import auto_functionalized_v2
 from .base import HigherOrderOperator
 from .checkpoint import tag_activation_checkpoint, wrap_activation_checkpoint
 from .cond import cond
@@ -16,7 +17,7 @@ from .while_loop import while_loop
 from .wrap import wrap
 
 __all__ = [
-    "HigherOrderOperator", "associative_scan", "auto_functionalized", "cond", "flex_attention_op", "map",
+    "HigherOrderOperator", "associative_scan", "auto_functionalized", "auto_functionalized_v2", "cond", "flex_attention_op", "map",
     "run_and_save_rng_state", "run_with_rng_state", "scan", "tag_activation_checkpoint", "trace_wrapped", "while_loop",
     "wrap", "wrap_activation_checkpoint",
 ]  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from ...core import tree
 from ...core.tensor import Tensor
 from ...ops.operator import Operator
-from ..config import native
 from .base import HigherOrderOperator
 
 
@@ -28,16 +27,22 @@ class AutoFunctionalized(HigherOrderOperator):
         names = written_arguments(_mutable_op)
         copies = {n: tree.tree_map_only(Tensor, lambda t: t.clone(), kwargs[n]) for n in names if n in kwargs}
         out = _mutable_op(**{**kwargs, **copies})
-        results = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        given = {id(t) for t in tree.tree_leaves(list(copies.values()))}
-        written = {a.alias for a in _mutable_op.schema.arguments if a.writes}
-        pairs = zip(results, _mutable_op.schema.returns, strict=False)
-        # A written argument that the schema gives back is its copy; one that the kernel gives back unsaid is a result too.
-        results = tuple(r.clone() if id(r) in given else r for r, said in pairs if said.alias not in written)
-        return (*(results or (None,)), *copies.values())
+        return (*own_results(_mutable_op, out, list(copies.values())), *copies.values())
 
     def autograd(self, _mutable_op: Operator, **kwargs):
         raise RuntimeError(f"Autograd not implemented for {self} of {_mutable_op}")
+
+
+def own_results(op: Operator, out, written: list) -> tuple:
+    """What an operator gives besides the arguments that it wrote; (None,) where that is nothing.
+
+    A written argument that the schema gives back is its copy; one that the kernel gives back unsaid is a result too.
+    """
+    results = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    given = {id(t) for t in tree.tree_leaves(written)}
+    said = {a.alias for a in op.schema.arguments if a.writes}
+    pairs = zip(results, op.schema.returns, strict=False)
+    return tuple(r.clone() if id(r) in given else r for r, back in pairs if back.alias not in said) or (None,)
 
 
 def written_arguments(op: Operator) -> list[str]:
@@ -50,18 +55,14 @@ auto_functionalized = AutoFunctionalized()
 
 def run(mode, op: Operator, args: tuple):
     """Under functionalization: run a writing operator on values, and make what it wrote the values of its arguments."""
-    if native.enable_auto_functionalized_v2:
-        raise NotImplementedError(
-            "native.config.enable_auto_functionalized_v2: auto_functionalized_v2 is not built; set it to False"
-        )
     given = dict(zip([a.name for a in op.schema.arguments], args, strict=False))
     names = [n for n in written_arguments(op) if given.get(n) is not None]
     _check_apart(op, [t for n in names for t in tree.tree_leaves(given[n]) if isinstance(t, Tensor)])
-    values = {n: mode.argument(v) for n, v in given.items() if not _omitted(op, n, v)}
+    values = {n: mode.argument(v) for n, v in given.items() if not is_omitted(op, n, v)}
     out = auto_functionalized(op, **values)
     for name, new in zip(names, out[len(out) - len(names) :], strict=True):
         _assign(mode, given[name], new)
-    return _results(op, given, out[: len(out) - len(names)])
+    return in_order(op, given, out[: len(out) - len(names)])
 
 
 def _check_apart(op: Operator, targets: list[Tensor]) -> None:
@@ -71,7 +72,7 @@ def _check_apart(op: Operator, targets: list[Tensor]) -> None:
             raise NotImplementedError(f"{op} writes to two arguments that share memory: this cannot be functionalized")
 
 
-def _omitted(op: Operator, name: str, value) -> bool:
+def is_omitted(op: Operator, name: str, value) -> bool:
     argument = op.schema.arguments[op.schema.index[name]]
     return value is None and argument.has_default and argument.default is None
 
@@ -85,7 +86,7 @@ def _assign(mode, target, new) -> None:
                 mode.assign(t, n)
 
 
-def _results(op: Operator, given: dict, made: tuple):
+def in_order(op: Operator, given: dict, made: tuple):
     """The operator's results in its schema's order: written arguments that it gives back are the arguments themselves."""
     rest = iter(() if made == (None,) else made)
     back = {a.alias: given[a.name] for a in op.schema.arguments if a.writes}

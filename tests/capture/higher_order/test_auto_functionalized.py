@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.capture.config import native
 from pullback.capture.make_fx import make_fx
 from pullback.core.tree import tree_map_only
 from pullback.joint.functionalize import Functionalization
@@ -28,6 +29,12 @@ def add_list(xs, z):
 def add_both(x, y):
     x.add_(1)
     y.add_(1)
+
+
+@pytest.fixture(autouse=True)
+def with_copies_of_arguments():
+    with native.patch(enable_auto_functionalized_v2=False):
+        yield
 
 
 @pytest.fixture(scope="module")
