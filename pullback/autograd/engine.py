@@ -21,7 +21,7 @@ from ..core.device import cpu
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
-from ..core.tensor import SPARSE, Tensor
+from ..core.tensor import CUDA, SPARSE, Tensor
 from .cached_tensors import is_cached
 
 MAX_DEPTH = 20
@@ -430,12 +430,12 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
 def is_own(g: Tensor) -> bool:
     """Whether a gradient's memory is plain, dense and its own, and nobody will hand it out again."""
     alone = g.memory is None or getrefcount(g.memory) == 2 and g.array.flags.c_contiguous
-    return alone and g.view_info is None and g.autograd is None and not g.keys and not is_cached(g)
+    return alone and g.view_info is None and g.autograd is None and not g.keys & ~CUDA and not is_cached(g)
 
 
 def recorded_copy(g: Tensor) -> Tensor:
     """A gradient that has a history of its own stays apart from the tensor that the graph holds."""
-    return g if g.keys else g.new_empty_strided(g.shape, g.stride()).copy_(g)
+    return g if g.keys & ~CUDA else g.new_empty_strided(g.shape, g.stride()).copy_(g)
 
 
 def copy_of(g: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
-from ..core.tensor import DISPATCH_SUBCLASS, META, SPARSE, Tensor
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor
 from ..ops.inplace import told_mode
 from ..ops.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
@@ -233,6 +233,7 @@ def set_data(self, value: Tensor) -> None:
     told_mode("set_memory", self, value)
     self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset
     self.memory = storage_of(value)
+    self.keys = self.keys & ~CUDA | value.keys & CUDA
 
 
 def volatile(self) -> bool:

@@ -1,6 +1,7 @@
-"""The array library behind a device, and work on large arrays split over threads.
+"""The array library behind a device, copies between devices, and work on large arrays split over threads.
 
-`library(device)` is the seam at which another array library (CuPy) enters: kernels name `xp`, never NumPy. `split`
+`library(device)` is the seam at which another array library (CuPy) enters: kernels name `xp`, never NumPy. `to_host`,
+`to_device` and `assign` are the only ways from one library's arrays to another's. `split_elementwise`
 runs an element-wise function over chunks of large arrays on a small pool of threads (NumPy releases the GIL).
 """
 
@@ -24,8 +25,51 @@ def library(where: device):
     if where.type in ("cpu", "meta"):
         return np
     if where.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        from .cupy_library import load
+
+        return load(where)
     raise RuntimeError(f"no kernels for device type {where.type}")
+
+
+def library_of(array):
+    """The array library that an array belongs to."""
+    if isinstance(array, np.ndarray):
+        return np
+    from .cupy_library import loaded
+
+    return loaded()
+
+
+def to_host(array) -> np.ndarray:
+    """An array's numbers in NumPy: itself, or a copy of what is on a device."""
+    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
+
+
+def to_device(array, where: device):
+    """An array's numbers where `where` is: itself, if it is there."""
+    if where.type != "cuda":
+        return to_host(array)
+    from .cupy_library import place
+
+    return place(array, where)
+
+
+def assign(out, value) -> None:
+    """`out[...] = value`, whichever device each of the two is on."""
+    host = isinstance(out, np.ndarray)
+    if host and not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "get"):
+        if out.flags.c_contiguous and value.flags.c_contiguous and out.dtype == value.dtype and out.shape == value.shape:
+            value.get(out=out)
+            return
+        value = value.get()
+    elif not host and isinstance(value, np.ndarray):
+        value = library_of(out).asarray(value)
+    out[...] = value
+
+
+def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple):
+    """The window of a device's flat bytes from an offset, with a shape and strides, both of them in bytes."""
+    return library_of(buffer).ndarray(shape, dtype, buffer.data + offset, strides=strides)
 
 
 def thread_count() -> int:

@@ -11,14 +11,17 @@ _TYPES = (
     "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 _interned: dict[tuple[str, int | None], device] = {}
+_KEYS = {"cuda": 32}  # the bit that tensors of a device type carry in `keys`: see core.tensor
+current = {"cuda": 0}  # the number of the device in use, for each type that may have many
 
 
 class device:
     """`device("cpu")`, `device("cuda", 0)`, `device("cuda:0")`, `device(0)` or another device."""
 
-    __slots__ = ("type", "index", "_entered")
+    __slots__ = ("type", "index", "keys", "_entered")
     type: str
     index: int | None
+    keys: int
 
     def __new__(cls, type: str | int | device = "cpu", index: int | None = None) -> device:
         if isinstance(type, device):
@@ -32,6 +35,7 @@ class device:
         if found is None:
             found = _interned[name, index] = object.__new__(cls)
             found.type, found.index, found._entered = name, index, []
+            found.keys = _KEYS.get(name, 0)
         return found
 
     def __repr__(self) -> str:
@@ -84,9 +88,11 @@ def _parse(text: str, index: int | None) -> tuple[str, int | None]:
 
 
 def indexed(where: str | device) -> device:
-    """A device that may have many of its kind, with its number: the first, if none is named."""
+    """A device that may have many of its kind, with its number: the one in use, if none is named."""
     where = device(where)
-    return device(where.type, 0) if where.index is None and where.type not in ("cpu", "meta") else where
+    if where.index is not None or where.type in ("cpu", "meta"):
+        return where
+    return device(where.type, current.get(where.type, 0))
 
 
 cpu = device("cpu")

@@ -100,10 +100,12 @@ def _by_name(name: str) -> dtype:
     return by_name.get(name) or opaque[name]
 
 
-def computable(d: dtype) -> dtype:
+def computable(d: dtype, where=None) -> dtype:
     """The dtype itself, or an error where no array library has it: nothing is computed in another dtype silently."""
     if d.numpy is None:
         raise NotImplementedError(f"{d!r} tensors are not supported: no array library computes with this dtype")
+    if where is not None and where.keys and d.is_floating_point and d.itemsize == 1:
+        raise NotImplementedError(f"{d!r} tensors are not supported on {where}: CuPy has no such dtype")
     return d
 
 

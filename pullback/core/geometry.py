@@ -69,14 +69,14 @@ def strides_for_order(shape: Sequence, order: Sequence[int]) -> tuple:
 
 
 def is_contiguous(shape: Sequence, stride: Sequence) -> bool:
-    """Whether elements stand in row-major order without gaps; dimensions of size 1 do not matter."""
+    """Whether elements stand in row-major order without gaps; dimensions of size 1 do not matter, nor any where one is 0."""
     step = 1
     for s, st in zip(reversed(shape), reversed(stride), strict=True):
         if s == 0:
             return True
         if s != 1:
             if st != step:
-                return False
+                return any(n.__class__ is int and n == 0 for n in shape)
             step *= s
     return True
 

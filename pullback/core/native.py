@@ -2,7 +2,7 @@
 
 Functions take row-major float32 or float64 arrays and give new ones, or None where the kernels do not apply (another
 dtype or layout, no compiled extension, `PULLBACK_NATIVE=0`): the caller then computes with the array library. Large
-arrays are worked on by several threads.
+arrays are worked on by several threads. Arrays of a CUDA device go to the kernels of `cuda_rows`, where it has them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,18 @@ def applies(a) -> bool:
     return available and a.__class__ is np.ndarray and a.dtype in _DTYPES and a.flags.c_contiguous and a.size > 0
 
 
+def is_host(a) -> bool:
+    """Whether an array is NumPy's; others are on a device, and so are their kernels."""
+    return isinstance(a, np.ndarray)
+
+
+def on_device():
+    """The kernels of CUDA devices, which few programs need."""
+    from . import cuda_rows
+
+    return cuda_rows
+
+
 def _threads(a) -> int:
     return thread_count() if a.size >= LARGE else 1
 
@@ -38,7 +50,7 @@ def _threads(a) -> int:
 def softmax(a, axis: int, logarithm: bool = False):
     """softmax, or its logarithm, along an axis."""
     if not applies(a):
-        return None
+        return None if is_host(a) else on_device().softmax(a, axis, logarithm)
     out = np.empty(a.shape, a.dtype)
     _native.softmax(a, out, logarithm, a.shape[axis], math.prod(a.shape[axis + 1 :]), _threads(a))
     return out
@@ -47,7 +59,7 @@ def softmax(a, axis: int, logarithm: bool = False):
 def layer_norm(x, n: int, weight, bias, eps: float):
     """(standardized rows of length n, scaled and shifted; their means; their inverse deviations), flat statistics."""
     if not applies(x) or any(p is not None and (not applies(p) or p.dtype != x.dtype) for p in (weight, bias)):
-        return None
+        return None if is_host(x) else on_device().layer_norm(x, n, weight, bias, eps)
     out = np.empty(x.shape, x.dtype)
     mean, rstd = (np.empty(x.size // n, x.dtype) for _ in range(2))
     _native.layer_norm(x, out, weight, bias, mean, rstd, eps, _threads(x))
@@ -57,7 +69,7 @@ def layer_norm(x, n: int, weight, bias, eps: float):
 def softmax_backward(g, out, axis: int, logarithm: bool = False):
     """The gradient of softmax, or of its logarithm, from its result; along the last axis."""
     if not applies(g) or not applies(out) or g.dtype != out.dtype or axis != out.ndim - 1:
-        return None
+        return None if is_host(out) else on_device().softmax_backward(g, out, axis, logarithm)
     made = np.empty(out.shape, out.dtype)
     _native.softmax_backward(g, out, made, logarithm, out.shape[-1], _threads(out))
     return made
@@ -67,7 +79,7 @@ def layer_norm_backward(g, x, n: int, mean, rstd, weight, mask: tuple):
     """Gradients of rows of length n, of the weight and of the bias (flat), where `mask` wants them."""
     given = (g, x, mean, rstd) if weight is None else (g, x, mean, rstd, weight)
     if any(not applies(a) or a.dtype != x.dtype for a in given):
-        return None
+        return None if is_host(x) else on_device().layer_norm_backward(g, x, n, mean, rstd, weight, mask)
     of_x = np.empty(x.shape, x.dtype) if mask[0] else None
     of_w, of_b = (np.empty(n, x.dtype) for _ in range(2)) if mask[1] or mask[2] else (None, None)
     _native.layer_norm_backward(g, x, weight, mean, rstd, of_x, of_w, of_b, _threads(x))

@@ -106,6 +106,8 @@ class Node(metaclass=NodeMeta):
     retain_grad_hooks: dict | None = None
     post_hooks: dict | None = None
     holds_numbers = False  # whether the numbers it holds are values of one call, not facts of the operator
+    sizes_move: bool = False  # whether the sizes it holds are known to differ from call to call
+    varying: tuple[str, ...] = ()  # attributes of which even numbers that are 0 or 1 are such values
     creation_stack = None  # set in anomaly mode
     user_metadata: dict | None = None
 

@@ -45,6 +45,13 @@ class Generator:
         "device", "lock", "next_normal", "_next_float_normal", "_seed", "_fresh", "_engine", "_bulk", "__weakref__",
     )  # fmt: skip
 
+    def __new__(cls, device: devices.device | str | None = "cpu"):
+        if cls is Generator and device is not None and devices.device(device).type == "cuda":
+            from .random_philox import PhiloxGenerator
+
+            cls = PhiloxGenerator
+        return object.__new__(cls)
+
     def __init__(self, device: devices.device | str | None = "cpu"):
         device = devices.cpu if device is None else devices.device(device)
         if device.type != "cpu":
@@ -219,8 +226,50 @@ default_generator.seed()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generator; as in PyTorch, whatever `int` takes is a seed."""
+    """Seed the default generators of all devices; as in PyTorch, whatever `int` takes is a seed."""
+    seed_devices(int(seed))
     return default_generator.manual_seed(int(seed))
+
+
+# ---- generators of CUDA devices: made at first need
+device_generators: dict[int, Generator] = {}
+_device_seed: list[int] = []  # the seed of devices whose generators are still to be made
+
+
+def seed_devices(seed: int, index: int | None = None) -> None:
+    """Seed the default generators of all CUDA devices, or of one: those that are there now, and those that come."""
+    if index is None:
+        _device_seed[:] = [seed]
+    for number, generator in device_generators.items():
+        if index is None or index == number:
+            generator.manual_seed(seed)
+
+
+def generator_of(where: devices.device) -> Generator:
+    """The default generator of a device."""
+    if not where.keys:
+        return default_generator
+    where = devices.indexed(where)
+    found = device_generators.get(where.index or 0)
+    if found is None:
+        found = device_generators[where.index or 0] = Generator(where)
+        if _device_seed:
+            found.manual_seed(_device_seed[0])
+        else:
+            found.seed()
+    return found
+
+
+def draw(fill, generator: Generator | None, out, *parameters):
+    """`fill(generator, out, *parameters)`, where the array is; without a generator, by the default one of its device."""
+    if isinstance(out, np.ndarray):
+        generator = generator or default_generator
+        if generator.device.type != "cpu":
+            raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
+        return fill(generator, out, *parameters)
+    from .random_philox import draw_on_device
+
+    return draw_on_device(fill, generator or generator_of(devices.device("cuda", out.device.id)), out, *parameters)
 
 
 def seed() -> int:

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 
 from . import device as devices
+from .arrays import assign, library, library_of, strided, to_device, to_host
 from .geometry import Geometry, contiguous_strides
 
 
@@ -60,16 +61,17 @@ def flat_bytes(array) -> tuple:
     stride = array.strides
     length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1 if array.size else 0
     if array.size == 0:
-        return np.empty(0, np.uint8), 0
+        return library_of(array).empty(0, np.uint8), 0
     if array.flags.c_contiguous:
         return array.reshape(-1).view(np.uint8), length
     order = sorted(range(array.ndim), key=lambda d: -stride[d])
     dense = array.transpose(order)
     if dense.flags.c_contiguous:
         return dense.reshape(-1).view(np.uint8), length
-    flat = np.lib.stride_tricks.as_strided(array, (1,) * max(array.ndim, 1), (array.itemsize,) * max(array.ndim, 1))
+    as_strided = library_of(array).lib.stride_tricks.as_strided
+    flat = as_strided(array, (1,) * max(array.ndim, 1), (array.itemsize,) * max(array.ndim, 1))
     byte = flat.reshape(-1)[:1].view(np.uint8)
-    return np.lib.stride_tricks.as_strided(byte, (length,), (1,)), length
+    return as_strided(byte, (length,), (1,)), length
 
 
 def span_bytes(shape, stride, offset: int, itemsize: int) -> int:
@@ -85,18 +87,25 @@ def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
         return Geometry(shape, stride, dtype.numpy)
     size = dtype.itemsize
     if any(s == 0 for s in shape) or storage.length == 0:
-        return _hollow(shape, stride, dtype)
+        return _hollow(library_of(storage.buffer), shape, stride, dtype)
+    if storage.buffer.__class__ is not np.ndarray:
+        return strided(storage.buffer, shape, dtype.numpy, offset * size, tuple([s * size for s in stride]))
     return np.ndarray(shape, dtype.numpy, storage.buffer, offset * size, tuple([s * size for s in stride]))
 
 
-def _hollow(shape: tuple, stride: tuple, dtype):
+def _hollow(xp, shape: tuple, stride: tuple, dtype):
     """An array without elements, or over memory that was resized away."""
-    empty = np.empty(1, dtype.numpy)
+    empty = xp.empty(1, dtype.numpy)
     return (
-        np.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride))
+        xp.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride))
         if 0 in shape
-        else np.broadcast_to(empty[0], shape)
+        else xp.broadcast_to(empty[0], shape)
     )
+
+
+def address_of(array) -> int:
+    """Where an array's first element is in memory."""
+    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
 
 
 def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) -> None:
@@ -120,8 +129,9 @@ class UntypedStorage:
         if storage is None:
             nbytes = args[0] if args and isinstance(args[0], int) else 0
             data = None if not args or isinstance(args[0], int) else np.array(list(args[0]), np.uint8)
-            buffer = np.empty(nbytes, np.uint8) if data is None else data
-            storage = Storage(buffer, buffer.size, devices.device(device or "cpu"))
+            where = devices.indexed(device or "cpu")
+            buffer = library(where).empty(nbytes, np.uint8) if data is None else to_device(data, where)
+            storage = Storage(buffer, buffer.size, where)
         self._storage = storage
 
     @property
@@ -140,7 +150,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         buffer = self._storage.buffer
-        return 0 if buffer is None or not self._storage.length else buffer.__array_interface__["data"][0]
+        return 0 if buffer is None or not self._storage.length else address_of(buffer)
 
     def nbytes(self) -> int:
         return self._storage.length
@@ -161,7 +171,7 @@ class UntypedStorage:
         if storage.buffer is None:
             storage.length = nbytes
             return self
-        fresh = np.zeros(nbytes, np.uint8)
+        fresh = library_of(storage.buffer).zeros(nbytes, np.uint8)
         keep = min(nbytes, storage.length)
         fresh[:keep] = storage.buffer[:keep]
         storage.replace_buffer(fresh, nbytes)
@@ -169,7 +179,7 @@ class UntypedStorage:
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         if self._storage.buffer is not None:
-            self._storage.buffer[...] = source._bytes()
+            assign(self._storage.buffer, source._bytes())
         return self
 
     def clone(self) -> UntypedStorage:
@@ -185,7 +195,16 @@ class UntypedStorage:
         return self._bytes().tolist()
 
     def cpu(self) -> UntypedStorage:
-        return self
+        if not self.device.keys:
+            return self
+        return UntypedStorage(storage=Storage(to_host(self._bytes()), self.nbytes(), devices.cpu))
+
+    def cuda(self, device=None, non_blocking: bool = False) -> UntypedStorage:
+        """The same bytes on a CUDA device."""
+        where = devices.indexed("cuda" if device is None else device)
+        if where is self.device:
+            return self
+        return UntypedStorage(storage=Storage(to_device(self._bytes(), where), self.nbytes(), where))
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -199,7 +218,7 @@ class UntypedStorage:
 
     def __getitem__(self, index):
         got = self._bytes()[index]
-        return int(got) if np.ndim(got) == 0 else UntypedStorage(storage=Storage(got, got.size, self.device))
+        return int(got) if got.ndim == 0 else UntypedStorage(storage=Storage(got, got.size, self.device))
 
     def __setitem__(self, index, value) -> None:
         self._bytes()[index] = value
@@ -232,10 +251,10 @@ def _untyped_storage(data: bytes | None, length: int) -> UntypedStorage:
     return UntypedStorage(storage=Storage(np.frombuffer(bytearray(data), np.uint8), length, devices.cpu))
 
 
-def new_array(shape: tuple, dtype, stride: tuple | None = None):
+def new_array(shape: tuple, dtype, stride: tuple | None = None, xp=np):
     """An uninitialised array, with given strides (in elements) where they are not row-major."""
     if stride is None or stride == contiguous_strides(shape):
-        return np.empty(shape, dtype.numpy)
+        return xp.empty(shape, dtype.numpy)
     order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
-    dense = np.empty([shape[d] for d in order], dtype.numpy)
-    return dense.transpose(np.argsort(order))
+    dense = xp.empty([shape[d] for d in order], dtype.numpy)
+    return dense.transpose([order.index(d) for d in range(len(shape))])

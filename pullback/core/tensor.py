@@ -17,14 +17,14 @@ from .geometry import Geometry, contiguous_strides, is_channels_last, is_contigu
 from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
-from .storage import UntypedStorage, storage_of
+from .storage import UntypedStorage, address_of, storage_of
 
 CONJ = 1
 NEG = 2
 META = 4
 SPARSE = 8
 NESTED = 16
-CUDA = 32
+CUDA = 32  # `array` is CuPy's: see core.cupy_library
 SUBCLASS = 64  # a class with its own __torch_function__
 DISPATCH_SUBCLASS = 128  # a class with __torch_dispatch__
 TRANSFORMED = 256  # a level of a function transform wraps this tensor
@@ -181,7 +181,7 @@ class Tensor(TensorMethods):
     def is_contiguous(self, memory_format=devices.contiguous_format) -> bool:
         if memory_format is devices.contiguous_format:
             array = self.array
-            if array.__class__ is np.ndarray:
+            if array.__class__ is np.ndarray or hasattr(array, "flags"):
                 return array.flags.c_contiguous
             return is_contiguous(array.shape, array.stride)
         wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
@@ -209,7 +209,10 @@ class Tensor(TensorMethods):
         return self.memory is not None and self.memory.shared
 
     def is_pinned(self, device=None) -> bool:
-        return False
+        """Whether the memory is locked, so that devices can read it while the CPU works."""
+        from .cupy_library import is_pinned
+
+        return not self.keys and is_pinned(self.array)
 
     def get_device(self) -> int:
         return -1 if self.device.index is None else self.device.index
@@ -230,7 +233,7 @@ class Tensor(TensorMethods):
             if self.keys & FAKE:
                 raise NoData(NO_DATA_POINTER)
             return 0
-        return self.array.__array_interface__["data"][0] if self.array.size else 0
+        return address_of(self.array) if self.array.size else 0
 
     const_data_ptr = data_ptr
 
@@ -300,7 +303,7 @@ def disabled_torch_dispatch(func, types, args=(), kwargs=None):
 def stride_of(t: Tensor) -> tuple[int, ...]:
     """Strides in elements."""
     array = t.array
-    if array.__class__ is not np.ndarray:
+    if array.__class__ is not np.ndarray and not hasattr(array, "flags"):
         return getattr(array, "stride", None) or contiguous_strides(array.shape)
     if not array.size:
         return contiguous_strides(array.shape)
@@ -318,7 +321,7 @@ def wrap(array, dtype: dtypes.dtype | None = None, device: devices.device = devi
     t.array = array
     t.dtype = dtype if dtype is not None else dtypes.by_numpy[array.dtype]
     t.device = device
-    t.keys = keys
+    t.keys = keys | device.keys
     t.autograd = None
     t.version = [0]
     t.memory = None

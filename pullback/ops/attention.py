@@ -103,6 +103,7 @@ def _spread(t, dim, size):
 flash = operator(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+    lower="attention",
     meta=_flash_shape,
     kernel=lambda xp, q, k, v, dropout_p, is_causal, mask, scale: _blocked(kernels.forward)(
         xp, q, k, v, mask, is_causal, _default_scale(q, scale)
@@ -119,6 +120,7 @@ flash_backward = operator(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
     "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+    lower="attention_backward",
     meta=lambda grad_out, query, key, value, *rest: tuple(Spec(t.array.shape, t.dtype) for t in (query, key, value)),
     kernel=lambda xp, g, q, k, v, out, lse, dropout_p, is_causal, mask, scale: _blocked(kernels.backward)(
         xp, g, q, k, v, out, lse, mask, is_causal, _default_scale(q, scale)

@@ -8,12 +8,13 @@ again. A row that may see nothing gives zeros. A causal block multiplies only wi
 from __future__ import annotations
 
 BLOCK = 1 << 21  # scores that exist at a time
+DEVICE_BLOCK = 1 << 28  # the same on a CUDA device, where many small calls cost more than memory
 
 
-def _block_rows(query, key) -> int:
+def _block_rows(xp, query, key) -> int:
     """How many query rows a block takes."""
     across = max(query.shape[0] * query.shape[1] * key.shape[2], 1)
-    return max(BLOCK // across, 16)
+    return max((BLOCK if xp.__name__ == "numpy" else DEVICE_BLOCK) // across, 16)
 
 
 def _scores(xp, query, key, mask, first: int, is_causal: bool, scale: float):
@@ -22,7 +23,11 @@ def _scores(xp, query, key, mask, first: int, is_causal: bool, scale: float):
     scores *= scale
     if is_causal:
         rows = xp.arange(first, first + query.shape[2])[:, None]
-        scores[:, :, xp.arange(key.shape[2])[None, :] > rows] = -xp.inf
+        future = xp.arange(key.shape[2])[None, :] > rows
+        if xp.__name__ == "numpy":
+            scores[:, :, future] = -xp.inf
+        else:
+            scores = xp.where(future, scores.dtype.type(-xp.inf), scores)
     if mask is None:
         return scores
     if mask.ndim >= 2 and mask.shape[-2] != 1:
@@ -42,7 +47,7 @@ def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
     """(result, log-sum-exp of each row)."""
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype)
     lse = xp.full(query.shape[:3], -xp.inf, dtype=query.dtype)
-    step, span = _block_rows(query, key), key.shape[2]
+    step, span = _block_rows(xp, query, key), key.shape[2]
     for first in range(0, query.shape[2], step) if span and out.size else ():
         rows, keys = slice(first, first + step), _seen(first + step, span, is_causal)
         scores = _scores(xp, query[:, :, rows], key[:, :, keys], mask, first, is_causal, scale)
@@ -66,7 +71,7 @@ def backward(xp, g, query, key, value, out, lse, mask, is_causal: bool, scale: f
         return d_query, d_key, d_value
     dots = (g * out).sum(axis=-1, keepdims=True)
     finite = xp.where(lse == -xp.inf, xp.inf, lse)[..., None]  # rows that see nothing have weights of zero
-    step, span = _block_rows(query, key), key.shape[2]
+    step, span = _block_rows(xp, query, key), key.shape[2]
     for first in range(0, query.shape[2], step):
         rows, keys = slice(first, first + step), _seen(first + step, span, is_causal)
         weights = _scores(xp, query[:, :, rows], key[:, :, keys], mask, first, is_causal, scale)

@@ -229,6 +229,7 @@ def _nll_operators(suffix: str, check, node: str):
     tail = "Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
     backward = operator(
         f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, {tail}, Tensor total_weight) -> Tensor",
+        lower=None if suffix else "nll_backward",
         kernel=_nll_backward,
         meta=lambda grad_output, self, *rest: Spec(self.array.shape, self.dtype),
         vmap=_nll_backward_vmap,
@@ -241,6 +242,7 @@ def _nll_operators(suffix: str, check, node: str):
     )
     forward = operator(
         f"nll_loss{suffix}_forward(Tensor self, {tail}) -> (Tensor output, Tensor total_weight)",
+        lower=None if suffix else "nll",
         kernel=_nll,
         check=check,
         meta=_nll_meta,

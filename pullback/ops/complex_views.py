@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import dtype as dtypes
 from ..core.dtype import dtype as dtype_type
-from ..core.geometry import Geometry
+from ..core.geometry import Geometry, contiguous_strides
 from ..core.storage import storage_of, window
 from ..core.tensor import CONJ, Tensor, stride_of, view_of
 from .calls import export_operator, front
@@ -73,9 +73,11 @@ def _as_complex(self) -> tuple:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    if any(n.__class__ is int and n == 0 for n in shape):  # arrays without elements keep no strides to be checked
+        stride = contiguous_strides(shape)
     if stride[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(s % 2 for s in stride[:-1]):
+    if any(s % 2 and n != 1 for n, s in zip(shape[:-1], stride, strict=False)):  # a single row may lie anywhere
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if self.offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")

@@ -8,7 +8,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core import modes
 from ..core import tensor as core_tensor
-from ..core.arrays import library
+from ..core.arrays import assign, library, to_device
 from ..core.dtype import computable, dtype, numpy_to_dtype
 from ..core.geometry import Geometry
 from ..core.modes import ambient
@@ -16,7 +16,7 @@ from ..core.promotion import promote_types
 from ..core.size import Size
 from ..core.storage import Storage, UntypedStorage, window
 from ..core.symbolic import concrete, symbolic
-from ..core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
+from ..core.tensor import FAKE, META, Tensor, set_requires_grad, wrap, wrap_meta
 from .calls import front
 from .dispatch import dispatch
 from .factories import convert_option, empty_op, sizes_from
@@ -145,13 +145,14 @@ def _plain(data, depth: int):
 
 
 def _place(array, d: dtype, device) -> Tensor:
-    device = devices.device(device) if device is not None else ambient.default_device
+    device = devices.indexed(device if device is not None else ambient.default_device)
     if device is devices.meta:
         return wrap_meta(array.shape, d)
     if ambient.mode & modes.DISPATCH:
         return dispatch(lift_fresh, (wrap(array, d),)).to(device)
+    computable(d, device)
     library(device)
-    return wrap(array, d, device)
+    return wrap(to_device(array, device) if device.keys else array, d, device)
 
 
 @front("torch.tensor")
@@ -293,6 +294,11 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     """A tensor on the memory of an object with `__dlpack__` (or of a capsule)."""
     if hasattr(ext_tensor, "__dlpack__"):
+        kind, index = ext_tensor.__dlpack_device__()
+        if int(kind) == 2:
+            where = devices.device("cuda", int(index))
+            array = library(where).from_dlpack(ext_tensor)
+            return wrap(array, numpy_to_dtype(array.dtype), where)
         return from_numpy(np.from_dlpack(ext_tensor))
 
     class _Capsule:
@@ -331,7 +337,7 @@ def _dlpack(self: Tensor, stream=None, **kwargs):
 
 
 Tensor.__dlpack__ = _dlpack
-Tensor.__dlpack_device__ = lambda self: (1, 0)
+Tensor.__dlpack_device__ = lambda self: (2, self.device.index) if self.is_cuda else (1, 0)
 
 
 # ---- constructors
@@ -369,7 +375,7 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
 def on_storage(storage: Storage, d: dtype) -> Tensor:
     """A flat tensor over a whole storage."""
     n = storage.length // d.itemsize
-    made = wrap(window(storage, d, (n,), (1,), 0), d)
+    made = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
     made.memory = storage
     return made
 
@@ -467,7 +473,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
 
     def copy_(self, source, non_blocking=None) -> TypedStorage:
-        self._tensor().array[...] = source._tensor().array
+        assign(self._tensor().array, source._tensor().array)
         return self
 
     def is_shared(self) -> bool:

@@ -98,6 +98,7 @@ def _has_batch(dims) -> bool:
 
 mm = contraction(
     "mm(Tensor self, Tensor mat2) -> Tensor",
+    lower="mm",
     meta=shapes.mm,
     check_out=shapes.exact_out,
     kernel=product,
@@ -113,6 +114,7 @@ mm = contraction(
 
 addmm = contraction(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    lower="addmm",
     meta=shapes.addmm,
     check_out=shapes.exact_out,
     inplace_words=shapes.bad_inplace,
@@ -139,6 +141,7 @@ def _summed_product(xp, batch1, batch2):
 
 bmm = contraction(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
+    lower="mm",
     meta=shapes.bmm,
     check_out=shapes.exact_out,
     kernel=product,
@@ -153,6 +156,7 @@ bmm = contraction(
 
 baddbmm = contraction(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    lower="addmm",
     meta=shapes.baddbmm,
     check_out=shapes.exact_out,
     inplace_words=shapes.bad_inplace,
@@ -198,6 +202,7 @@ def _vmap_mv(args, dims, size):
 
 mv = contraction(
     "mv(Tensor self, Tensor vec) -> Tensor",
+    lower="mv",
     meta=shapes.mv,
     check_out=shapes.exact_out,
     kernel=product,
@@ -229,6 +234,7 @@ def _vmap_dot(args, dims, size):
 
 dot = contraction(
     "dot(Tensor self, Tensor tensor) -> Tensor",
+    lower="mv",
     meta=shapes.dot,
     check_out=shapes.dot_out,
     kernel=lambda xp, x, y: xp.dot(x, y),
@@ -318,6 +324,7 @@ _unsafe_view = export_operator(
     Operator(
         "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         UnsafeView(),
+        lower="unsafe_view",
         meta=shapes.unsafe_view,
         function=False,
         method=False,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..core import device as devices
 from ..core import dtype as dtypes
-from ..core.arrays import library
+from ..core.arrays import assign, library
 from ..core.device import device as device_type
 from ..core.dtype import computable
 from ..core.dtype import dtype as dtype_type
 from ..core.tensor import (
+    CUDA,
     FAKE,
     META,
     SPARSE,
@@ -31,8 +32,8 @@ _FORMAT = "MemoryFormat? memory_format=None"
 def _copy_array(xp, spec: Spec, source, source_dtype):
     from ..core.storage import new_array
 
-    out = new_array(spec.shape, spec.dtype, spec.stride)
-    out[...] = cast_array(source, source_dtype, spec.dtype)
+    out = new_array(spec.shape, spec.dtype, spec.stride, xp)
+    assign(out, cast_array(source, source_dtype, spec.dtype))
     return out
 
 
@@ -48,13 +49,13 @@ class _Copy(Family):
 
     def execute(self, op: Operator, args: tuple):
         source = args[0]
-        device = FACTORY.device(op, args)
+        device = devices.indexed(FACTORY.device(op, args))
         if device is devices.meta:
             return self.run_meta(op, args)
         if source.keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         spec = self.meta(op, args)
-        computable(spec.dtype)
+        computable(spec.dtype, device)
         return wrap(_copy_array(library(device), spec, source.array, source.dtype), spec.dtype, device)
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
@@ -71,6 +72,7 @@ def _copying(schema: str, **rules) -> Operator:
 
 to_copy = _copying(
     f"_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, {_FORMAT}) -> Tensor",
+    lower="copy",
     meta=_to_spec,
     node="ToCopyBackward0",
     vjp=lambda g, self_info: (
@@ -82,6 +84,7 @@ to_copy = _copying(
 )
 clone_op = _copying(
     f"clone(Tensor self, *, {_FORMAT}) -> Tensor",
+    lower="copy",
     meta=lambda self, memory_format: Spec(self.array.shape, self.dtype, like_strides(self, memory_format)),
     vjp=lambda g: g,
     jvp=LINEAR,
@@ -105,7 +108,7 @@ class _Detach(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0].shallow()
-        if type(t) is not Tensor and not t.keys:
+        if type(t) is not Tensor and not t.keys & ~CUDA:
             t.__class__ = Tensor
         return t
 
@@ -120,7 +123,7 @@ class _Detach(Family):
 
 
 DETACH = _Detach()
-detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", DETACH, vjp=NONDIFFERENTIABLE, lazy_bits=True)
+detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", DETACH, lower="alias", vjp=NONDIFFERENTIABLE, lazy_bits=True)
 
 
 @front("torch.detach", "Tensor.detach")

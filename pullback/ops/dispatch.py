@@ -15,6 +15,7 @@ from ..core.modes import ambient
 from ..core.node import UNTRACKED_VIEW, View, requires_grad
 from ..core.tensor import (
     CONJ,
+    CUDA,
     DISPATCH_SUBCLASS,
     FAKE,
     INFERENCE_TENSOR,
@@ -205,7 +206,12 @@ def execute(op: Operator, args: tuple, keys: int = 0):
         return execute_layout(op, args, keys)
     if keys & META:
         return execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
-    out = op.family.execute(op, args)
+    if keys & CUDA:
+        from .placement import execute_on_device
+
+        out = execute_on_device(op, args)
+    else:
+        out = op.family.execute(op, args)
     if ambient.mode & modes.INFERENCE and not (
         op.is_view and not keys & INFERENCE_TENSOR
     ):  # a view is what its base is

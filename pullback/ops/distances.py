@@ -236,7 +236,7 @@ def _length(xp, size, p: float):
     if p == 2:
         return xp.sqrt((size * size).sum(-1))
     if p == math.inf:
-        return size.max(-1, initial=0)
+        return xp.max(size, axis=-1, initial=0)
     return (size**p).sum(-1) ** (1 / p)
 
 
@@ -307,7 +307,7 @@ def _square(values: Tensor, n: int) -> Tensor:
     """Values of the pairs (i, j), i < j, as a symmetric matrix with zeros on the diagonal."""
     from .rearranging import triu_indices
 
-    at = triu_indices(n, n, 1)
+    at = triu_indices(n, n, 1, device=values.device)
     upper = values.new_zeros((n * n,)).scatter(0, at.select(0, 0) * n + at.select(0, 1), values).reshape(n, n)
     return upper + upper.t()
 

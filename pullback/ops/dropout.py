@@ -12,7 +12,7 @@ import warnings
 from ..core import dtype as dtypes
 from ..core import modes
 from ..core.modes import ambient
-from ..core.random import default_generator
+from ..core.random import default_generator, draw
 from ..core.random_streams import fill_bernoulli, fill_dropout
 from ..core.storage import new_array
 from ..core.tensor import Tensor, wrap
@@ -107,7 +107,7 @@ def _masked(xp, input, p, train):
     if train is False:
         mask.fill(True)
         return input.copy("K"), mask
-    fill_bernoulli(default_generator, mask, 1 - p)
+    draw(fill_bernoulli, None, mask, 1 - p)
     out = input * mask.astype(input.dtype)
     out *= input.dtype.type(_scale(p))
     return out, mask

@@ -115,6 +115,7 @@ def _few(places) -> list:
 embedding = _lookup(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor",
+    lower="embedding",
     meta=_embedding_shape,
     kernel=_take_rows,
     shortcut=_quick_rows,
@@ -165,6 +166,7 @@ def _take_back(g, indices, num_weights, padding_idx, scale_grad_by_freq):
 embedding_dense_backward = operator(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
     "scale_grad_by_freq) -> Tensor",
+    lower="embedding_backward",
     meta=lambda grad_output, indices, num_weights, padding_idx, scale_grad_by_freq: Spec(
         (num_weights, grad_output.shape[-1]), grad_output.dtype
     ),

@@ -50,45 +50,49 @@ empty_op = factory(
     shape=lambda size, dtype, layout, device, pin, memory_format: Spec(
         _sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)
     ),
-    kernel=lambda xp, spec, *_: _blank(spec),
+    kernel=lambda xp, spec, *_: _blank(xp, spec),
 )
 zeros_op = factory(
     f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor",
+    lower="zeros",
     shape=_zeros_sized,
     kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy),
 )
 ones_op = factory(
     f"ones(SymInt[] size, {_OPTIONS}) -> Tensor",
+    lower="ones",
     shape=_sized,
     kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy),
 )
 full_op = factory(
     f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    lower="full",
     shape=_full_spec,
     kernel=lambda xp, spec, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
 )
 empty_strided_op = factory(
     f"empty_strided(SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
     shape=lambda size, stride, dtype, *_: Spec(size, dtype or ambient.default_dtype, tuple(stride)),
-    kernel=lambda xp, spec, *_: _strided_blank(spec),
+    kernel=lambda xp, spec, *_: _strided_blank(xp, spec),
 )
 scalar_tensor_op = factory(
     f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor",
+    lower="full_first",
     shape=lambda s, dtype, *_: Spec((), dtype or ambient.default_dtype),
     kernel=lambda xp, spec, s, *_: xp.full((), _as_number(s, spec.dtype), spec.dtype.numpy),
 )
 
 
-def _blank(spec: Spec):
-    return new_array(spec.shape, spec.dtype, spec.stride)
+def _blank(xp, spec: Spec):
+    return new_array(spec.shape, spec.dtype, spec.stride, xp)
 
 
-def _strided_blank(spec: Spec):
+def _strided_blank(xp, spec: Spec):
     if is_dense(spec.shape, spec.stride):
-        return new_array(spec.shape, spec.dtype, spec.stride)
+        return new_array(spec.shape, spec.dtype, spec.stride, xp)
     span = 1 + sum((s - 1) * st for s, st in zip(spec.shape, spec.stride, strict=True) if s)
-    flat = np.empty(max(span, 1), spec.dtype.numpy)
-    return np.lib.stride_tricks.as_strided(flat, spec.shape, [s * spec.dtype.itemsize for s in spec.stride])
+    flat = xp.empty(max(span, 1), spec.dtype.numpy)
+    return xp.lib.stride_tricks.as_strided(flat, spec.shape, [s * spec.dtype.itemsize for s in spec.stride])
 
 
 def _as_number(value, dtype):
@@ -148,6 +152,7 @@ def _arange(xp, spec: Spec, start, end, step, *_):
 
 arange_op = factory(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
+    lower="arange",
     shape=_range_spec,
     kernel=_arange,
 )
@@ -184,7 +189,7 @@ def _linspace(xp, spec: Spec, start, end, steps, *_):
     d = spec.dtype
     if d.category == 1:
         made = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", int(start), int(end), steps)
-        return np.trunc(made).astype(d.numpy)
+        return xp.trunc(made).astype(d.numpy)
     working = {2: "f4", 1: "f4"}.get(d.itemsize, d.numpy)
     return _symmetric(xp, working, start, end, steps).astype(d.numpy)
 
@@ -254,7 +259,7 @@ def like_strides(t: Tensor, memory_format) -> tuple | None:
 
 def _filled(value):
     def kernel(xp, spec: Spec, *_):
-        array = _blank(spec)
+        array = _blank(xp, spec)
         array.fill(value)
         return array
 
@@ -262,19 +267,19 @@ def _filled(value):
 
 
 def _filled_with(xp, spec: Spec, self, value, *_):
-    array = _blank(spec)
+    array = _blank(xp, spec)
     array.fill(_as_number(value, spec.dtype))
     return array
 
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 empty_like_op = factory(
-    f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(spec)
+    f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
 )
-zeros_like_op = factory(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled(0))
-ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled(1))
+zeros_like_op = factory(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower="zeros", shape=_like_spec, kernel=_filled(0))
+ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", lower="ones", shape=_like_spec, kernel=_filled(1))
 full_like_op = factory(
-    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", shape=_like_spec, kernel=_filled_with
+    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", lower="full", shape=_like_spec, kernel=_filled_with
 )
 
 
@@ -283,23 +288,24 @@ def _new_spec(self, size, dtype, *rest) -> Spec:
 
 
 new_empty_op = factory(
-    f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=lambda xp, spec, *_: _blank(spec)
+    f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
 )
 new_zeros_op = factory(
-    f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=_filled(0)
+    f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", lower="zeros", shape=_new_spec, kernel=_filled(0)
 )
 new_ones_op = factory(
-    f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=_filled(1)
+    f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", lower="ones", shape=_new_spec, kernel=_filled(1)
 )
 new_full_op = factory(
     f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
+    lower="new_full",
     shape=lambda self, size, fill_value, *rest: _new_spec(self, size, *rest),
     kernel=lambda xp, spec, self, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
 )
 new_empty_strided_op = factory(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
     shape=lambda self, size, stride, dtype, *_: Spec(size, dtype or self.dtype, tuple(stride)),
-    kernel=lambda xp, spec, *_: _strided_blank(spec),
+    kernel=lambda xp, spec, *_: _strided_blank(xp, spec),
 )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from ..core.arrays import assign, library
 from ..core.geometry import broadcast_shapes
 from ..core.storage import new_array
 from ..core.tensor import META, Tensor, wrap
 from .calls import export_operator, front
 from .dispatch import dispatch
 from .factories import like_strides
-from .family.base import Family, device_of, operator
+from .family.base import Family, operator
 from .inplace import cast_array
 from .operator import Operator, Spec
 
@@ -18,10 +19,10 @@ class Copying(Family):
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         target, src = args[:2]
-        device, spec = device_of(op, args), _copy_spec(target, src)
-        array = new_array(spec.shape, spec.dtype, spec.stride)
-        array[...] = cast_array(src.array, src.dtype, target.dtype)
-        return wrap(array, target.dtype, device)
+        spec = _copy_spec(target, src)
+        array = new_array(spec.shape, spec.dtype, spec.stride, library(target.device))
+        assign(array, cast_array(src.array, src.dtype, target.dtype))
+        return wrap(array, target.dtype, target.device)
 
 
 def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
@@ -37,7 +38,7 @@ def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
     if not target.keys & META:
         if src.keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        target.array[...] = cast_array(src.array, src.dtype, target.dtype)
+        assign(target.array, cast_array(src.array, src.dtype, target.dtype))
 
 
 copy = export_operator(

@@ -89,6 +89,7 @@ def _gather_rule(g, self_shape, dim, index, sparse_grad):
 
 gather = operator(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    lower="gather",
     kernel=kernels.gather,
     meta=_gather_meta,
     strict=True,
@@ -168,6 +169,7 @@ scatter_value = operator(
 
 scatter_add = operator(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    lower="scatter_add",
     **writer(lambda xp, out, dim, index, src: kernels.scatter_reduce(xp, out, dim, index, src, "sum")),
     inplace=True,
     jvp=LINEAR,

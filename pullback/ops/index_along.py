@@ -15,12 +15,14 @@ from .dispatch import dispatch
 from .family.base import operator
 from .family.batching import batch_first
 from .gather_scatter import overloaded_inplace, writer
+from .index_kernels import refuse_any_of_none
 from .operator import LINEAR, Spec
 from .overloads import overloaded
 from .scalars import check_fits
 
 
-def _same(self) -> Spec:
+def _same(self, dim: int, index) -> Spec:
+    refuse_any_of_none(self.array.shape or (1,), (dim,), index.array.shape)
     return Spec(self.array.shape, self.dtype)
 
 
@@ -57,6 +59,7 @@ def _select_meta(self, dim, index) -> Spec:
     if index.array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     shape = self.array.shape
+    refuse_any_of_none(shape or (1,), (d,), index.array.shape)
     return Spec((*shape[:d], index.array.size, *shape[d + 1 :]) if shape else (), self.dtype)
 
 
@@ -67,6 +70,7 @@ def _select_rule(g, self_shape, dim, index):
 
 index_select = operator(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    lower="index_select",
     kernel=kernels.select,
     meta=_select_meta,
     strict=True,
@@ -87,7 +91,7 @@ def _selected(g, dim, index, source_shape):
 # ---- add, copy, fill
 def _add_meta(self, dim, index, source, alpha) -> Spec:
     kernels.check_slices("index_add_", self.array.shape, index.array, source.array.shape, dim)
-    return _same(self)
+    return _same(self, dim, index)
 
 
 def _scale(g, alpha):
@@ -100,6 +104,7 @@ def _scale(g, alpha):
 
 index_add = operator(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    lower="index_add",
     **writer(kernels.add, meta=_add_meta),
     inplace=True,
     jvp=LINEAR,
@@ -113,7 +118,7 @@ index_add = operator(
 
 def _copy_meta(self, dim, index, source) -> Spec:
     kernels.check_copy(self.array.shape, index.array, source.array.shape, dim)
-    return _same(self)
+    return _same(self, dim, index)
 
 
 def _emptied(g, dim, index):
@@ -136,9 +141,13 @@ def _fill_number(xp, out, dim, index, value) -> None:
     kernels.fill(xp, out, dim, index, value)
 
 
+def _fill_meta(self, dim, index, value) -> Spec:
+    return _same(self, wrap_dim(dim, self.array.ndim), index)
+
+
 fill_number = operator(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    **writer(_fill_number),
+    **writer(_fill_number, meta=_fill_meta),
     function=False,
     method=False,
     inplace="hidden",
@@ -167,7 +176,7 @@ def _fill_value(g: Tensor, dim: int, index: Tensor) -> Tensor:
 
 fill_tensor = operator(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-    **writer(_fill_tensor),
+    **writer(_fill_tensor, meta=_fill_meta),
     function=False,
     method=False,
     inplace="hidden",
@@ -219,7 +228,7 @@ _RULES = {"mean": _mean_rule, "prod": _prod_rule, "amax": _extreme_rule, "amin":
 
 def _reduce_meta(self, dim, index, source, reduce, include_self) -> Spec:
     kernels.check_slices("index_reduce_", self.array.shape, index.array, source.array.shape, dim)
-    return _same(self)
+    return _same(self, dim, index)
 
 
 index_reduce = operator(

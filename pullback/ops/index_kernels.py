@@ -86,6 +86,14 @@ def _key(indices) -> tuple:
     return tuple(slice(None) if i is None else i for i in indices)
 
 
+def refuse_any_of_none(shape, dims, picked) -> None:
+    """What shapes alone say of indices: into a dimension of size 0 there is none. Symbolic sizes are not asked."""
+    if any(shape[d].__class__ is int and shape[d] == 0 for d in dims) and not any(
+        n.__class__ is not int or n == 0 for n in picked
+    ):
+        raise IndexError("index is out of bounds for dimension with size 0")
+
+
 def raise_out_of_range(indices, shape) -> None:
     """Name the first index that lies outside its dimension."""
     picked = [(i, shape[d]) for d, i in enumerate(indices) if i is not None]
@@ -118,6 +126,8 @@ def pick(xp, array, indices):
     indices = integer_indices(xp, array.shape, indices)
     given = [d for d, i in enumerate(indices) if i is not None]
     index_shape([indices[d].shape for d in given])
+    if xp.__name__ != "numpy":  # CuPy reads something where there is nothing to read
+        raise_out_of_range(indices, array.shape)
     try:
         if len(given) == 1:
             return array.take(indices[given[0]], axis=given[0])

@@ -47,8 +47,9 @@ def _index_meta(self, indices) -> Spec:
     if not indices:
         raise IndexError("at least one index must be provided")
     kernels.check_types([None if i is None else i.array for i in indices])
-    known = _indexed(self.ndim, indices)
-    return Spec(kernels.result_shape(self.array.shape, known, _picked(self, indices)), self.dtype)
+    known, picked = _indexed(self.ndim, indices), _picked(self, indices)
+    kernels.refuse_any_of_none(self.array.shape, [d for d, indexed in enumerate(known) if indexed], picked)
+    return Spec(kernels.result_shape(self.array.shape, known, picked), self.dtype)
 
 
 def _put_meta(self, indices, values, accumulate) -> Spec:
@@ -143,6 +144,7 @@ def _put_vmap(op):
 def _index(schema: str, **options):
     return operator(
         schema,
+        lower="index",
         kernel=kernels.pick,
         meta=_index_meta,
         method=False,
@@ -197,6 +199,7 @@ def _put_values(g, indices, values_shape):
 def _index_put(schema: str, **options):
     return operator(
         schema,
+        lower="index_put",
         kernel=_put_kernel,
         meta=_put_meta,
         strict=True,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.arrays import library
 from ..core.modes import ambient
 from ..core.objects import make_tensor, make_view
 from ..core.tensor import FAKE, META, PLAIN, Tensor, wrap
@@ -186,7 +187,8 @@ def apply_index(t: Tensor, index, writes: bool = False) -> tuple[Tensor, list]:
 
 def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
     """True is a new dimension of size 1, False one of size 0."""
-    found.append((dim, 1, lifted(wrap(np.zeros(1 if value else 0, np.int64), device=t.device))))
+    zeros = (np if t.keys & META else library(t.device)).zeros(1 if value else 0, np.int64)
+    found.append((dim, 1, lifted(wrap(zeros, device=t.device))))
     return t.unsqueeze(dim), dim + 1
 
 

@@ -11,12 +11,13 @@ from functools import cache
 
 from ..core import modes
 from ..core import node as nodes
+from ..core.arrays import assign
 from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.promotion import can_cast
 from ..core.storage import storage_of, window
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, NEG, Tensor, stride_of
+from ..core.tensor import CONJ, CUDA, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, NEG, Tensor, stride_of
 from . import overrides
 from .operator import Operator
 
@@ -78,10 +79,16 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         return
     check_overlap(target)
     check_operands(op, args)
-    if direct is not None:
+    if keys & CUDA:
+        from .placement import write_on_device
+
+        written = write_on_device(functional, target, args)
+    elif direct is not None:
         direct(*args)
-        bump(target)
-    elif functional.family.write(functional, target, args):
+        written = True
+    else:
+        written = functional.family.write(functional, target, args)
+    if written:
         bump(target)
     else:
         store(op, target, execute(functional, args, keys))
@@ -110,7 +117,9 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     if other.memory is None or other.memory is not target.memory or target.keys & META and not target.keys & FAKE:
         return
     ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
-    if ours == theirs or target.array.size == other.array.size == 1 and ours[0] == theirs[0] or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
+    if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
+        return  # the same view: where a size is 1, strides say nothing
+    if target.array.size == other.array.size == 1 and ours[0] == theirs[0] or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
         return
     low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
     if low < high:
@@ -212,7 +221,7 @@ def check_writable(target: Tensor) -> None:
         check_view(target)
         if requires_grad(target) and target.view_info.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if requires_grad(target) and target.autograd.edge is None:
+    if requires_grad(target) and nodes.current_autograd(target).edge is None:  # of a view, since its base was written
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
@@ -271,7 +280,7 @@ def write(target: Tensor, result: Tensor) -> None:
             array = array.conjugate()
         if target.keys & NEG:
             array = -array
-        target.array[...] = cast_array(array, result.dtype, target.dtype)
+        assign(target.array, cast_array(array, result.dtype, target.dtype))
     bump(target)
 
 

@@ -166,6 +166,7 @@ cat = export_operator(
     Operator(
         "cat(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
+        lower="cat",
         function=False,
         method=False,
         kernel=_cat_kernel,
@@ -219,6 +220,7 @@ stack = export_operator(
     Operator(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
+        lower="stack",
         function=False,
         method=False,
         kernel=_stack_kernel,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from ..core import modes
+from ..core.arrays import to_host
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from .conversion import COPY
@@ -34,7 +35,7 @@ class _Number(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0]
-        value = t.array.reshape(-1)[0]
+        value = to_host(t.array).reshape(-1)[0]
         return value.item() if t.dtype.numpy.kind in "biufc" else float(value)
 
     def run_meta(self, op: Operator, args: tuple):
@@ -53,6 +54,7 @@ def lifted(t: Tensor) -> Tensor:
 lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
     "lift_fresh_copy(Tensor self) -> Tensor",
     COPY,
+    lower="copy",
     meta=lambda self: Spec(self.array.shape, self.dtype, like_strides(self, None)),
     vjp=lambda g: g,
     jvp=LINEAR,

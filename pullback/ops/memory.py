@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.arrays import assign, library
+from ..core.cupy_library import device_count, pinned_like
 from ..core.modes import is_grad_enabled, whole_in_graphs
 from ..core.promotion import result_type
 from ..core.storage import UntypedStorage, check_bounds, storage_of, window
@@ -33,7 +35,11 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
-        fresh = wrap_meta((0,), self.dtype) if self.keys & META else wrap(np.empty(0, self.dtype.numpy), self.dtype)
+        fresh = (
+            wrap_meta((0,), self.dtype)
+            if self.keys & META
+            else wrap(library(self.device).empty(0, self.dtype.numpy), self.dtype, self.device)
+        )
         self.array, self.memory, self.offset = fresh.array, storage_of(fresh), 0
     elif isinstance(source, Tensor):
         if (source.keys ^ self.keys) & META:
@@ -125,7 +131,13 @@ def share_memory_(self) -> Tensor:
 
 @front("Tensor.pin_memory")
 def pin_memory(self, device=None) -> Tensor:
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    if not device_count():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if not self.is_cpu:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    pinned = pinned_like(self.array)
+    pinned[...] = self.array
+    return wrap(pinned, self.dtype)
 
 
 @front("Tensor.requires_grad_")
@@ -150,7 +162,7 @@ keeps_type.add(as_subclass)
 def apply_(self, callable) -> Tensor:
     """Replace each element by what a Python function makes of it."""
     flat = [callable(v) for v in self.reshape(-1).tolist()]
-    self.array[...] = np.asarray(flat, self.dtype.numpy).reshape(self.array.shape)
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
     bump(self)
     return self
 
@@ -160,7 +172,7 @@ def map_(self, tensor, callable) -> Tensor:
     """Replace each element by what a Python function makes of it and of another tensor's."""
     other = tensor.expand(self.shape).reshape(-1).tolist()
     flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other, strict=True)]
-    self.array[...] = np.asarray(flat, self.dtype.numpy).reshape(self.array.shape)
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
     bump(self)
     return self
 
@@ -173,9 +185,8 @@ def map2_(self, x, y, callable) -> Tensor:
         x.expand(self.shape).reshape(-1).tolist(),
         y.expand(self.shape).reshape(-1).tolist(),
     )
-    self.array[...] = np.asarray([callable(*row) for row in zip(*columns, strict=True)], self.dtype.numpy).reshape(
-        self.array.shape
-    )
+    flat = [callable(*row) for row in zip(*columns, strict=True)]
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
     bump(self)
     return self
 
@@ -194,7 +205,9 @@ def module_load(self, other, assign: bool = False) -> Tensor:
 
 @front("Tensor.record_stream")
 def record_stream(self, stream) -> None:
-    raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
+    """Memory of this tensor is in use by a stream: CuPy's pool hands memory out again to the same stream only."""
+    if not self.is_cuda:
+        raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
 
 
 @front("Tensor.reinforce")

@@ -160,6 +160,7 @@ def fused_loss(
         rules["target"] = _named(lambda *a: -rule(*a), "g, self, target, reduction", extra)
     loss = operator(
         f"{name}(Tensor self, Tensor target, int reduction=1{tail}) -> Tensor",
+        lower="loss",
         kernel=_kernel_of(value, kernel_name, check, promoting),
         meta=_spec_of(promoting),
         vjp=rules,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import modes
+from ..core.arrays import to_host
 from ..core.modes import ambient, is_grad_enabled
-from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, NoData, Tensor
+from ..core.tensor import CONJ, CUDA, DISPATCH_SUBCLASS, FAKE, META, NEG, OPAQUE, SPARSE, TRANSFORMED, NoData, Tensor
 from .calls import front
 from .dispatch import dispatch
 from .lifting import local_scalar_dense
@@ -23,7 +24,7 @@ def _item(self: Tensor):
         if self.keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         self = plain_numbers(self)
-    value = self.array.reshape(-1)[0]
+    value = to_host(self.array).reshape(-1)[0]
     return value.item() if self.dtype.numpy.kind in "biufc" else float(value)
 
 
@@ -58,7 +59,8 @@ def tolist(self):
     if self.keys & (META | TRANSFORMED):
         raise no_numbers(self, "tolist")
     t = plain_numbers(self)
-    array = t.array if t.dtype.numpy.kind in "biufc" else t.array.astype(np.float32)
+    array = to_host(t.array)
+    array = array if t.dtype.numpy.kind in "biufc" else array.astype(np.float32)
     return array.tolist()
 
 
@@ -82,6 +84,10 @@ def numpy(self, *, force: bool = False):
     if self.keys & META:
         raise TypeError(
             "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if self.keys & CUDA:
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
     if self.dtype.numpy.kind not in "biufc":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from ..core import dtype as dtypes
 from ..core import modes
 from ..core import random as generators
+from ..core.device import device
 from ..core.geometry import broadcast_shapes
-from ..core.random import Generator, default_generator
+from ..core.random import Generator, default_generator, draw
 from ..core.random_gradients import dirichlet_grad, standard_gamma_grad
 from ..core.random_integers import fill_random, fill_random_range, multinomial
 from ..core.random_rejection import binomial, dirichlet, poisson, standard_gamma
@@ -47,11 +48,11 @@ def filling(schema: str, fill: Callable, inplace_schema: str | None = None, **op
     def write(target: Tensor, *args) -> None:
         *parameters, generator = args
         if not target.keys & META:
-            fill(generator or default_generator, target.array, *map(_array, parameters))
+            draw(fill, generator, target.array, *map(_array, parameters))
 
     def kernel(xp, self, *args):
         *parameters, generator = args
-        return fill(generator or default_generator, xp.empty_like(self), *parameters)
+        return draw(fill, generator, xp.empty_like(self), *parameters)
 
     op = operator(
         schema,
@@ -96,9 +97,15 @@ filling(f"geometric(Tensor self, float p, *, {GENERATOR}) -> Tensor", fill_geome
 random_from = filling(
     f"random.from(Tensor self, int from, int? to, *, {GENERATOR}) -> Tensor", fill_random_range, inplace="hidden"
 )
+
+
+def _up_to(gen, out, to: int):
+    return fill_random_range(gen, out, 0, to)
+
+
 random_to = filling(
     f"random.to(Tensor self, int to, *, {GENERATOR}) -> Tensor",
-    lambda gen, out, to: fill_random_range(gen, out, 0, to),
+    _up_to,
     inplace="hidden",
     number=1,
 )
@@ -138,6 +145,11 @@ def sampling(schema: str, sample: Callable, meta: Callable, vjp, **options) -> O
 
     def kernel(xp, *args):
         *parameters, generator = args
+        if xp.__name__ != "numpy":
+            from ..core.random_philox import sample_on_device
+
+            where = next(p.device.id for p in parameters if hasattr(p, "dtype"))
+            return sample_on_device(xp, sample, generator or generators.generator_of(device("cuda", where)), *parameters)
         return sample(generator or default_generator, *parameters)
 
     return operator(
@@ -153,9 +165,13 @@ def _categories(self, num_samples, *args) -> Spec:
     return Spec((*self.array.shape[:-1], num_samples), dtypes.int64)
 
 
+def _ones_and_zeros(gen, p):
+    return fill_bernoulli(gen, p.copy("C"), p)
+
+
 bernoulli_own = sampling(
     f"bernoulli(Tensor self, *, {GENERATOR}) -> Tensor",
-    lambda gen, p: fill_bernoulli(gen, p.copy("C"), p),
+    _ones_and_zeros,
     _like_first,
     {"self": _zeros},
 )
@@ -277,6 +293,8 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
     """Take over a state that `get_state` has given."""
     if not isinstance(new_state, Tensor):
         raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+    if new_state.device.type != "cpu":
+        raise TypeError("RNG state must be a torch.ByteTensor")
     self.set_state_bytes(new_state.array)
     return self
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..core import dtype as dtypes
 from ..core import modes
 from ..core.modes import ambient
-from ..core.random import Generator, default_generator
+from ..core.random import Generator, draw
 from ..core.random_integers import fill_random_range, randperm
 from ..core.random_streams import fill_normal, fill_uniform
 from ..core.storage import new_array
@@ -39,10 +39,10 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
     count = arguments.count(",") + 1
 
     def kernel(xp, spec: Spec, *args):
-        return fill(default_generator, _blank(spec), *args[:count])
+        return fill(None, _blank(xp, spec), *args[:count])
 
     def kernel_given(xp, spec: Spec, *args):
-        return fill(args[count] or default_generator, _blank(spec), *args[:count])
+        return fill(args[count], _blank(xp, spec), *args[:count])
 
     def shape_given(*args) -> Spec:
         return shape(*args[:count], *args[count + 1 :])
@@ -54,13 +54,13 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
     )
 
 
-def _blank(spec: Spec):
+def _blank(xp, spec: Spec):
     if spec.dtype.numpy is None:
         raise NotImplementedError(f"random numbers are not implemented for '{spec.dtype.scalar_name}'")
-    if ambient.mode & modes.PROFILE and spec.stride is None:  # profiles show the allocation as the call it is
+    if ambient.mode & modes.PROFILE and spec.stride is None and xp.__name__ == "numpy":  # profiles show the allocation as the call it is
         with modes.masked(~modes.PROFILE):
             return dispatch(empty_op, (spec.shape, spec.dtype, None, None, None, None)).array
-    return new_array(spec.shape, spec.dtype, spec.stride)
+    return new_array(spec.shape, spec.dtype, spec.stride, xp)
 
 
 def _integers(*args) -> Spec:
@@ -73,20 +73,24 @@ def _permutation(n, dtype, *rest) -> Spec:
 
 
 def _fill_permutation(gen: Generator, out, n: int):
+    return draw(_permuted, gen, out, n)
+
+
+def _permuted(gen: Generator, out, n: int):
     out[...] = randperm(gen, n, out.dtype)
     return out
 
 
 def _from_zero(gen: Generator, out, high: int, size=None):
-    return fill_random_range(gen, out, 0, high)
+    return draw(fill_random_range, gen, out, 0, high)
 
 
 def _uniform(gen: Generator, out, size_or_like):
-    return fill_uniform(gen, out)
+    return draw(fill_uniform, gen, out)
 
 
 def _standard(gen: Generator, out, size_or_like):
-    return fill_normal(gen, out)
+    return draw(fill_normal, gen, out)
 
 
 rand_ops = drawing("rand(SymInt[] size)", "generator", _sized, _uniform)
@@ -97,7 +101,7 @@ randint_low_ops = drawing(
     "randint.low(SymInt low, SymInt high, SymInt[] size)",
     "low_generator",
     _integers,
-    lambda gen, out, low, high, size: fill_random_range(gen, out, low, high),
+    lambda gen, out, low, high, size: draw(fill_random_range, gen, out, low, high),
 )
 rand_like_ops = drawing("rand_like(Tensor self)", "generator", _like_spec, _uniform)
 randn_like_ops = drawing("randn_like(Tensor self)", "generator", _like_spec, _standard)
@@ -105,20 +109,18 @@ randint_like_ops = drawing(
     "randint_like(Tensor self, SymInt high)",
     "generator",
     _like_spec,
-    lambda gen, out, like, high: fill_random_range(gen, out, 0, high),
+    lambda gen, out, like, high: draw(fill_random_range, gen, out, 0, high),
 )
 randint_like_low_ops = drawing(
     "randint_like.low_dtype(Tensor self, SymInt low, SymInt high)",
     "low_generator_dtype",
     _like_spec,
-    lambda gen, out, like, low, high: fill_random_range(gen, out, low, high),
+    lambda gen, out, like, low, high: draw(fill_random_range, gen, out, low, high),
 )
 normal_sized = factory(
     f"normal.float_float(float mean, float std, SymInt[] size, *, {GENERATOR}, {_OPTIONS}) -> Tensor",
     shape=lambda mean, std, size, generator, *rest: _sized(size, *rest),
-    kernel=lambda xp, spec, mean, std, size, generator, *_: fill_normal(
-        generator or default_generator, _blank(spec), mean, std
-    ),
+    kernel=lambda xp, spec, mean, std, size, generator, *_: draw(fill_normal, generator, _blank(xp, spec), mean, std),
     tags=SEEDED,
 )
 

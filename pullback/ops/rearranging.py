@@ -31,6 +31,7 @@ def _flip_meta(self, dims) -> Spec:
 
 flip = operator(
     "flip(Tensor self, int[] dims) -> Tensor",
+    lower="flip",
     variadic="dims",
     kernel=_flip,
     meta=_flip_meta,
@@ -98,6 +99,7 @@ def _roll_vmap(args, dims, size):
 
 roll = operator(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+    lower="roll",
     kernel=_roll,
     meta=_roll_meta,
     out=False,
@@ -169,6 +171,7 @@ def _repeat_vmap(args, dims, size):
 
 repeat = operator(
     "repeat(Tensor self, SymInt[] repeats) -> Tensor",
+    lower="repeat",
     function=False,
     variadic="repeats",
     kernel=_repeat,
@@ -273,6 +276,7 @@ def _triangle(name: str, lower: bool):
 
     op = operator(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
+        lower="triangle",
         kernel=kernel,
         meta=meta,
         inplace=True,

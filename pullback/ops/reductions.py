@@ -36,6 +36,7 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
 # ---- sums and products
 sum_dim = reduction(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    lower="sum",
     number=1,
     combine=None if native.available else "add",
     result=INT_TO_LONG,
@@ -46,6 +47,7 @@ sum_dim = reduction(
 
 sum_all = reduction(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    lower="sum",
     combine=None if native.available else "add",
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
@@ -70,6 +72,8 @@ def _product_of_others(x: Tensor, dim: int) -> Tensor:
 
 
 def _prod_dim_vjp(g, self, out, dim, keepdim):
+    """Of `self` alone, in both branches: `out` is kept so that a write to the result is noticed, and one that hides from
+    autograd (through `.data`) changes a gradient neither here nor in a trace, which cannot tell whether there are zeros."""
     x = self.to(g.dtype)
     if not x.ndim:
         return g
@@ -77,18 +81,20 @@ def _prod_dim_vjp(g, self, out, dim, keepdim):
     g = restore_dims(g, x.shape, (dim,), keepdim)
     if may_have_zeros(x):
         return g * conj(_product_of_others(x, dim))
-    return g * conj(restore_dims(out, x.shape, (dim,), keepdim) / x)
+    return g * conj(prod_dim(x, dim, True) / x)
 
 
 def _prod_all_vjp(g, self, out):
+    """As `_prod_dim_vjp`, over all elements."""
     x = self.to(g.dtype)
     if not x.ndim:
         return g
-    return g * conj(_product_of_others(x.reshape(-1), 0).reshape(x.shape) if may_have_zeros(x) else out / x)
+    return g * conj(_product_of_others(x.reshape(-1), 0).reshape(x.shape) if may_have_zeros(x) else prod_all(x) / x)
 
 
 prod_dim = reduction(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    lower="prod",
     number=1,
     combine="multiply",
     result=INT_TO_LONG,
@@ -99,6 +105,7 @@ prod_dim = reduction(
 
 prod_all = reduction(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    lower="prod",
     combine="multiply",
     result=INT_TO_LONG,
     kernel=kernels.multiply_reduce,
@@ -112,7 +119,7 @@ overloaded("prod", prod_all, prod_dim)
 # ---- truth
 def _truths(name: str, kernel):
     """`all` or `any`: of everything, of one dimension, of several (of none of them where the list is empty)."""
-    shared = dict(kernel=kernel, cast=False, vjp=NONDIFFERENTIABLE, **HIDDEN)
+    shared = dict(kernel=kernel, lower=name, cast=False, vjp=NONDIFFERENTIABLE, **HIDDEN)
     shared["result"] = lambda d: d if d is dtypes.uint8 else dtypes.bool
     one = reduction(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", **shared)
     everything = reduction(f"{name}(Tensor self) -> Tensor", vmap=whole(lambda t: one(t, 1)), **shared)
@@ -226,21 +233,21 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     combine = None if native.available else combine
     by_dims = reduction(
         f"a{short}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,
+        lower=f"a{short}", kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,
     )  # fmt: skip
     place = reduction(
         f"arg{short}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
+        lower=f"arg{short}".replace("min", "max"), kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
         vjp=NONDIFFERENTIABLE,
     )  # fmt: skip
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",
-        kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
+        lower=f"a{short}", kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
         vmap=whole(lambda t: by_dims(t, (1,))), **HIDDEN,
     )  # fmt: skip
     one = along(
         f"{short}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        kernel=with_index, reduces=True, split=True, check=_check_dim(short), vjp=selection_vjp, **HIDDEN,
+        lower="max_dim", kernel=with_index, reduces=True, split=True, check=_check_dim(short), vjp=selection_vjp, **HIDDEN,
     )  # fmt: skip
     pairwise = composite(f"{short}.other(Tensor self, Tensor other) -> Tensor", **HIDDEN)(
         (lambda self, other: self.maximum(other)) if n == "x" else (lambda self, other: self.minimum(other))

@@ -85,6 +85,11 @@ def _affine_vmap(args, dims, size):
 
 
 def _cumprod_vjp(g, self, out, dim):
+    """Of `self` alone, as for `prod`: `out` is kept so that a write to the result is noticed."""
+    return _cumprod_rule(g, self, cumprod(self, dim), dim)
+
+
+def _cumprod_rule(g, self, out, dim):
     g = g.to(self.dtype)
     if not self.ndim or not self.shape[dim]:
         return g
@@ -108,7 +113,7 @@ cumprod = along(
 
 @composite("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor", **HIDDEN)
 def cumprod_backward(grad, input, dim, output):
-    return _cumprod_vjp(grad, input, output, dim)
+    return _cumprod_rule(grad, input, output, dim)
 
 
 # ---- extremes

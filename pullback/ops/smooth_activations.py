@@ -218,13 +218,13 @@ def _check_gelu(self, approximate) -> None:
         raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def _gelu(xp, x, approximate):
+def _gelu(xp, x, approximate, erf=erf):
     if approximate == "tanh":
         return 0.5 * x * (1 + xp.tanh(_KBETA * (x + _KAPPA * x * x * x)))
     return 0.5 * x * (1 + erf(xp, x * math.sqrt(0.5)))
 
 
-def _gelu_slope(xp, g, x, approximate):
+def _gelu_slope(xp, g, x, approximate, erf=erf):
     if approximate == "tanh":
         t = xp.tanh(_KBETA * (x + _KAPPA * x * x * x))
         return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (_KBETA * (1 + 3 * _KAPPA * x * x)))
@@ -245,6 +245,7 @@ def _gelu_second(g, grad_output, self, approximate):
 gelu_backward = pointwise(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     kernel=_gelu_slope,
+    lower=lambda o, g, x, approximate: _gelu_slope(o, g, x, approximate, lambda o, x: o.erf(x)),
     supports="real_float",
     fast=True,
     **HIDDEN,
@@ -261,6 +262,7 @@ gelu = pointwise(
     kernel_name="GeluKernelImpl",
     check=_check_gelu,
     kernel=_gelu,
+    lower=lambda o, x, approximate: _gelu(o, x, approximate, lambda o, x: o.erf(x)),
     fast=True,
     public="nn.functional.gelu",
     inplace=False,

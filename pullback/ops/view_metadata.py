@@ -40,6 +40,8 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
     recording = ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD
     before = target.shallow(Autograd(True, edge_of(target)) if requires_grad(target) else None)
     info, recorded = target.view_info, bool(recording) and requires_grad(target)
+    unseen = info is None and not recording and not ambient.mode & modes.BELOW_AUTOGRAD and not target.is_leaf
+    viewed = target.__dict__.get("view_edge") if unseen else None
     if not ambient.mode & modes.DISPATCH or call_dispatch(twin, args) is NotImplemented:
         made = execute(op, args, target.keys)
         target.memory = storage_of(target)
@@ -48,13 +50,16 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
     else:
         made = target.shallow()
     if info is None:
-        target.__dict__["reshaped"] = True  # views of it that were made before cannot be made again by the same calls
+        # views of it that were made before this version cannot be made again by the same calls
+        target.__dict__["reshaped"] = target.version[0]
     else:
         version = target.version[0] if recorded else info.version - 1  # what was not recorded is made of the base again
         target.view_info = View(info.base, info, op, args, version, info.creation)
-    if recorded:
+    if recorded or viewed is not None:
         op.record(made, before, *args[1:])
         target.autograd.edge = made.autograd.edge
+        if viewed is not None and edge_of(before)[0] is viewed[0]:  # nothing was recorded so far, nor is this
+            target.__dict__["view_edge"] = made.autograd.edge
     return target
 
 

@@ -67,6 +67,7 @@ select_scatter = _scatter(
     "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
     geometry.select,
     lambda xp, a, dim, index: a[_at(wrap_dim(dim, a.ndim), index)],
+    lower="select_scatter",
     vjp={
         "self": lambda g, src_shape, dim, index: dispatch(select_scatter, (g, g.new_zeros(src_shape), dim, index)),
         "src": lambda g, dim, index: g.select(dim, index),
@@ -85,6 +86,7 @@ slice_scatter = _scatter(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     geometry.slice_,
     _slice_part,
+    lower="slice_scatter",
     vjp={
         "self": lambda g, src_shape, dim, start, end, step: dispatch(
             slice_scatter, (g, g.new_zeros(src_shape), dim, start, end, step)

@@ -8,10 +8,12 @@ nothing of this module is reached.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
 import threading
+from collections.abc import Callable
 from time import perf_counter_ns
 
 from ...core import modes
@@ -239,10 +241,10 @@ def _profiled(op: Operator, args: tuple):
     return ambient.recorders[-1].call(op, args)
 
 
-def _applied(cls: type, args: tuple, kwargs: dict):
+def _applied(cls: type, args: tuple, kwargs: dict, by: Callable | None = None):
     """In the place of a custom function's `call`."""
     recorder = current()
-    return _call(cls, args, kwargs) if recorder is None else recorder.apply(cls, args, kwargs, _call)
+    return _call(cls, args, kwargs, by) if recorder is None else recorder.apply(cls, args, kwargs, functools.partial(_call, by=by))
 
 
 def _watched(node: Node, gs: list):

@@ -74,7 +74,7 @@ class Along(Family):
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
         stride = self._strides(op, t, array.shape)
         if stride is not None:
-            ordered = new_array(array.shape, result, stride)
+            ordered = new_array(array.shape, result, stride, library(t.device))
             ordered[...] = array
             array = ordered
         elif not array.flags.c_contiguous:

@@ -141,8 +141,12 @@ def wrap_array(array, device):
     """A tensor around a kernel's result: an array of its own, with elements in row-major or permuted dense order."""
     if array is None:
         return None
+    if device.keys and (isinstance(array, np.ndarray) or not hasattr(array, "strides") or isinstance(array, np.generic)):
+        array = library(device).asarray(array)
     if not isinstance(array, np.ndarray):
-        if np.isscalar(array) or np.ndim(array) == 0:
+        if device.keys:
+            array = array if array.base is None and array.flags.c_contiguous else array.copy(order="C")
+        elif np.isscalar(array) or np.ndim(array) == 0:
             array = np.asarray(array)
     elif array.base is not None or not array.flags.c_contiguous:
         array = array.copy() if array.base is not None else np.ascontiguousarray(array)

@@ -32,7 +32,10 @@ class Contraction(Family):
         spec = self.meta(op, args)
         device = device_of(op, args)
         xp = library(device)
-        made = xp.asarray(op.kernel(xp, *[working(array_of(a)) for a in args]))
+        given = [array_of(a) for a in args]
+        if xp is np or op.kernel is not product:  # a device's own products of narrow floats are summed in float32
+            given = [working(a) for a in given]
+        made = xp.asarray(op.kernel(xp, *given))
         if made.dtype != spec.dtype.numpy:
             made = made.astype(spec.dtype.numpy)
         elif made.base is not None or not made.flags.c_contiguous:
@@ -66,7 +69,7 @@ class Contraction(Family):
 
 def working(value):
     """A half-precision array as float32; anything else as it is."""
-    if isinstance(value, np.ndarray) and value.dtype.itemsize <= 2 and value.dtype.kind in "fV":
+    if hasattr(value, "strides") and value.dtype.itemsize <= 2 and value.dtype.kind in "fV":
         return value.astype(np.float32)
     return value
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import device as devices
 from ...core.arrays import library
+from ...core.device import indexed
 from ...core.dtype import computable
 from ...core.modes import ambient
 from ...core.tensor import wrap, wrap_meta
@@ -30,9 +31,9 @@ class Factory(Family):
         return op.options["shape"](*args)
 
     def execute(self, op: Operator, args: tuple):
-        device = self.device(op, args)
+        device = indexed(self.device(op, args))
         spec = self.meta(op, args)
-        computable(spec.dtype)
+        computable(spec.dtype, device)
         if device is devices.meta:
             return wrap_meta(spec.shape, spec.dtype, spec.stride)
         return wrap(op.kernel(library(device), spec, *args), spec.dtype, device)

@@ -110,9 +110,9 @@ class Pointwise(Family):
             array = array.astype(result.numpy)
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
-        if array.ndim > 1 and xp is np and not all(t.array.flags.c_contiguous for t in tensors):
+        if array.ndim > 1 and not all(t.array.flags.c_contiguous for t in tensors):
             order = [t.array for t in tensors] if not op.options.get("contiguous") else []
-            array = pointwise_fast.laid_out(array, order)
+            array = pointwise_fast.laid_out(array, order, xp)
         return wrap(array, result, device)
 
     def _operand(self, xp, value, compute: dtype, working: dtype):
@@ -147,12 +147,15 @@ class Pointwise(Family):
         check = op.options.get("check")
         if check is not None:
             check(*args)
-        ufunc, out = getattr(library(target.device), op.options["ufunc"]), target.array
+        xp, out = library(target.device), target.array
+        ufunc = getattr(xp, op.options["ufunc"])
         operands = [
             a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
         ]
-        arrays = [np.asarray(o, out.dtype) for o in operands]
-        if out.size >= LARGE and can_split([out, *arrays], out.shape):
+        arrays = [o if hasattr(o, "dtype") else number_array(xp, o, target.dtype) for o in operands]
+        if xp is not np:
+            ufunc(*arrays, out=out)
+        elif out.size >= LARGE and can_split([out, *arrays], out.shape):
             split_elementwise(ufunc, arrays, out)
         else:
             ufunc(*arrays, out=out)
@@ -212,7 +215,7 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     """The kernel over whole arrays, or over pieces of large ones on several threads."""
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
     if max((a.size for a in arrays), default=0) < LARGE or op.options.get("whole") or thread_count() < 2:
-        return np.asarray(call_kernel(op, xp, values)) if xp is np else call_kernel(op, xp, values)
+        return np.asarray(call_kernel(op, xp, values)) if xp is np else call_on_device(op, xp, values)
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)
     if not dense and shape[0] < thread_count():
@@ -226,6 +229,15 @@ def call_kernel(op: Operator, xp, values: list):
     if op.kernel is not None:
         return op.kernel(xp, *values)
     return getattr(xp, op.options["ufunc"])(*[v for v in values if hasattr(v, "dtype")])
+
+
+def call_on_device(op: Operator, xp, values: list):
+    """The kernel on arrays of a CUDA device."""
+    if op.kernel is None or op.options.get("whole"):
+        return call_kernel(op, xp, values)
+    from ..fused import call_fused
+
+    return call_fused(op, xp, values)
 
 
 class _Piece:
@@ -269,6 +281,8 @@ def number_array(xp, value, working: dtype):
             value = (value - int(info.min)) % (1 << info.bits) + int(info.min)
     if not working.is_complex and isinstance(value, complex):
         value = value.real
+    if xp is not np and working.numpy.kind in "biufc":
+        return working.numpy.type(value)  # goes to the device with the call
     return xp.asarray(value, dtype=working.numpy)
 
 

@@ -17,10 +17,11 @@ from functools import cache
 import numpy as np
 
 from ...core import dtype as dtypes
+from ...core.arrays import strided
 from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ...core.geometry import elementwise_strides
 from ...core.objects import fresh_lines
-from ...core.tensor import Tensor
+from ...core.tensor import CUDA, Tensor
 from ..operator import Operator
 
 CATEGORIES = {
@@ -35,22 +36,25 @@ _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "R
 _WRAP = fresh_lines("RESULT or d")
 
 
-def laid_out(made, arrays):
+def laid_out(made, arrays, xp=np):
     """A fresh result in the order of memory that its operands ask for, which is not always the array library's."""
     stride = _strides(made.shape, made.itemsize, arrays)
     if made.strides == stride or not made.size:
         return made
-    out = blank(made.shape, made.dtype, arrays)
+    out = blank(made.shape, made.dtype, arrays, xp)
     out[...] = made
     return out
 
 
-def blank(shape: tuple, dtype: np.dtype, arrays):
+def blank(shape: tuple, dtype: np.dtype, arrays, xp=np):
     """Memory for the result of an element-wise operator on some arrays."""
     size = 1
     for s in shape:
         size *= s
-    return np.ndarray(shape, dtype, np.empty(size, dtype), 0, _strides(shape, dtype.itemsize, arrays))
+    strides = _strides(shape, dtype.itemsize, arrays)
+    if xp is not np:
+        return strided(xp.empty(size, dtype), shape, dtype, 0, strides)
+    return np.ndarray(shape, dtype, np.empty(size, dtype), 0, strides)
 
 
 def _strides(shape: tuple, itemsize: int, arrays) -> tuple:
@@ -163,7 +167,7 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
         or "constant" in options
         or options.get("result") is not None
         or d not in direct_dtypes(op)
-        or target.keys
+        or target.keys & ~CUDA
         or options.get("operands")
         or options.get("dense_writes")
         and not target.array.flags.c_contiguous
@@ -174,7 +178,7 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
             if not argument.has_default or value != argument.default:
                 return False
         elif isinstance(value, Tensor):
-            if value.dtype is not d or value.keys or not _fits(value.array.shape, target.array.shape):
+            if value.dtype is not d or value.keys & ~CUDA or not _fits(value.array.shape, target.array.shape):
                 return False
         elif d.category != FLOAT or value.__class__ not in (int, float):
             return False

@@ -98,6 +98,7 @@ def _vector_norm_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int]
 vector_norm = operator(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
+    lower="vector_norm",
     check=_check_vector_norm,
     kernel=_vector_norm_kernel,
     meta=_vector_norm_meta,

@@ -152,6 +152,7 @@ def _backward_vmap(args: tuple, dims: tuple, size: int) -> tuple:
 
 convolution = operator(
     f"convolution(Tensor input, Tensor weight, Tensor? bias, {_ATTRIBUTES}) -> Tensor",
+    lower="convolution",
     kernel=_convolution,
     meta=_convolution_spec,
     vjp={("input", "weight", "bias"): _convolution_vjp},
@@ -164,6 +165,7 @@ convolution = operator(
 convolution_backward = operator(
     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
     f"{_ATTRIBUTES}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    lower="convolution_backward",
     kernel=_convolution_backward,
     meta=_backward_spec,
     vjp={("grad_output", "input", "weight"): _backward_vjp},

@@ -65,6 +65,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
 
     forward = operator(
         f"{name}_with_indices(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], {attributes}) -> (Tensor, Tensor)",
+        lower="max_pool",
         kernel=kernel,
         meta=meta,
         vjp={"self": vjp},
@@ -76,6 +77,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
     backward = operator(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
         f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        lower="max_pool_backward",
         kernel=kernel_backward,
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},

@@ -67,6 +67,7 @@ def _constant_vmap(args: tuple, dims: tuple, size: int) -> tuple:
 
 constant_pad_nd = operator(
     "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    lower="pad",
     kernel=_constant,
     meta=lambda self, pad, value: Spec(_constant_shape(self.shape, pad), self.dtype),
     vjp={"self": lambda g, pad: dispatch(constant_pad_nd, (g, tuple(-p for p in pad), 0))},

@@ -1,0 +1,191 @@
+"""The random generators of CUDA devices: Philox4x32-10, a counter that is encrypted.
+
+In comes a seed; out come 32-bit words, made where they are used: word number n follows from the seed and n alone, so a
+thousand threads draw at once. `draw_on_device` fills an array of a device with a distribution. What always holds: same
+seed, same numbers, in calls of the same order; the state is the seed and an offset, sixteen bytes as PyTorch's. The
+stream is Philox's own, not the one of PyTorch's kernels, whose numbers depend on how they are launched.
+
+Distributions that are drawn by rejection are drawn on the CPU, by a generator that this one seeds, and copied.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from . import random_streams as streams
+from .arrays import assign, library, to_host
+from .cuda_rows import philox_words as words_on_device
+from .cupy_library import device_count
+from .device import device, indexed
+from .random import DEFAULT_SEED, Generator
+from .random_integers import fill_random_range
+
+_HALF = np.uint64(32)
+
+
+class PhiloxGenerator(Generator):
+    """A source of random numbers on a CUDA device: see the module's docstring. `offset` counts blocks of four words."""
+
+    __slots__ = ("offset",)
+
+    def __init__(self, where: device | str):
+        if not device_count():
+            raise RuntimeError(f"Cannot make a generator for device type 'cuda': there is no such device ({where})")
+        self.device = indexed(where)
+        self.lock = threading.RLock()
+        self._engine = self._bulk = None
+        self._reseed(DEFAULT_SEED)
+
+    def _reseed(self, seed: int) -> None:
+        self._seed, self.offset = seed, 0
+
+    # ---- state
+    def state_bytes(self) -> np.ndarray:
+        return np.array([self._seed, self.offset], np.uint64).view(np.uint8)
+
+    def set_state_bytes(self, state: np.ndarray) -> None:
+        if not isinstance(state, np.ndarray) or state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if state.size != 16:
+            raise RuntimeError("RNG state is wrong size")
+        with self.lock:
+            self._seed, self.offset = (int(v) for v in np.ascontiguousarray(state).view(np.uint64))
+
+    def clone_state(self) -> Generator:
+        return _restore(self.device, self.state_bytes())
+
+    def __reduce__(self):
+        return (_restore, (self.device, self.state_bytes()))
+
+    def get_offset(self) -> int:
+        return 4 * self.offset
+
+    def set_offset(self, offset: int) -> None:
+        if offset % 4:
+            raise RuntimeError("offset must be a multiple of 4")
+        self.offset = offset // 4
+
+    # ---- draws
+    def words(self, count: int) -> Any:
+        """The next `count` words of 32 bits, as uint32 on the device."""
+        with self.lock:
+            start, self.offset = self.offset, self.offset + -(-count // 4)
+        return words_on_device(self._seed, start, count)
+
+    def floats(self, count: int) -> Any:
+        """The next `count` float32 numbers in [0, 1)."""
+        return (self.words(count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+    def doubles(self, count: int) -> Any:
+        """The next `count` float64 numbers in [0, 1)."""
+        return (self.words64(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def words64(self, count: int) -> Any:
+        words = self.words(2 * count).reshape(2, count).astype(np.uint64)
+        return words[0] << _HALF | words[1]
+
+    def host(self) -> Generator:
+        """A generator on the CPU that the next words of this one seed."""
+        return Generator().manual_seed(int(self.words64(1)[0]))
+
+
+def _restore(where: device, state: np.ndarray) -> PhiloxGenerator:
+    made = PhiloxGenerator(where)
+    made.set_state_bytes(state)
+    return made
+
+
+def draw_on_device(fill, generator: PhiloxGenerator, out, *parameters):
+    """`fill(generator, out, *parameters)` for an array of a device, by the Philox stream."""
+    if generator.device.type != "cuda":
+        raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
+    quick = _BY_PHILOX.get(fill)
+    made = quick(generator, out, *parameters) if quick is not None and out.dtype.kind in "fVbiu" else None
+    if made is None:
+        blank = np.empty(out.shape, out.dtype)
+        made = fill(generator.host(), blank, *[_on_host(p) for p in parameters])
+    assign(out, made)
+    return out
+
+
+def _on_host(value):
+    return to_host(value) if hasattr(value, "dtype") else value
+
+
+def sample_on_device(xp, sample, generator: PhiloxGenerator, *parameters):
+    """`sample(generator, *parameters)` on the CPU, its result on the device."""
+    return xp.asarray(sample(generator.host(), *[_on_host(p) for p in parameters]))
+
+
+# ---- distributions: each gives new numbers of the array's shape, or None where the CPU must draw them
+def _unit(gen: PhiloxGenerator, out):
+    numbers = gen.doubles(out.size) if out.dtype.itemsize == 8 else gen.floats(out.size)
+    return numbers.reshape(out.shape)
+
+
+def _is_float(out) -> bool:
+    return out.dtype.kind in "fV"
+
+
+def _uniform(gen, out, low: float = 0.0, high: float = 1.0):
+    return _unit(gen, out) * (high - low) + low if _is_float(out) and high >= low else None
+
+
+def _normal(gen, out, mean: float = 0.0, std: float = 1.0):
+    if not _is_float(out) or not std >= 0:
+        return None
+    xp, half = library(gen.device), -(-out.size // 2)
+    numbers = gen.doubles(2 * half) if out.dtype.itemsize == 8 else gen.floats(2 * half)
+    radius = xp.sqrt(-2 * xp.log(1 - numbers[:half]))
+    angle = numbers[half:] * numbers.dtype.type(2 * math.pi)
+    both = xp.concatenate([radius * xp.cos(angle), radius * xp.sin(angle)])[: out.size]
+    return both.reshape(out.shape) * float(std) + float(mean)
+
+
+def _log_normal(gen, out, mean: float = 1.0, std: float = 2.0):
+    made = _normal(gen, out, mean, std) if std > 0 else None
+    return None if made is None else library(gen.device).exp(made)
+
+
+def _exponential(gen, out, rate: float = 1.0):
+    return -library(gen.device).log(1 - _unit(gen, out)) / rate if _is_float(out) and 0 < rate < math.inf else None
+
+
+def _cauchy(gen, out, median: float = 0.0, sigma: float = 1.0):
+    if not _is_float(out) or not sigma > 0:
+        return None
+    return library(gen.device).tan((_unit(gen, out) - 0.5) * math.pi) * sigma + median
+
+
+def _bernoulli(gen, out, p=0.5):
+    given = hasattr(p, "dtype")
+    if given and p.dtype.kind not in "fV" or not given and not 0 <= p <= 1:
+        return None
+    if given and not bool(((p >= 0) & (p <= 1)).all()):
+        return None
+    return gen.floats(out.size).reshape(out.shape) < p
+
+
+def _random_range(gen, out, low: int, high: int | None):
+    if out.dtype.kind not in "iu" or high is None or not low < high:
+        return None
+    info = np.iinfo(out.dtype)
+    if low < info.min or high - 1 > info.max:
+        return None
+    words = (gen.words64(out.size) % np.uint64(high - low)).astype(np.int64)
+    return (words + low).reshape(out.shape)
+
+
+_BY_PHILOX = {
+    streams.fill_uniform: _uniform,
+    streams.fill_normal: _normal,
+    streams.fill_log_normal: _log_normal,
+    streams.fill_exponential: _exponential,
+    streams.fill_cauchy: _cauchy,
+    streams.fill_bernoulli: _bernoulli,
+    fill_random_range: _random_range,
+}
