@@ -24,6 +24,7 @@ config = Settings(
     guard_nn_modules=True,
     inline_inbuilt_nn_modules=True,
     compiled_autograd=False,
+    compiled_autograd_create_graph=False,  # True: also gradients that are differentiated again; their history is one node
     record_runtime_overhead=True,
     compiled_autograd_kwargs_override={},
     optimize_ddp=False,
