@@ -170,6 +170,25 @@ def gpt(layers: int, width: int, length: int, batch: int) -> Callable:
     return case
 
 
+def whole(case: Callable) -> Callable:
+    """A step with its optimizer, compiled as one function: forward, backward, AdamW."""
+
+    def with_optimizer(lib: ModuleType) -> tuple[Callable, list]:
+        model, (_, *inputs) = case(lib)
+        optimizer = lib.optim.AdamW(model.parameters(), lr=1e-4)
+
+        def step(*args):
+            loss = model(*args)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return step, inputs
+
+    return with_optimizer
+
+
 CASES: dict[str, Callable] = {
     "call of 8 small tensors": small_call,
     "pointwise chain": pointwise_chain,
@@ -181,6 +200,9 @@ CASES: dict[str, Callable] = {
     "CNN training step": cnn_step,
     "GPT training step, small": gpt(2, 64, 32, 4),
     "GPT training step": gpt(4, 256, 64, 4),
+    "MLP step with AdamW": whole(mlp_step),
+    "GPT step with AdamW, small": whole(gpt(2, 64, 32, 4)),
+    "GPT step with AdamW": whole(gpt(4, 256, 64, 4)),
 }
 
 

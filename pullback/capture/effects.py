@@ -53,6 +53,11 @@ def effect_of(function: Callable) -> str | None:
     return next(_effects(function, set()), None)
 
 
+def uses_libraries(function: Callable) -> bool:
+    """Whether a function works with other libraries: of such Python little can be captured."""
+    return any(effect.startswith("uses the module") for effect in _effects(function, set()))
+
+
 def visible_effect_of(function: Callable) -> str | None:
     """The first effect of a function that is plainly seen outside: at it any graph must end. Unlike `effect_of`, what is
     not known for one is none."""

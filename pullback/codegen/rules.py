@@ -332,9 +332,16 @@ def wrapped(at, n: int):
     return make("where", dtypes.int64, low, make("add", dtypes.int64, at, const(n, dtypes.int64)), at)
 
 
+def same_rank(x, at) -> None:
+    """A single number may stand for a vector of one: that is left to the operator."""
+    if len(x.shape) != len(at.shape):
+        raise Unlowerable("picking by a number from a vector, or by a vector from a number")
+
+
 @rule("gather")
 def gather(b: Lowering, node: Node, x, dim, at, *_):
     out = result(b, node)
+    same_rank(x, at)
     dim = wrap_dim(dim, len(x.shape))
     place = ((cast(at.element(), dtypes.int64), x.strides[dim] if x.shape[dim] > 1 else 1, x.shape[dim]),)
     strides = [0 if d == dim else s for d, s in enumerate(x.strides)]
@@ -344,6 +351,7 @@ def gather(b: Lowering, node: Node, x, dim, at, *_):
 @rule("scatter_add")
 def scattered(b: Lowering, node: Node, x, dim, at, source):
     out = result(b, node)
+    same_rank(x, at)
     if out.dtype not in (dtypes.float32, dtypes.float64, dtypes.int64):
         raise Unlowerable("sums in low precision")
     dim = wrap_dim(dim, len(x.shape))

@@ -237,7 +237,8 @@ class Native(Attributes):
                 self.context_changes.append(self.top.count)
             if (ambient.mode ^ before) & modes.GRAD:
                 self.grad_changes.append(self.top.count)
-        if isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and id(out) not in self.outside.reals:
+        is_leaf = isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and out.view_info is None
+        if is_leaf and id(out) not in self.outside.reals:
             self.made_leaves.setdefault(id(out), (out, self.top.count))
         if not ambient.mode & (modes.TRANSFORM | modes.FORWARD):
             for value in out if type(out) is tuple else (out,):
