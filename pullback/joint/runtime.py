@@ -14,6 +14,7 @@ from functools import cached_property
 from ..capture.shapes.expressions import evaluate
 from ..capture.subclasses import parts_of
 from ..core import modes, tree
+from ..core.arrays import assign
 from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
 from ..core.size import Size
@@ -130,6 +131,16 @@ class Compiled:
         for i, fact, place in changed:
             target = args[i]
             version = target.version[0]
+            if (
+                place is not None
+                and not fact.visible
+                and fact.geometry is None
+                and fact.row is None
+                and _is_plain_pair(target, results[place])
+            ):
+                assign(target.array, results[place].array)  # what `copy_` comes to, for the state of an optimizer, say
+                target.version[0] = version + 1 if fact.bumped else version
+                continue
             if fact.geometry is not None:
                 reshape(target, fact)
             if place is not None:
@@ -142,6 +153,14 @@ class Compiled:
                 target.version[0] = version
             elif target.version[0] == version:
                 target.version[0] += 1
+
+
+def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
+    """Whether writing one tensor to the other is copying an array: dense tensors of one dtype and shape."""
+    if target.keys or source.keys or target.dtype is not source.dtype:
+        return False
+    a, b = target.array, source.array
+    return a.shape == b.shape and a.flags.c_contiguous and a.flags.writeable
 
 
 def reshape(target: Tensor, fact: Input) -> None:
@@ -225,14 +244,20 @@ class CompiledFunctionBackward(Node):
         if compiled.joint.backward_error is not None:
             raise compiled.joint.backward_error
         around, tangents = compiled.joint.wrapping, self.tangents(grads)
-        again = ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD  # captured to be differentiated: by its operators
-        if (ambient.mode & modes.TRANSFORM or again) and self.primals:  # a batch of gradients, say: one operator after the other
+        again = (
+            ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD
+        )  # captured to be differentiated: by its operators
+        if (
+            ambient.mode & modes.TRANSFORM or again
+        ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
             return compiled.joint.module(*primals, *tangents)[compiled.joint.results :]
         if ambient.mode & modes.GRAD:
             return self._differentiable(tangents)
         saved = [unpack(entry, self) for entry in self.saved]
-        inlined = ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
+        inlined = (
+            ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
+        )
         backward = (
             compiled.backward_module if inlined else compiled.backward
         )  # whoever captures this compiles it himself
