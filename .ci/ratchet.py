@@ -47,6 +47,7 @@ CHECKS: dict[str, tuple[list[str], dict[str, str]]] = {
         {what: rf"(\d+) of \d+ {what} agree" for what in ("modules", "optimizers", "schedulers")},
     ),
     "programs": (["programs/run"], {"passed": r"(\d+) passed"}),
+    "compiled programs": (["programs/run", "--compile"], {"passed": r"(\d+) passed"}),
     "names": (["api/coverage"], {"names": r"(\d+) of \d+ names"}),
 }
 

@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.capture.guards import Guards, sharing, source_names
+from pullback.capture.guards import Guards, as_described, describe, sharing, source_names
 from pullback.core import tree
 
 
@@ -76,3 +76,22 @@ def test_leaves_and_results_differ() -> None:
     made, _ = guards_of(torch.ones(2, requires_grad=True))
     assert why(made, torch.ones(2, requires_grad=True) * 1) == "tensor 'L['x']' is_leaf mismatch. expected is_leaf=True"
     assert why(guards_of(torch.ones(2))[0], torch.ones(2) * 1) is None
+
+
+def test_views_of_one_base_are_told_apart_by_where_they_lie_to_each_other():
+    base = torch.arange(12.0)
+    assert sharing([base[2:4], base[5:7]]) == sharing([base[4:6], base[7:9]])
+    assert sharing([base[2:4], base[5:7]]) != sharing([base[2:4], base[6:8]])
+    assert sharing([base[2:4], base[5:7]]) != sharing([base[5:7], base[2:4]])
+    assert sharing([base[2:4], torch.ones(2)]) == ()
+
+
+def test_a_plain_tensor_is_described_as_any_other():
+    plain, wanting = torch.ones(2, 3), torch.ones(2, 3, requires_grad=True)
+    fact = describe(plain)
+    assert as_described(torch.zeros(2, 3), fact) and as_described(wanting, describe(wanting))
+    others = (torch.ones(3, 2), torch.ones(3, 2).t(), plain.double(), wanting, torch.ones(2, 3, device="meta"))
+    for other in others:
+        assert not as_described(other, fact) and (other is wanting or not as_described(other, describe(wanting)))
+    assert as_described(torch.ones(4), (*fact[:6], None, None))
+    assert not as_described(plain, describe(wanting))
