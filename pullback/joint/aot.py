@@ -150,10 +150,14 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         return tree.tree_unflatten([0 if n in returned else leaf for n, leaf in enumerate(leaves)], spec)
 
     bases = change(args)
-    inner = compile_unique(over_base, bases, using)
-    if inner.joint.inputs[0].visible and not all(
-        t is bases[0] or t._base is bases[0] for t in (args[i] for i in shared)
-    ):
+    is_one = all(t is bases[0] or t._base is bases[0] for t in (args[i] for i in shared))
+    try:
+        inner = compile_unique(over_base, bases, using)
+    except RuntimeError as error:
+        if is_one or isinstance(error, NotImplementedError):
+            raise
+        raise RuntimeError(OTHER_BASES) from error  # as views of one base they have a history that they do not have apart
+    if inner.joint.inputs[0].visible and not is_one:
         raise RuntimeError(OTHER_BASES)
 
     def call(given: list):

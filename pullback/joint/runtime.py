@@ -78,10 +78,8 @@ class Compiled:
 
     def __call__(self, args: list) -> list:
         before = ambient.mode
-        if any(args[i].view_info is not None and requires_grad(args[i]) for i in self.misshaped):
-            raise NotImplementedError(
-                "changing the shape of an input in place, where it is a view that requires grad, and under no_grad, is not implemented"
-            )
+        if self.misshaped:
+            self._refuse_misshaped(args)
         ambient.mode = before & ~modes.GRAD
         try:
             made = self.forward(*args)
@@ -103,6 +101,18 @@ class Compiled:
         for fact in outputs:
             outs.append(output(fact, args, results, outs, several))
         return outs
+
+    def _refuse_misshaped(self, args: list) -> None:
+        """Where an input gets another shape under `no_grad`, its history, and that of its views, must not matter."""
+        for i in self.misshaped:
+            if not requires_grad(args[i]):
+                continue
+            views = [a for a in args if isinstance(a, Tensor) and a.view_info is not None and a.view_info.base is args[i]]
+            if args[i].view_info is not None or any(map(requires_grad, views)):
+                raise NotImplementedError(
+                    "changing the shape of an input in place, under no_grad, where it requires grad and is a view or has views "
+                    "among the inputs, is not implemented"
+                )
 
     @cached_property
     def symbolic_dims(self) -> list[list[int]]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.joint.aot import aot_function
 from tests.joint.programs import Line, Program
 from tests.joint.targets import TARGETS
 
@@ -248,8 +249,28 @@ def test_writes_of_nothing() -> None:
         torch.view_as_real(x).mT.zero_()
         return x.sum()
 
-    from pullback.joint.aot import aot_function
-
     x = torch.zeros((3, 0), dtype=torch.complex64)
     torch.testing.assert_close(aot_function(f, lambda graph, inputs: graph)(x), f(x))
     assert x._version == 2
+
+
+def test_detached_aliases_of_which_one_gets_a_history_are_refused() -> None:
+    def f(a, b, w):
+        a.flatten().add_(w)
+        torch.add(a.detach(), 1, out=b)
+        return []
+
+    base, w = torch.ones(3, 2), torch.ones((), requires_grad=True)
+    with pytest.raises(RuntimeError, match="must be views of one base tensor"):
+        aot_function(f, lambda graph, inputs: graph)(base.detach(), base.squeeze(0), w * 1)
+
+
+def test_a_leaf_that_gets_another_shape_beside_its_view_is_refused() -> None:
+    def f(x, view):
+        with torch.no_grad():
+            x.unsqueeze_(0)
+        return 1 / (view.abs() + 1)
+
+    x = torch.randn(2, 3, 2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="has views among the inputs"):
+        aot_function(f, lambda graph, inputs: graph)(x, x.unfold(2, 2, 1))
