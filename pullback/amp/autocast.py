@@ -32,6 +32,18 @@ FLOAT32 = frozenset((
 ))  # fmt: skip
 WIDEST = frozenset(("stack", "cat", "index_copy"))
 _PREFIXES = ("fft_", "linalg_")
+CUDA_LOWER = LOWER - {"linalg_vecdot", "tensordot"} | {"addr", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+CUDA_FLOAT32 = frozenset((
+    "acos", "asin", "binary_cross_entropy_with_logits", "cosh", "cosine_embedding_loss", "cdist", "cosine_similarity", "cross_entropy_loss",
+    "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1", "group_norm", "hinge_embedding_loss", "kl_div", "l1_loss", "layer_norm",
+    "native_layer_norm", "log", "log10", "log_softmax", "log1p", "log2", "logsumexp", "margin_ranking_loss", "mse_loss", "multilabel_margin_loss",
+    "multi_margin_loss", "nll_loss", "nll_loss2d", "norm", "pdist", "poisson_nll_loss", "pow", "prod", "reciprocal", "renorm", "rsqrt", "sinh",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "sum", "tan", "triplet_margin_loss", "huber_loss", "linalg_vector_norm",
+    "linalg_matrix_norm", "frobenius_norm", "nuclear_norm",
+))  # fmt: skip
+CUDA_WIDEST = frozenset((
+    "addcdiv", "addcmul", "atan2", "bilinear", "cat", "cross", "dot", "grid_sampler", "index_put", "scatter_add", "stack", "tensordot", "vdot",
+))  # fmt: skip
 
 
 class _State:
@@ -53,17 +65,21 @@ def state_of(device: str) -> _State:
 
 def cast_arguments(op: Operator, args: tuple) -> tuple:
     """The arguments as autocast wants them."""
+    kind = next((t.device.type for t in op.tensors(args) if t.device.type != "cpu"), "cpu")
+    state, on_cuda = state_of(kind), kind == "cuda"
+    if not state.enabled:
+        return args
     target = None
     if op.namespace != "aten":
-        target = op.autocasts.get("cpu")
-    elif op.name in LOWER:
-        target = state_of("cpu").dtype
-    elif op.name in FLOAT32 or op.name.startswith(_PREFIXES):
+        target = op.autocasts.get(kind)
+    elif op.name in (CUDA_LOWER if on_cuda else LOWER):
+        target = state.dtype
+    elif op.name in (CUDA_FLOAT32 if on_cuda else FLOAT32) or not on_cuda and op.name.startswith(_PREFIXES):
         target = dtypes.float32
-    elif op.name in WIDEST:
+    elif op.name in (CUDA_WIDEST if on_cuda else WIDEST):
         floating = [t.dtype for t in op.tensors(args) if t.dtype.is_floating_point]
         target = max(floating, key=lambda d: (d.itemsize, d is dtypes.float16), default=None)
-    if target is None or not state_of("cpu").enabled:
+    if target is None:
         return args
     with modes.masked(modes.AUTOCAST):
         return tuple(_cast(a, target) for a in args)

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from ..core import dtype as dtypes
+from ..core.cupy_library import device_count
 from ..core.modes import no_grad
 from ..core.tensor import SPARSE, Tensor
 
@@ -33,7 +34,7 @@ class GradScaler:
     ):  # fmt: skip
         self._device = device
         self._enabled = enabled
-        if enabled and device != "cpu":
+        if enabled and device != "cpu" and not (device == "cuda" and device_count()):
             name = device.upper()
             warnings.warn(
                 f"torch.{device}.amp.GradScaler is enabled, but {name} is not available.  Disabling.", stacklevel=2

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..core.cupy_library import device_count
 from ..core.modes import process
 
 
 def is_built() -> bool:
-    """Whether this build has CUDA kernels."""
-    return False
+    """Whether there are CUDA kernels: CuPy compiles them where there is a device."""
+    return device_count() > 0
 
 
 def is_flash_attention_available() -> bool:

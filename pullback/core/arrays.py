@@ -58,7 +58,12 @@ def assign(out, value) -> None:
     """`out[...] = value`, whichever device each of the two is on."""
     host = isinstance(out, np.ndarray)
     if host and not isinstance(value, (np.ndarray, np.generic)) and hasattr(value, "get"):
-        if out.flags.c_contiguous and value.flags.c_contiguous and out.dtype == value.dtype and out.shape == value.shape:
+        if (
+            out.flags.c_contiguous
+            and value.flags.c_contiguous
+            and out.dtype == value.dtype
+            and out.shape == value.shape
+        ):
             value.get(out=out)
             return
         value = value.get()

@@ -100,10 +100,9 @@ extern "C" __global__ void layer_norm_columns(
 """
 
 PHILOX = r"""
-extern "C" __global__ void philox(unsigned long long start, unsigned int k0, unsigned int k1, unsigned int* out, long long n) {
-    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    if (4 * block >= n) return;
-    unsigned long long counter = start + block;
+#define ORIGIN unsigned long long start, unsigned int k0, unsigned int k1
+
+__device__ void philox(unsigned long long counter, unsigned int k0, unsigned int k1, unsigned int* words) {
     unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = 0, c3 = 0;
     for (int round = 0; round < 10; round++) {
         unsigned int low = c0 * 0xD2511F53u, high = __umulhi(c0, 0xD2511F53u);
@@ -111,8 +110,53 @@ extern "C" __global__ void philox(unsigned long long start, unsigned int k0, uns
         c0 = high2 ^ c1 ^ k0; c1 = low2; c2 = high ^ c3 ^ k1; c3 = low;
         k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
     }
-    unsigned int words[4] = {c0, c1, c2, c3};
+    words[0] = c0; words[1] = c1; words[2] = c2; words[3] = c3;
+}
+
+extern "C" __global__ void words(ORIGIN, unsigned int* out, long long n) {
+    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (4 * block >= n) return;
+    unsigned int words[4];
+    philox(start + block, k0, k1, words);
     for (int i = 0; i < 4 && 4 * block + i < n; i++) out[4 * block + i] = words[i];
+}
+
+extern "C" __global__ void floats(ORIGIN, float* out, long long n, int normal, float a, float b) {
+    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (4 * block >= n) return;
+    unsigned int words[4];
+    philox(start + block, k0, k1, words);
+    float made[4];
+    for (int i = 0; i < 4; i++) made[i] = (words[i] >> 8) * 5.9604645e-8f;
+    for (int i = 0; i < 4; i += 2) {
+        if (!normal) continue;
+        float radius = sqrtf(-2 * logf(1 - made[i])), sine, cosine;
+        sincospif(2 * made[i + 1], &sine, &cosine);
+        made[i] = radius * cosine; made[i + 1] = radius * sine;
+    }
+    for (int i = 0; i < 4 && 4 * block + i < n; i++) {
+        float value = normal ? made[i] * b + a : made[i] * (b - a) + a;
+        out[4 * block + i] = !normal && value == b ? a : value;
+    }
+}
+
+extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int normal, double a, double b) {
+    long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (2 * block >= n) return;
+    unsigned int words[4];
+    philox(start + block, k0, k1, words);
+    double made[2];
+    for (int i = 0; i < 2; i++)
+        made[i] = ((((unsigned long long)words[2 * i]) << 32 | words[2 * i + 1]) >> 11) * 1.1102230246251565e-16;
+    if (normal) {
+        double radius = sqrt(-2 * log(1 - made[0])), sine, cosine;
+        sincospi(2 * made[1], &sine, &cosine);
+        made[0] = radius * cosine; made[1] = radius * sine;
+    }
+    for (int i = 0; i < 2 && 2 * block + i < n; i++) {
+        double value = normal ? made[i] * b + a : made[i] * (b - a) + a;
+        out[2 * block + i] = !normal && value == b ? a : value;
+    }
 }
 """
 
@@ -126,21 +170,29 @@ def _kernel(name: str, dtype: np.dtype):
 
 
 @cache
-def _philox_kernel():
+def _philox_kernel(name: str):
     import cupy
 
-    return cupy.RawKernel(PHILOX, "philox")
+    return cupy.RawModule(code=PHILOX).get_function(name)
 
 
-def philox_words(seed: int, start: int, count: int):
-    """The first `count` words of the blocks from `start` of a seed's stream, as uint32."""
+def blocks_of(count: int, dtype: np.dtype | type) -> int:
+    """How many blocks of four words `count` numbers take: one word each, or two for float64."""
+    return -(-count // (2 if np.dtype(dtype) == np.float64 else 4))
+
+
+def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters):
+    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (False, low, high), normal (True, mean, std)."""
     import cupy
 
-    out = cupy.empty(count, np.uint32)
+    dtype = np.dtype(dtype)
+    out = cupy.empty(count, dtype)
     if count:
-        threads = -(-count // 4)
-        keys = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32))
-        _philox_kernel()((-(-threads // 256),), (256,), (np.uint64(start), *keys, out, np.int64(count)))
+        keys = (np.uint64(start), np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32))
+        rest = (np.int32(parameters[0]), *[dtype.type(p) for p in parameters[1:]]) if parameters else ()
+        name = {"u": "words", "f": "floats" if dtype.itemsize == 4 else "doubles"}[dtype.kind]
+        grid = (-(-blocks_of(count, dtype) // 256),)
+        _philox_kernel(name)(grid, (256,), (*keys, out, np.int64(count), *rest))
     return out
 
 

@@ -151,6 +151,10 @@ class Library:
             return self.full(np.empty(a.shape).max(axis, keepdims=keepdims, initial=0).shape, initial, a.dtype)
         return self.cupy.maximum(self.cupy.max(a, axis, keepdims=keepdims), a.dtype.type(initial))
 
+    def lexsort(self, keys, axis=-1):
+        """As NumPy's, which takes keys in a tuple as well."""
+        return self.cupy.lexsort(self.cupy.stack(list(keys)) if isinstance(keys, (tuple, list)) else keys)
+
     def shares_memory(self, a, b, *args) -> bool:
         return bool(self.cupy.shares_memory(a, b))
 
@@ -209,8 +213,16 @@ class Ufunc:
             step *= 2
         return self.cupy.moveaxis(out, 0, axis)
 
-    def reduceat(self, a, indices, axis=0):
-        return on_cpu(self.host.reduceat)(a, indices, axis)
+    def reduceat(self, a, indices, axis=0, dtype=None):
+        """Sums of stretches along the first axis are made here, if none is empty; the rest is NumPy's."""
+        if self.__name__ != "add" or axis or a.dtype.kind != "f" or not bool((indices[1:] > indices[:-1]).all()):
+            return on_cpu(self.host.reduceat)(a, indices, axis, dtype)
+        cupy, first = self.cupy, int(indices[0])
+        starts = cupy.zeros(a.shape[0], np.int64)
+        starts[indices] = 1
+        out = cupy.zeros((indices.size, *a.shape[1:]), a.dtype)
+        self.ufunc.at(out, cupy.cumsum(starts)[first:] - 1, a[first:])
+        return out
 
     def at(self, a, indices, *values) -> None:
         if self.__name__ == "add" and a.dtype.kind == "c":
@@ -227,7 +239,6 @@ class Ufunc:
             made = a.get()
             self.host.at(made, _host(indices), *[_host(v) for v in values])
             a[...] = self.cupy.asarray(made)
-
 
     def _extremes_at(self, a, indices, values) -> None:
         """The largest (smallest) value of each place by sorting: CuPy's own rounds float64. NaN sorts last, as it must."""

@@ -260,6 +260,23 @@ def generator_of(where: devices.device) -> Generator:
     return found
 
 
+def states() -> dict[int | None, np.ndarray]:
+    """The states of all default generators: the CPU's under None, those of CUDA devices in use under their numbers."""
+    from .cupy_library import device_count, loaded
+
+    if loaded.cache_info().currsize:  # devices are in use: one that draws for the first time later on is made now
+        for index in range(device_count()):
+            generator_of(devices.device("cuda", index))
+    return {None: default_generator.state_bytes()} | {i: g.state_bytes() for i, g in device_generators.items()}
+
+
+def set_states(states: dict[int | None, np.ndarray]) -> None:
+    """Take over what `states` has given."""
+    for index, state in states.items():
+        generator = default_generator if index is None else generator_of(devices.device("cuda", index))
+        generator.set_state_bytes(state)
+
+
 def draw(fill, generator: Generator | None, out, *parameters):
     """`fill(generator, out, *parameters)`, where the array is; without a generator, by the default one of its device."""
     if isinstance(out, np.ndarray):

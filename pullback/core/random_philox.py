@@ -18,13 +18,11 @@ import numpy as np
 
 from . import random_streams as streams
 from .arrays import assign, library, to_host
-from .cuda_rows import philox_words as words_on_device
+from .cuda_rows import blocks_of, philox_numbers
 from .cupy_library import device_count
 from .device import device, indexed
 from .random import DEFAULT_SEED, Generator
 from .random_integers import fill_random_range
-
-_HALF = np.uint64(32)
 
 
 class PhiloxGenerator(Generator):
@@ -70,23 +68,27 @@ class PhiloxGenerator(Generator):
         self.offset = offset // 4
 
     # ---- draws
+    def _numbers(self, count: int, dtype, *parameters):
+        with self.lock:
+            start, self.offset = self.offset, self.offset + blocks_of(count, dtype)
+        return philox_numbers(self._seed, start, count, dtype, *parameters)
+
     def words(self, count: int) -> Any:
         """The next `count` words of 32 bits, as uint32 on the device."""
-        with self.lock:
-            start, self.offset = self.offset, self.offset + -(-count // 4)
-        return words_on_device(self._seed, start, count)
-
-    def floats(self, count: int) -> Any:
-        """The next `count` float32 numbers in [0, 1)."""
-        return (self.words(count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
-
-    def doubles(self, count: int) -> Any:
-        """The next `count` float64 numbers in [0, 1)."""
-        return (self.words64(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return self._numbers(count, np.uint32)
 
     def words64(self, count: int) -> Any:
+        """The next `count` words of 64 bits, as uint64."""
         words = self.words(2 * count).reshape(2, count).astype(np.uint64)
-        return words[0] << _HALF | words[1]
+        return words[0] << np.uint64(32) | words[1]
+
+    def uniform(self, like, low: float = 0.0, high: float = 1.0) -> Any:
+        """Uniform numbers in [low, high), in the shape of an array: float64 for its kind, else float32."""
+        return self._numbers(like.size, _drawn_in(like), False, low, high).reshape(like.shape)
+
+    def normal(self, like, mean: float = 0.0, std: float = 1.0) -> Any:
+        """Normal numbers, likewise."""
+        return self._numbers(like.size, _drawn_in(like), True, mean, std).reshape(like.shape)
 
     def host(self) -> Generator:
         """A generator on the CPU that the next words of this one seed."""
@@ -121,53 +123,44 @@ def sample_on_device(xp, sample, generator: PhiloxGenerator, *parameters):
     return xp.asarray(sample(generator.host(), *[_on_host(p) for p in parameters]))
 
 
+def _drawn_in(like) -> type:
+    return np.float64 if like.dtype.itemsize == 8 else np.float32
+
+
 # ---- distributions: each gives new numbers of the array's shape, or None where the CPU must draw them
-def _unit(gen: PhiloxGenerator, out):
-    numbers = gen.doubles(out.size) if out.dtype.itemsize == 8 else gen.floats(out.size)
-    return numbers.reshape(out.shape)
-
-
 def _is_float(out) -> bool:
     return out.dtype.kind in "fV"
 
 
 def _uniform(gen, out, low: float = 0.0, high: float = 1.0):
-    return _unit(gen, out) * (high - low) + low if _is_float(out) and high >= low else None
+    return gen.uniform(out, low, high) if _is_float(out) and high >= low else None
 
 
 def _normal(gen, out, mean: float = 0.0, std: float = 1.0):
-    if not _is_float(out) or not std >= 0:
-        return None
-    xp, half = library(gen.device), -(-out.size // 2)
-    numbers = gen.doubles(2 * half) if out.dtype.itemsize == 8 else gen.floats(2 * half)
-    radius = xp.sqrt(-2 * xp.log(1 - numbers[:half]))
-    angle = numbers[half:] * numbers.dtype.type(2 * math.pi)
-    both = xp.concatenate([radius * xp.cos(angle), radius * xp.sin(angle)])[: out.size]
-    return both.reshape(out.shape) * float(std) + float(mean)
+    return gen.normal(out, mean, std) if _is_float(out) and std >= 0 else None
 
 
 def _log_normal(gen, out, mean: float = 1.0, std: float = 2.0):
-    made = _normal(gen, out, mean, std) if std > 0 else None
-    return None if made is None else library(gen.device).exp(made)
+    return library(gen.device).exp(gen.normal(out, mean, std)) if _is_float(out) and std > 0 else None
 
 
 def _exponential(gen, out, rate: float = 1.0):
-    return -library(gen.device).log(1 - _unit(gen, out)) / rate if _is_float(out) and 0 < rate < math.inf else None
+    if not _is_float(out) or not 0 < rate < math.inf:
+        return None
+    return -library(gen.device).log(1 - gen.uniform(out)) / rate
 
 
 def _cauchy(gen, out, median: float = 0.0, sigma: float = 1.0):
     if not _is_float(out) or not sigma > 0:
         return None
-    return library(gen.device).tan((_unit(gen, out) - 0.5) * math.pi) * sigma + median
+    return library(gen.device).tan((gen.uniform(out) - 0.5) * math.pi) * sigma + median
 
 
 def _bernoulli(gen, out, p=0.5):
     given = hasattr(p, "dtype")
-    if given and p.dtype.kind not in "fV" or not given and not 0 <= p <= 1:
+    if given and (p.dtype.kind not in "fV" or not bool(((p >= 0) & (p <= 1)).all())) or not given and not 0 <= p <= 1:
         return None
-    if given and not bool(((p >= 0) & (p <= 1)).all()):
-        return None
-    return gen.floats(out.size).reshape(out.shape) < p
+    return gen.uniform(p if given and p.shape == out.shape else out) < p
 
 
 def _random_range(gen, out, low: int, high: int | None):

@@ -105,7 +105,8 @@ def _hollow(xp, shape: tuple, stride: tuple, dtype):
 
 def address_of(array) -> int:
     """Where an array's first element is in memory."""
-    return array.__array_interface__["data"][0] if isinstance(array, np.ndarray) else array.data.ptr
+    on_device = not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__")
+    return array.data.ptr if on_device else array.__array_interface__["data"][0]
 
 
 def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) -> None:

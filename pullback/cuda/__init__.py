@@ -1,4 +1,4 @@
-"""CUDA devices, of which this build has none.
+"""CUDA devices, through CuPy; where CuPy or a device is missing there are none.
 
 Programs ask first (`is_available()`, `device_count()`) and get honest answers; settings and statistics that mean
 nothing without a device are empty; everything that would need one raises what PyTorch's CPU build raises.
@@ -6,10 +6,30 @@ nothing without a device are empty; everything that would need one raises what P
 
 from __future__ import annotations
 
-from ..core.device import device as _device_type
+from ..core.device import indexed
+from ..core.tensor import Tensor
 from ..errors import AcceleratorError, OutOfMemoryError
 from . import amp, memory, nvtx, random
-from .absent import NO_CUDA, DeviceObject, needs_device, require_device
+from .absent import NO_CUDA, Unsupported, needs_device
+from .devices import (
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_gencode_flags,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    is_tf32_supported,
+    set_device,
+    synchronize,
+)  # fmt: skip
 from .memory import (
     empty_cache,
     ipc_collect,
@@ -41,155 +61,73 @@ from .random import (
     set_rng_state,
     set_rng_state_all,
 )  # fmt: skip
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)  # fmt: skip
 
 has_half = True
 has_magma = False
-default_generators: tuple = ()
 
 
-def is_available() -> bool:
-    """Whether a CUDA device can be used: no."""
-    return False
+def __getattr__(name: str):
+    """`default_generators`: one for each device."""
+    if name == "default_generators":
+        from ..core.device import device as device_type
+        from ..core.random import generator_of
+
+        return tuple(generator_of(device_type("cuda", i)) for i in range(device_count()))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def is_initialized() -> bool:
-    return False
-
-
-def device_count() -> int:
-    """How many CUDA devices can be used: none."""
-    return 0
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    return False
-
-
-def is_tf32_supported() -> bool:
-    return False
-
-
-def get_arch_list() -> list[str]:
-    """Architectures this build has code for."""
-    return []
-
-
-def get_gencode_flags() -> str:
-    return ""
-
-
-init = needs_device("init", "Bring up CUDA.")
-current_device = needs_device("current_device", "The index of the device in use.")
-get_device_name = needs_device("get_device_name", "The name of a device.")
-get_device_capability = needs_device("get_device_capability", "The compute capability of a device.")
-get_device_properties = needs_device("get_device_properties", "The properties of a device.")
-can_device_access_peer = needs_device("can_device_access_peer", "Whether one device reads the memory of another.")
-synchronize = needs_device("synchronize", "Wait for all work on a device.")
-current_stream = needs_device("current_stream", "The stream in use.")
-default_stream = needs_device("default_stream", "The default stream of a device.")
-set_stream = needs_device("set_stream", "Use another stream.")
 current_blas_handle = needs_device("current_blas_handle", "cuBLAS's handle.")
 cudart = needs_device("cudart", "The CUDA runtime.")
 utilization = needs_device("utilization", "How busy a device is.")
 temperature = needs_device("temperature", "How warm a device is.")
 make_graphed_callables = needs_device("make_graphed_callables", "Callables as CUDA graphs.")
-is_current_stream_capturing = needs_device("is_current_stream_capturing", "Whether a CUDA graph is being captured.")
 graph_pool_handle = needs_device("graph_pool_handle", "A memory pool for CUDA graphs.")
 get_sync_debug_mode = needs_device("get_sync_debug_mode", "What happens at synchronizing calls.")
 set_sync_debug_mode = needs_device("set_sync_debug_mode", "Say what happens at synchronizing calls.")
 
 
-def _index(device) -> int:
-    """The index of a device; a negative one, or None, stands for no change."""
-    if device is None:
-        return -1
-    if isinstance(device, int):
-        return device
-    found = _device_type(device)
-    if found.type != "cuda":
-        raise ValueError(f"Expected a cuda device, but got: {found}")
-    return 0 if found.index is None else found.index
+def is_current_stream_capturing() -> bool:
+    """Whether a CUDA graph is being captured: none ever is."""
+    current_stream()
+    return False
 
 
-def set_device(device) -> None:
-    """Use a device; a negative index changes nothing."""
-    if _index(device) >= 0:
-        require_device()
-
-
-class device:
-    """Context manager that uses a device inside a block; with a negative index (or None) it does nothing."""
-
-    def __init__(self, device):
-        self.idx = _index(device)
-        self.prev_idx = -1
-
-    def __enter__(self) -> None:
-        if self.idx >= 0:
-            require_device()
-
-    def __exit__(self, *exc) -> None:
-        """Nothing was changed."""
-
-
-class device_of(device):
-    """Uses the device of a tensor: for tensors that are not on a CUDA device, no change."""
-
-    def __init__(self, obj):
-        super().__init__(obj.get_device() if obj.is_cuda else -1)
-
-
-class Stream(DeviceObject):
-    """A queue of work on a device."""
-
-
-class ExternalStream(Stream):
-    """A stream made elsewhere."""
-
-
-class Event(DeviceObject):
-    """A mark in a stream."""
-
-
-class CUDAGraph(DeviceObject):
+class CUDAGraph(Unsupported):
     """A captured sequence of kernels."""
 
 
-class MemPool(DeviceObject):
+class MemPool(Unsupported):
     """A pool of device memory."""
 
 
-class graph(DeviceObject):
+class graph(Unsupported):
     """Captures a CUDA graph."""
 
 
-class StreamContext:
-    """Uses a stream inside a block; None does nothing."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            require_device()
-
-    def __exit__(self, *exc) -> None:
-        """Nothing was changed."""
-
-
-def stream(stream) -> StreamContext:
-    """Use a stream inside a block."""
-    return StreamContext(stream)
-
-
 class _TypedTensor(type):
-    """`cuda.FloatTensor`: a name for a type of tensor that cannot be made, and that nothing is an instance of."""
+    """`cuda.FloatTensor`: a name for CUDA tensors of a dtype. Without a device none can be made."""
 
     def __call__(cls, *args, **kwargs):
-        raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NO_CUDA}.")
+        if not is_available():
+            raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NO_CUDA}.")
+        from ..ops.construct import TYPED
+
+        return TYPED[cls.__name__](*args, device=indexed("cuda"))
 
     def __instancecheck__(cls, instance) -> bool:
-        return False
+        return (
+            isinstance(instance, Tensor) and instance.is_cuda and f"{instance.dtype.scalar_name}Tensor" == cls.__name__
+        )
 
 
 for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):

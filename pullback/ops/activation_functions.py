@@ -7,6 +7,7 @@ and returns it.
 from __future__ import annotations
 
 from ..core import modes
+from ..core.device import device
 from ..core.modes import ambient
 from ..core.tensor import PLAIN, Tensor
 from .activations import (
@@ -176,6 +177,12 @@ def _noise(xp, x, lower, upper, generator):
     from ..core.random import default_generator
     from ..core.random_streams import rrelu_noise
 
+    if xp.__name__ != "numpy":
+        from ..core.random import generator_of
+        from ..core.random_philox import sample_on_device
+
+        own = generator or generator_of(device("cuda", x.device.id))
+        return sample_on_device(xp, rrelu_noise, own, x, lower, upper)
     return rrelu_noise(generator or default_generator, x, lower, upper)
 
 

@@ -6,6 +6,8 @@ kernels turn their constants into arrays of the operand's dtype first; large arr
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core.dtype import by_numpy
 from .scalars import check_fits
 
@@ -21,6 +23,8 @@ def number(xp, value, like):
 
     A complex number without imaginary part is a real one; with one, it has no place among reals.
     """
+    if xp.__name__ != "numpy" and like.dtype.kind in "biufc":
+        return number(np, value, like)[()]  # goes to the device with the call
     try:
         return xp.asarray(value, dtype=like.dtype)
     except OverflowError:

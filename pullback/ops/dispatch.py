@@ -30,6 +30,7 @@ from ..core.tensor import (
 )  # fmt: skip
 from . import overrides
 from .operator import NONDIFFERENTIABLE, Operator
+from .placement import execute_on_device
 
 LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
 
@@ -207,8 +208,6 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     if keys & META:
         return execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
     if keys & CUDA:
-        from .placement import execute_on_device
-
         out = execute_on_device(op, args)
     else:
         out = op.family.execute(op, args)

@@ -20,6 +20,7 @@ from ..core.storage import storage_of, window
 from ..core.tensor import CONJ, CUDA, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, NAMED, NEG, Tensor, stride_of
 from . import overrides
 from .operator import Operator
+from .placement import write_on_device
 
 
 def run_inplace(op: Operator, args: tuple, written=None):
@@ -80,8 +81,6 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     check_overlap(target)
     check_operands(op, args)
     if keys & CUDA:
-        from .placement import write_on_device
-
         written = write_on_device(functional, target, args)
     elif direct is not None:
         direct(*args)

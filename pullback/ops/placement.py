@@ -16,7 +16,7 @@ from ..core.arrays import library, to_device, to_host
 from ..core.cupy_library import device_count
 from ..core.device import device
 from ..core.dtype import computable
-from ..core.tensor import CUDA, Tensor, wrap
+from ..core.tensor import CUDA, LAYOUTS, META, Tensor, wrap
 from .operator import Operator
 
 CROSS_DEVICE = frozenset(("copy", "_to_copy", "clone"))  # two devices are what these are for
@@ -28,6 +28,10 @@ _refused: set[str] = set()  # operators that were computed over the CPU since Cu
 # Kernels that need a function of SciPy's which `cupyx` has not. (Those on LAPACK go over the CPU by themselves: see
 # `linalg.lapack`.)
 OVER_CPU = frozenset(("special_airy_ai",))
+
+
+class _NotDense(Exception):
+    """A result that has no array to copy to a device."""
 
 
 def execute_on_device(op: Operator, args: tuple):
@@ -46,7 +50,10 @@ def _after_refusal(op: Operator, args: tuple, where: device, refusal: Exception)
     """The call over the CPU: if it is wrong there as well, its words are those that users know."""
     if op.is_view:
         raise refusal
-    out = over_cpu(op, args, where)
+    try:
+        out = over_cpu(op, args, where)
+    except _NotDense:
+        raise refusal from None
     if op.qualified_name not in _refused:
         _refused.add(op.qualified_name)
         warnings.warn(
@@ -83,6 +90,8 @@ def _down(t: Tensor) -> Tensor:
 def _up(t: Tensor, where: device) -> Tensor:
     if t.keys & CUDA:
         return t
+    if t.keys & (LAYOUTS | META):
+        raise _NotDense
     computable(t.dtype, where)
     return wrap(to_device(t.array, where), t.dtype, where, t.keys)
 

@@ -316,15 +316,15 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices=None, enabled: bool = True, _caller="fork_rng", _devices_kw="devices", device_type=None):
-    """Run a block after which the default generator is as it was before."""
+    """Run a block after which the default generators are as they were before."""
     if not enabled or device_type == "meta":
         yield
         return
-    state = default_generator.state_bytes()
+    before = generators.states()
     try:
         yield
     finally:
-        default_generator.set_state_bytes(state)
+        generators.set_states(before)
 
 
 def thread_safe_generator() -> Generator | None:

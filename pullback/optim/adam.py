@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.tensor import Tensor
+from ..core.dtype import float32, float64
+from ..core.modes import ambient
+from ..core.tensor import CUDA, Tensor
+from ..ops.inplace import bump
 from .per_parameter import (
     PerParameter,
     advance,
@@ -60,6 +63,9 @@ class Adam(PerParameter):
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
         step = advance(state)
+        if _in_one_step(p, g, state, group, (lr, beta1, beta2)):
+            _update_on_device(p, g, state, group, lr, beta1, beta2, step)
+            return
         if group["weight_decay"] and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * group["weight_decay"])
         else:
@@ -76,6 +82,29 @@ class Adam(PerParameter):
         scale = (1 - beta2**step) ** 0.5
         root = settled(square, group).sqrt().div(scale).add_(group["eps"])
         move_ratio(p, settled(mean, group), root, lr / (1 - beta1**step))
+
+
+def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple) -> bool:
+    """Whether one kernel of a CUDA device does the whole update: plain tensors of one dtype, and nothing listens."""
+    if p.keys != CUDA or ambient.mode or group["amsgrad"] or group["differentiable"]:
+        return False
+    if any(isinstance(n, Tensor) for n in (*numbers, group["weight_decay"])) or p.dtype not in (float32, float64):
+        return False
+    return all(t.keys == CUDA and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
+
+
+def _update_on_device(p: Tensor, g: Tensor, state: dict, group: dict, lr, beta1, beta2, step: float) -> None:
+    from ..core.cuda_updates import adam
+
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    decay, apart = group["weight_decay"], group["decoupled_weight_decay"]
+    adam(
+        p.array, g.array, mean.array, square.array, decay=0.0 if apart else decay, shrink=1 - lr * decay if apart else 1.0,
+        fresh=1 - beta1, keep=beta2, news=1 - beta2, scale=(1 - beta2**step) ** 0.5, eps=group["eps"],
+        rate=lr / (1 - beta1**step),
+    )  # fmt: skip
+    for t in (p, mean, square):
+        bump(t)
 
 
 def _check_beta_types(betas: tuple, foreach: bool | None, capturable: bool) -> None:

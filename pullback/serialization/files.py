@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core import device as devices
 from ..core import dtype as dtypes
+from ..core.arrays import to_host
 from ..core.storage import Storage, UntypedStorage
 from ..ops.construct import TypedStorage
 from . import legacy
@@ -93,7 +94,7 @@ def _save_archive(value: Any, file: Any, folder: str, pickle_module: Any, protoc
 def _bytes_of(memory: Storage) -> Any:
     if memory.buffer is None or options.skip_data:
         return np.zeros(memory.length if memory.buffer is not None else 0, np.uint8)
-    return np.ascontiguousarray(memory.buffer[: memory.length])
+    return np.ascontiguousarray(to_host(memory.buffer[: memory.length]))
 
 
 # ---- load

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..core import device as devices
 from ..core import dtype as dtypes
+from ..core.arrays import to_host
 from ..core.storage import storage_of
 from ..core.tensor import LAYOUTS, META, Tensor, wrap
 from .archive import atomic_write
@@ -59,7 +60,8 @@ def _arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
         if t.dtype not in _NAMES.values():
             raise ValueError(f"`{name}` is of {t.dtype}, which the safetensors format does not have")
     _refuse_shared(tensors)
-    return {name: np.asarray(t.detach().resolve_conj().resolve_neg().array, order="C") for name, t in tensors.items()}
+    plain = {name: t.detach().resolve_conj().resolve_neg() for name, t in tensors.items()}
+    return {name: np.asarray(to_host(t.array), order="C") for name, t in plain.items()}
 
 
 def _refuse_shared(tensors: dict[str, Tensor]) -> None:

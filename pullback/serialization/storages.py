@@ -95,8 +95,7 @@ def _restore_meta(storage, location: str):
 def _restore_cuda(storage, location: str):
     if location.partition(":")[0] != "cuda":
         return None
-    validate_cuda_device(location)
-    raise NotImplementedError(f"storages cannot be restored on {location} yet; use map_location='cpu' and move tensors")
+    return storage.cuda(validate_cuda_device(location))
 
 
 register_package(10, lambda s: "cpu" if s.device.type == "cpu" else None, _restore_cpu)

@@ -14,7 +14,7 @@ from ..core.tensor import Tensor
 from ..ops.operator import Operator
 from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
-from .layouts import COMPRESSED, is_coo, is_sparse, wrap_coo, wrap_sparse
+from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked
 from .table import not_implemented, rule, run_dense
 
@@ -275,7 +275,18 @@ def to_copy(op: Operator, self, dtype, layout, device, *rest):
         self = convert(self, layout)
         return self if dtype is None else _cast(self, dtype) if is_sparse(self) else self.to(dtype)
     source = clone(op, self)
+    if device is not None and device.type != self.device.type:
+        source = _moved(source, device)
     return source if dtype is None else _cast(source, dtype)
+
+
+def _moved(t: Tensor, device) -> Tensor:
+    """The same elements on another device."""
+    a = t.array
+    if is_coo(t):
+        return wrap_coo(a.indices.to(device), a.values.to(device), a.shape, a.coalesced)
+    parts = [p.to(device) for p in (a.compressed, a.plain, a.values)]
+    return wrap_sparse(CompressedArray(a.layout, *parts, a.shape))
 
 
 @rule("copy")

@@ -6,7 +6,7 @@ Comes in: a tensor of any layout without history. Goes out: one of the layout as
 from __future__ import annotations
 
 from ..core import device as devices
-from ..core.arrays import library
+from ..core.arrays import library, to_device
 from ..core.tensor import Tensor, wrap
 from . import kernels
 from .layouts import BLOCKED, BY_ROW, COMPRESSED, NAMES, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
@@ -15,6 +15,7 @@ from .layouts import BLOCKED, BY_ROW, COMPRESSED, NAMES, CompressedArray, is_coo
 def as_tensor(array, like: Tensor) -> Tensor:
     """A plain tensor around a kernel's result."""
     xp = library(like.device)
+    array = to_device(array, like.device) if like.device.keys else array
     return wrap(xp.ascontiguousarray(array) if array.ndim else array, None, like.device)
 
 

@@ -7,7 +7,7 @@ factor has that factor's indices; `mm` itself gives the full gradient, as PyTorc
 
 from __future__ import annotations
 
-from ..core.arrays import library
+from ..core.arrays import library, library_of, to_host
 from ..core.tensor import SPARSE, Tensor
 from ..ops.arithmetic import conj
 from ..ops.calls import front
@@ -23,7 +23,7 @@ from .table import layout_operator, refuse_dense, rule
 
 # ---- kernels
 def _matrix(t: Tensor):
-    """A SciPy matrix of a 2-d sparse tensor: CSR, in a dtype that SciPy computes with."""
+    """A SciPy matrix of a 2-d sparse tensor: CSR, in a dtype that SciPy computes with. Those of a device are copied to the CPU."""
     import scipy.sparse as sp
 
     a = t.array
@@ -34,13 +34,14 @@ def _matrix(t: Tensor):
         )
     if is_compressed(t) and a.blocksize is None:
         made = sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix
-        return made((_wide(a.values.array), a.plain.array, a.compressed.array), a.shape)
+        return made((_wide(a.values.array), to_host(a.plain.array), to_host(a.compressed.array)), a.shape)
     a = to_coo(t).array
     kernels.check_range(a.indices.array, a.shape)
-    return sp.coo_matrix((_wide(a.values.array), tuple(a.indices.array)), a.shape).tocsr()
+    return sp.coo_matrix((_wide(a.values.array), tuple(to_host(a.indices.array))), a.shape).tocsr()
 
 
 def _wide(values):
+    values = to_host(values)
     return values.astype("f4") if values.dtype.itemsize == 2 and values.dtype.kind not in "iu" else values
 
 
@@ -60,7 +61,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
     made = (_matrix(a) @ _matrix(b)).tocoo()
     made.sum_duplicates()
-    xp = library(a.device)
+    xp = library_of(made.col)
     order = xp.lexsort((made.col, made.row))
     indices = xp.stack((made.row, made.col)).astype(xp.int64)[:, order]
     out = wrap_coo(

@@ -21,6 +21,7 @@ from ..operator import Operator
 from .base import Family, array_of, device_of
 
 DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
+NARROW = ("mm", "addmm")  # a CUDA device multiplies narrow floats as they are, and sums them in float32
 _EXACT = 1 << 53  # integers up to here are exact in float64
 _WORTH_BLAS = 1 << 13  # multiplications below which the plain integer loop is quicker
 
@@ -33,7 +34,7 @@ class Contraction(Family):
         device = device_of(op, args)
         xp = library(device)
         given = [array_of(a) for a in args]
-        if xp is np or op.kernel is not product:  # a device's own products of narrow floats are summed in float32
+        if xp is np or op.name not in NARROW:
             given = [working(a) for a in given]
         made = xp.asarray(op.kernel(xp, *given))
         if made.dtype != spec.dtype.numpy:
@@ -79,8 +80,16 @@ def product(xp, a, b):
     if a.dtype.kind in "iu":
         return _integer_product(xp, a, b)
     if a.ndim == b.ndim == 2:
-        return a.dot(b)
+        return a.dot(b) if xp is np or a.dtype.itemsize != 2 else _narrow_product(a, b)
     return xp.matmul(_ready(xp, a), _ready(xp, b))
+
+
+def _narrow_product(a, b):
+    """Of matrices of narrow floats, in float32: on a CUDA device only, elsewhere they arrive in float32."""
+    from ...core.cuda_products import wide_product
+
+    made = wide_product(a, b)
+    return working(a).dot(working(b)) if made is None else made
 
 
 def _ready(xp, a):

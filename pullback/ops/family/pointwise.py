@@ -23,6 +23,7 @@ from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ..calls import default_names, export_operator
+from ..fused import call_fused
 from ..inplace import cast_array
 from ..operator import NONDIFFERENTIABLE, Operator, Spec
 from ..schema import wrong_type
@@ -235,8 +236,6 @@ def call_on_device(op: Operator, xp, values: list):
     """The kernel on arrays of a CUDA device."""
     if op.kernel is None or op.options.get("whole"):
         return call_kernel(op, xp, values)
-    from ..fused import call_fused
-
     return call_fused(op, xp, values)
 
 

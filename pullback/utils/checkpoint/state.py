@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from ...core import modes
+from ...core import random as generators
+from ...core.device import device
 from ...core.modes import ambient
-from ...core.random import default_generator
 from ...core.tensor import Tensor
 from ...core.tree import tree_leaves
 
@@ -28,38 +29,39 @@ class DefaultDeviceType:
 def get_device_states(*args) -> tuple[list[int], list]:
     """(numbers of the devices that arguments are on, their random states): the CPU is not among them."""
     found = [t for t in tree_leaves(args) if isinstance(t, Tensor) and t.device.type not in ("cpu", "meta")]
-    if found:
+    if any(not t.is_cuda for t in found):
         raise NotImplementedError(f"random states of device type '{found[0].device.type}' cannot be kept")
-    return [], []
+    numbers = sorted({t.get_device() for t in found})
+    return numbers, [generators.generator_of(device("cuda", n)).get_state() for n in numbers]
 
 
 def set_device_states(devices: list, states: list, *, device_type: str | None = None) -> None:
     """Give devices their random states back."""
-    if devices:
-        raise NotImplementedError("random states of devices other than the CPU cannot be set")
+    for number, state in zip(devices, states, strict=True):
+        generators.generator_of(device("cuda", number)).set_state(state)
 
 
 class Surroundings:
     """The random stream and autocast as they are now."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
-        self.random = default_generator.state_bytes() if preserve_rng_state else None
+        self.random = generators.states() if preserve_rng_state else None
         self.autocast = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
 
     @contextmanager
     def again(self):
         """A block that runs as if it were then; afterwards all is as before."""
-        random = default_generator.state_bytes() if self.random is not None else None
+        random = generators.states() if self.random is not None else None
         kept = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
         try:
             if self.random is not None:
-                default_generator.set_state_bytes(self.random)
+                generators.set_states(self.random)
             _set_autocast(self.autocast)
             yield
         finally:
             _set_autocast(kept)
             if random is not None:
-                default_generator.set_state_bytes(random)
+                generators.set_states(random)
 
 
 def _set_autocast(states: dict) -> None:

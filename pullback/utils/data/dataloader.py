@@ -13,10 +13,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from ...core.cupy_library import device_count
 from ...core.random import Generator
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import make_fetcher
+from .pinning import pinned
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from .worker import get_worker_info
 
@@ -195,7 +197,8 @@ class DataLoaderIterator:
     def __init__(self, loader: DataLoader) -> None:
         self.loader = loader
         self.dataset, self.timeout = loader.dataset, loader.timeout
-        if loader.pin_memory:
+        self.pins = loader.pin_memory and device_count() > 0
+        if loader.pin_memory and not self.pins:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
                 "used.",
@@ -218,6 +221,7 @@ class DataLoaderIterator:
 
     def __next__(self) -> Any:
         batch = self.next_batch()
+        batch = pinned(batch) if self.pins else batch
         self.yielded += 1
         promised = self.loader._IterableDataset_len_called
         if self.loader._iterable and promised is not None and self.yielded > promised:
