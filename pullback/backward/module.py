@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
 from ..capture.boxing import set_locals_to_steal, taken
+from ..capture.config import config
 from ..capture.effects import effect_of, is_output
 from ..capture.program import Unsupported
 from ..capture.surroundings import Surroundings
@@ -49,7 +50,8 @@ class BackwardModule(GraphModule):
         """Compile by `make(function)`, which compiles one graph. Its numbers are sizes, which change from step to step."""
         make = functools.partial(make, numbers=True, marks_bind=False)
         if not (is_large(self.graph) or any(into_python(n) and n.target not in SINKS for n in self.graph.nodes)):
-            return WithSinksLast(self, make)
+            whole = WithSinksLast(self, make)
+            return whole if config.compiled_autograd_create_graph else unless_recorded(self, whole)
         return unless_recorded(self, Whole(self, make) if fullgraph else in_pieces(self.of_nodes or self, make, True))
 
 
@@ -66,8 +68,8 @@ def inlined(module: BackwardModule) -> BackwardModule:
 
 
 def unless_recorded(module: BackwardModule, compiled: Callable) -> Callable:
-    """What runs a backward that calls into the user's Python. Gradients that are differentiated again (`create_graph`) go
-    through that Python with the history of their operators, so there all calls are made one by one."""
+    """What runs a backward: gradients that are differentiated again (`create_graph`) have the history of their operators,
+    which users look at and which goes through their Python, so those calls are made one by one."""
 
     def call(*lists):
         return module(*lists) if ambient.mode & modes.GRAD else compiled(*lists)

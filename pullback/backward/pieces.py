@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..capture.effects import uses_libraries
 from ..graph import Graph, GraphModule
 from ..graph import Node as GraphNode
 from . import replay
@@ -112,8 +113,10 @@ class Pieces:
         self.actions.append(Action(self._called(node.target), self._refs(node.args), self.number[node], dead))
 
     def _called(self, target: Callable) -> Callable:
-        """What is called between graphs: the backward of a custom function is compiled on its own where it may break."""
-        if self.in_stretches and isinstance(target, ObjectCall) and target.is_python:
+        """What is called between graphs: the backward of a custom function is compiled on its own where it may break, and
+        where there is something in it to compile."""
+        is_python = self.in_stretches and isinstance(target, ObjectCall) and target.is_python
+        if is_python and not uses_libraries(target.cls._forward_cls.users_backward()):
             return self.known.setdefault(target.key, InStretches(self.make))
         return target
 

@@ -6,6 +6,7 @@ import pullback as torch
 from pullback.backward.compiled import enable, reset
 from pullback.capture.backends import lookup_backend
 from pullback.capture.compile import Unsupported, counters
+from pullback.capture.config import config
 from pullback.capture.dynamic import mark_dynamic
 
 
@@ -159,8 +160,18 @@ def test_gradients_that_are_differentiated_again_are_compiled(backend, compiled_
     run = torch.compile(f, backend=backend) if compiled_forward else f
     for size in (3, 4):
         x, w = torch.randn(size, size, requires_grad=True), torch.randn(size, size, requires_grad=True)
-        with enable(lambda gm: torch.compile(gm, backend=recording, dynamic=True)):
+        with (
+            config.patch(compiled_autograd_create_graph=True),
+            enable(lambda gm: torch.compile(gm, backend=recording, dynamic=True)),
+        ):
             made = penalty(run, x, w)
         for ours, want in zip(made, penalty(f, x, w), strict=True):
             torch.testing.assert_close(ours, want, atol=1e-4, rtol=1e-4)
-    assert graphs
+    assert len(graphs) >= 3  # the gradient, the gradient of that, and the last one
+
+
+def test_gradients_that_are_differentiated_again_have_the_history_of_their_operators():
+    x = torch.ones(3, requires_grad=True)
+    with enable(lambda gm: torch.compile(gm, backend="aot_eager")):
+        (g,) = torch.autograd.grad((x * x).sum(), x, create_graph=True)
+    assert g.grad_fn.name() == "AddBackward0"

@@ -1,5 +1,6 @@
 """A backward in pieces: the same gradients, few graphs, and values that are let go at their last use."""
 
+import sys
 import weakref
 from contextlib import nullcontext
 
@@ -133,3 +134,24 @@ def test_what_a_custom_backward_writes_on_its_context_is_there(compiled):
             y.sum().backward()
             assert x.grad.tolist() == [factor] * 3
             assert y.grad_fn.calls == [0] and y.grad_fn.seen.tolist() == [2.0] * 3
+
+
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        frames.append(sys._getframe(1).f_code.co_filename)
+        return g * 2
+
+
+frames: list = []
+
+
+def test_python_that_works_with_other_libraries_is_called_as_it_is(compiled):
+    x = torch.ones(3, requires_grad=True)
+    with compiled:
+        Counted.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3 and frames[-1].endswith("function.py")
