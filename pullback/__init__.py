@@ -55,7 +55,7 @@ namespaces.install(__name__)
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
     "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
-    "version", "xpu",
+    "version", "xpu", "export",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors",

@@ -61,7 +61,8 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    return False
+    """Whether the code that asks is being exported."""
+    return any(getattr(trace.fake_mode, "export", False) for trace in ambient.captures)
 
 
 def allow_in_graph(fn):

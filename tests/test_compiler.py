@@ -70,3 +70,13 @@ def test_default_backend() -> None:
 
 def test_wrap_numpy() -> None:
     torch.testing.assert_close(compiler.wrap_numpy(lambda a: a * 2)(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_is_exporting_is_true_only_while_exporting() -> None:
+    class Asks(torch.nn.Module):
+        def forward(self, x):
+            return x + 1 if compiler.is_exporting() else x - 1
+
+    asks, x = Asks(), torch.ones(2)
+    assert torch.export.export(asks, (x,)).module()(x).tolist() == [2.0, 2.0]
+    assert asks(x).tolist() == torch.compile(asks, backend="eager")(x).tolist() == [0.0, 0.0]

@@ -120,6 +120,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "TypedStorage": "pullback:TypedStorage",
         "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
     },
+    "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
     "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
     "torch.return_types": {},
     "torch.utils._python_dispatch": {

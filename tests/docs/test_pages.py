@@ -15,7 +15,7 @@ import pytest
 import pullback as torch
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("joint.md", "compile.md", "codegen.md")
+PAGES = ("joint.md", "compile.md", "export.md", "codegen.md")
 BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 FILE = "example.py"  # what the blocks are called in the comments of graphs
 

@@ -1,0 +1,132 @@
+"""`run_decompositions`: an exported program traced again, below autograd, under functionalization.
+
+In: an `ExportedProgram` and a decomposition table. Out: another, whose graph writes nothing: new values of buffers and
+inputs are its first results. What always holds: both compute the same, and share their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ..capture.fake import FakeTensorMode
+from ..capture.make_fx import by_operator, finish
+from ..capture.shapes.environment import ShapeEnv
+from ..core import modes
+from ..core.tensor import CONJ, NEG, Tensor, stride_of
+from ..graph import GraphModule, Interpreter, Node, traceback
+from ..joint.trace import JointTrace
+from .constraints import conditions_of, ranges_of
+from .exported_program import ExportedProgram
+from .graph_signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
+from .numbers import fill_numbers
+
+MUTATIONS = {
+    InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+    InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
+    InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
+}
+
+
+class FunctionalTrace(JointTrace):
+    """A graph traced again without writes."""
+
+    def __init__(self, names: list[str], *args: Any, **options: Any):
+        self.names = iter(names)
+        super().__init__(*args, **options)
+        self.trace.stacks = False  # lines come from the nodes that run
+
+    def _placeholder(self):
+        return self.trace.graph.placeholder(next(self.names))
+
+    def run(self) -> GraphModule:
+        with self.fake_mode, self.trace, self.functional:
+            outs = self.f(*self.args)
+            self._refuse_writes()
+            self.inputs = [
+                self._input_fact(i, a, leaf, before)
+                for i, (a, leaf, before) in enumerate(zip(self.args, self.leaves, self.before, strict=True))
+            ]
+            for i, fact in enumerate(self.inputs):
+                if fact is not None and fact.geometry is not None:
+                    raise NotImplementedError(
+                        f"run_decompositions: changing the shape of input {i} in place is not implemented"
+                    )
+            self.written = [i for i, fact in enumerate(self.inputs) if fact is not None and fact.written]
+            nodes = [self._node(self._new_value(i)) for i in self.written] + [self._node(o) for o in outs]
+        self.trace.graph.output(tuple(nodes))
+        fill_numbers(self.trace.graph, self.fake_mode)
+        return finish(self.trace, "GraphModule")
+
+
+class Again(Interpreter):
+    """Runs a graph; what is traced meanwhile gets the lines and modules of the nodes that run."""
+
+    KEPT = ("stack_trace", "nn_module_stack")
+
+    def run_node(self, n: Node) -> Any:
+        before = traceback.current_meta
+        traceback.current_meta = {k: n.meta[k] for k in self.KEPT if k in n.meta}
+        try:
+            return super().run_node(n)
+        finally:
+            traceback.current_meta = before
+
+
+def fresh(value: Any) -> Any:
+    """A fake like one that traces may have written to."""
+    if not isinstance(value, Tensor):
+        return value
+    made = value.__dict__["fake_mode"].make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
+    made.keys |= value.keys & (CONJ | NEG)
+    return made
+
+
+def decomposed(ep: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgram:
+    """See the module's docstring."""
+    specs = ep.graph_signature.input_specs
+    placeholders = ep.graph.find_nodes(op="placeholder")
+    values = [n.meta["val"] for n in placeholders]
+    env: ShapeEnv = ep.graph_module.shape_env
+    fake_mode = next((v.__dict__["fake_mode"] for v in values if isinstance(v, Tensor)), None)
+    if fake_mode is None:
+        fake_mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=False, export=True)
+    values = [fresh(v) for v in values]
+    decompositions = by_operator(dict(table))
+    run = Again(ep.graph_module).run
+    with modes.enable_grad():  # inputs require none; what the program differentiates itself, it does here
+        trace = FunctionalTrace(
+            [n.name for n in placeholders], run, values, fake_mode=fake_mode, decompositions=decompositions, backward=False
+        )  # fmt: skip
+        module = trace.run()
+    module.shape_env = env
+    signature = _signature(ep, module, [specs[i] for i in trace.written])
+    user = [
+        n
+        for n, s in zip(module.graph.find_nodes(op="placeholder"), specs, strict=True)
+        if s.kind is InputKind.USER_INPUT
+    ]
+    sizes = [n.meta["val"] for n in user]
+    made = ExportedProgram(
+        module, module.graph, signature, ep.state_dict, ranges_of(env, sizes), ep.module_call_graph, ep.example_inputs,
+        ep.constants, guards=conditions_of(env, [(n.name, v) for n, v in zip(user, sizes, strict=True)]),
+    )  # fmt: skip
+    made._is_training = False
+    return made
+
+
+def _signature(ep: ExportedProgram, module: GraphModule, written: list) -> ExportGraphSignature:
+    from .trace import argument_of
+
+    results = module.graph.output_node().args[0]
+    mutations = [
+        OutputSpec(MUTATIONS[s.kind], TensorArgument(r.name), s.target or s.arg.name)
+        for s, r in zip(written, results, strict=False)
+    ]
+    kept = ep.graph_signature.output_specs
+    users = [
+        OutputSpec(old.kind, argument_of(r), old.target) for old, r in zip(kept, results[len(written) :], strict=True)
+    ]
+    inputs = [replace(s, arg=replace(s.arg)) for s in ep.graph_signature.input_specs]
+    return ExportGraphSignature(inputs, [*mutations, *users])

@@ -1,0 +1,323 @@
+"""`export`: a module, called once on fakes, as a graph of operators with all state as inputs.
+
+In: a module and example arguments. Out: an `ExportedProgram`. The graph is taken above autograd, so that it can be
+differentiated by whoever runs it: composite operators stay whole, writes stay writes
+(`ExportedProgram.run_decompositions` makes it functional). What always holds: the module is afterwards as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ..capture.captured import number, refuse_hidden
+from ..capture.compile import CompiledFunction, UserError
+from ..capture.config import config
+from ..capture.fake import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from ..capture.program import ProgramTrace
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..func.stateless import replaced_state
+from ..graph import GraphModule, Node, traceback
+from ..graph.assertions import _assert
+from ..nn.module import Module
+from .constraints import ExportEnv, Links, conditions_of, constraint_of, context_of, ranges_of, specs_of
+from .exported_program import ExportedProgram
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+from .inputs import argument_names, leaf_names
+from .modules import ModuleStack, attribute, changed_attributes, restored, snapshot
+from .numbers import fill_numbers
+
+SIMPLE = (int, float, bool, str, complex, type(None))
+
+
+def export(
+    mod: Module,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
+    """The program that a module is, for arguments like these. With `strict`, its bytecode must be capturable whole, too."""
+    if not isinstance(mod, Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    if preserve_module_call_signature:
+        raise NotImplementedError("export: preserve_module_call_signature is not implemented")
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards is not implemented")
+    if strict:
+        refuse_breaks(mod, args, kwargs or {})
+    return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes).run()
+
+
+class Export:
+    """One call of `export`."""
+
+    def __init__(self, mod: Module, args: tuple, kwargs: dict, dynamic_shapes: Any):
+        self.mod, self.args, self.kwargs = mod, args, kwargs
+        self.specs = specs_of(mod, args, kwargs, dynamic_shapes)
+        self.names = leaf_names(mod, args, kwargs)
+        self.flat, self.in_spec = tree.tree_flatten((args, kwargs))
+        self.env = ExportEnv()
+        self.fake_mode = FakeTensorMode(
+            allow_non_fake_inputs=True, shape_env=self.env, static_shapes=False, export=True
+        )
+        self.trace = ProgramTrace(self.fake_mode)
+        self.links = Links(self.env)
+        self.inputs: list[InputSpec] = []
+        self.constants: dict[str, Any] = {}
+        self.kept: list[Tensor] = []  # arguments that stand for others, so that no other tensor gets their identity
+
+    def run(self) -> ExportedProgram:
+        at_start = ambient.mode & modes.GRAD
+        self.state = self._state()
+        given = self._user_inputs()
+        self.first_user = self._placeholders()[len(self.state)] if self.flat else None
+        out = self._call(*tree.tree_unflatten(given, self.in_spec))
+        self.trace.finish_grad_mode(at_start)
+        outputs, out_spec = self._outputs(out)
+        self.trace.stacks = False
+        self._runtime_asserts()
+        self.trace.graph.output(tuple(outputs))
+        fill_numbers(self.trace.graph, self.fake_mode)
+        self.trace.graph.eliminate_dead_code()
+        constants = self._lift_constants()
+        self.links.check()
+        self.env.traced = True
+        made = self._program(constants, out_spec)
+        made._recording = bool(at_start)
+        return made
+
+    def _placeholders(self) -> list[Node]:
+        return self.trace.graph.find_nodes(op="placeholder")
+
+    # ---- what goes in
+    def _state(self) -> dict[str, Tensor]:
+        """Fakes of parameters and buffers, which are the first inputs."""
+        temporary = {
+            f"{prefix}.{name}" if prefix else name
+            for prefix, module in self.mod.named_modules()
+            for name in module._non_persistent_buffers_set
+        }
+        made = {}
+        for name, p in self.mod.named_parameters():
+            made[name] = self.trace.input(p, "p_" + name.replace(".", "_"), f"self.{name}")
+            self._describe(InputKind.PARAMETER, name)
+        for name, b in self.mod.named_buffers():
+            made[name] = self.trace.input(b, "b_" + name.replace(".", "_"), f"self.{name}")
+            self._describe(InputKind.BUFFER, name, name not in temporary)
+            if name in temporary:
+                self.constants[name] = b
+        return made
+
+    def _describe(self, kind: InputKind, target: str, persistent: bool | None = None) -> None:
+        self.inputs.append(InputSpec(kind, TensorArgument(self.trace.last_input.name), target, persistent))
+
+    def _user_inputs(self) -> list:
+        """Fakes of the arguments; what is no tensor stands for itself, unless it was asked to be a symbol."""
+        given, self.user_specs, sizes, known = [], [], [], {}
+        for name, value, spec in zip(self.names, self.flat, self.specs, strict=True):
+            if isinstance(value, Tensor):
+                if id(value) in known:  # each argument is an input of its own, whatever the example shares
+                    value = value.detach().requires_grad_(value.requires_grad)
+                    self.kept.append(value)
+                known[id(value)] = value
+                made = self.trace.input(value, name, f"L['{name}']", context_of(value, spec))
+                sizes += [
+                    (f"L['{name}'].size()[{d}]", made.shape[d], dim) for d, dim in spec.items() if dim is not None
+                ]
+                arg: Any = TensorArgument(self.trace.last_input.name)
+            elif spec is not None:
+                symbol = number(self.env, value, f"L['{name}']")
+                if type(symbol) is int and constraint_of(spec) is not None:
+                    raise self.links.constant(name, symbol)
+                made = self.trace.input(symbol, name)
+                at = self.trace.last_input.name
+                arg = ConstantArgument(at, symbol) if type(symbol) is int else SymIntArgument(at)
+            else:
+                self._refuse_input(name, value)
+                made = self.trace.input(value, name)
+                arg = ConstantArgument(self.trace.last_input.name, value)
+            given.append(made)
+            self.user_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+        self.links.link(sizes)
+        return given
+
+    def _refuse_input(self, name: str, value: Any) -> None:
+        if not isinstance(value, SIMPLE):
+            raise UserError(
+                f"Unsupported input type {type(value)} for input {name}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as input. To register a custom dataclass, use torch.export.register_dataclass."
+            )
+
+    # ---- the call
+    def _call(self, args: tuple, kwargs: dict) -> Any:
+        before = snapshot(self.mod)
+        try:
+            with replaced_state(self.mod, self.state), ModuleStack(self.mod), self.fake_mode, self.trace:
+                out = self.mod(*args, **kwargs)
+                self._write_assigned_buffers()
+                changed = changed_attributes(self.mod, before)
+        except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            raise UserError(f"it depends on the data of a tensor ({error}){self._line(error)}") from error
+        finally:
+            restored(self.mod, before)
+        for name, value in changed:
+            if isinstance(old := attribute(before, name), Tensor) and old is not value:
+                raise ValueError(
+                    f"The tensor attribute self.{name} was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API (https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer)."
+                )
+            warnings.warn(f"export: the assignment to self.{name} is not part of the exported program", stacklevel=5)
+        return out
+
+    def _line(self, error: BaseException) -> str:
+        import traceback as tracebacks
+
+        own = __file__.rsplit("/", 2)[0]
+        lines = [f for f in tracebacks.extract_tb(error.__traceback__) if not f.filename.startswith((own, "<"))]
+        return f'\nThe following call raised this error:\n  File "{lines[-1].filename}", line {lines[-1].lineno}, in {lines[-1].name}\n    {lines[-1].line}' if lines else ""  # fmt: skip
+
+    def _write_assigned_buffers(self) -> None:
+        """A buffer that the module assigned to gets the new value."""
+        for name, fake in self.state.items():
+            path, _, leaf = name.rpartition(".")
+            owner = self.mod.get_submodule(path)
+            now = owner._buffers.get(leaf, owner._parameters.get(leaf))
+            if now is not fake and isinstance(now, Tensor):
+                if leaf in owner._parameters:
+                    raise ValueError(f"export: the parameter {name} was assigned during export")
+                made = self.trace.node_of(now).meta.get("stack_trace")
+                traceback.current_meta = {**traceback.current_meta, **({"stack_trace": made} if made else {})}
+                with modes.masked(modes.GRAD if now.requires_grad else 0):
+                    fake.copy_(now)
+
+    # ---- what comes out
+    def _outputs(self, out: Any) -> tuple[list, Any]:
+        leaves, spec = tree.tree_flatten(out)
+        made = []
+        for leaf in leaves:
+            if isinstance(leaf, Tensor) or getattr(leaf, "is_symbolic", False):
+                made.append(self.trace.outside(leaf))
+            else:
+                refuse_hidden(leaf)
+                if not isinstance(leaf, SIMPLE):
+                    raise UserError(f"Unsupported output type {type(leaf)}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as output.")  # fmt: skip
+                made.append(leaf)
+        return made, spec
+
+    def _runtime_asserts(self) -> None:
+        """What the program said of numbers that depend on data is checked when it runs."""
+        for found in self.env.deferred_runtime_asserts.values():
+            for promise in found:
+                message = promise.msg or f"Runtime assertion failed for expression {promise.expr}"
+                node = self.trace._number_node(promise.expr)
+                if isinstance(node, Node):
+                    self.trace.create_node(_assert, (node, message), {})
+
+    def _lift_constants(self) -> list[InputSpec]:
+        """Tensors that the program reached become inputs, before the user's."""
+        graph, attributes = self.trace.graph, tensors_of(self.mod)
+        lifted = self._placeholders()[len(self.state) + len(self.flat) :]
+        reached = list(zip(lifted, self.trace.lifted_tensors, strict=True))
+        reached += [(n, self.trace.constants[n.target]) for n in graph.find_nodes(op="get_attr")
+                    if isinstance(self.trace.constants.get(n.target), Tensor)]  # fmt: skip
+        specs, first = [], self.first_user or next(iter(n for n in graph.nodes if n.op != "placeholder"))
+        for node, t in reached:
+            target = (
+                attributes.get(id(t)) or f"lifted_tensor_{sum(k.startswith('lifted_tensor_') for k in self.constants)}"
+            )
+            with graph.inserting_before(first):
+                made = graph.placeholder("c_" + target.replace(".", "_"))
+            made.meta = node.meta
+            node.replace_all_uses_with(made)
+            graph.erase_node(node)
+            self.constants[target] = t
+            specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(made.name), target))
+        return specs
+
+    def _stored(self) -> dict[str, Any]:
+        """The module's state, parameters first."""
+        found = self.mod.state_dict(keep_vars=True)
+        return {**{n: found[n] for n in self.state if n in found}, **found}
+
+    def _program(self, constants: list[InputSpec], out_spec: Any) -> ExportedProgram:
+        graph = self.trace.graph
+        results = graph.output_node().args[0]
+        out = [OutputSpec(OutputKind.USER_OUTPUT, argument_of(r), None) for r in results]
+        signature = ExportGraphSignature([*self.inputs, *constants, *self.user_specs], out)
+        root = {k: v for k, v in self.trace.constants.items() if not isinstance(v, Tensor)}
+        module = GraphModule(root, graph)
+        module.shape_env = self.env
+        user = self._placeholders()[len(self.state) + len(constants) :]
+        values = [n.meta["val"] for n in user]
+        return ExportedProgram(
+            module, graph, signature, self._stored(), ranges_of(self.env, values),
+            [ModuleCallEntry("", ModuleCallSignature(
+                [], [], self.in_spec, out_spec, argument_names(self.mod, self.args, self.kwargs)))],
+            example_inputs=(self.args, self.kwargs), constants=self.constants,
+            guards=conditions_of(self.env, list(zip([n.name for n in user], values, strict=True))),
+        )  # fmt: skip
+
+
+class Whole(Exception):
+    """The bytecode of a program gave one graph."""
+
+    is_expected = True
+
+
+def refuse_breaks(mod: Module, args: tuple, kwargs: dict) -> None:
+    """Raise where the bytecode of a module does not give one graph. Nothing is run."""
+
+    def stop(graph: GraphModule, examples: list) -> Callable:
+        raise Whole
+
+    with config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        try:
+            CompiledFunction(mod, stop, fullgraph=True)(*args, **kwargs)
+        except Whole:
+            pass
+
+
+def argument_of(result: Any) -> Any:
+    """How a signature speaks of a result."""
+    if not isinstance(result, Node):
+        return ConstantArgument("", result)
+    return TensorArgument(result.name) if isinstance(result.meta.get("val"), Tensor) else SymIntArgument(result.name)
+
+
+def tensors_of(mod: Module) -> dict[int, str]:
+    """The tensors that are plain attributes of modules, by identity."""
+    found: dict[int, str] = {}
+    for prefix, module in mod.named_modules():
+        for name, value in vars(module).items():
+            if isinstance(value, Tensor):
+                found.setdefault(id(value), f"{prefix}.{name}" if prefix else name)
+    return found
+
+
+def draft_export(mod: Module, args: tuple, kwargs: dict | None = None, **options: Any) -> ExportedProgram:
+    """Not implemented: raises."""
+    raise NotImplementedError(
+        "draft_export is not implemented: use torch.export.export, whose errors name the line at fault"
+    )
+
+
+export_for_training: Callable = export
+__all__ = ["draft_export", "export", "export_for_training"]

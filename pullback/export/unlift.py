@@ -1,0 +1,180 @@
+"""`ExportedProgram.module()`: an exported program as a module that is called as the original was.
+
+In: the program. Out: a `GraphModule` that holds parameters, buffers and constants under the names they had, takes the
+original's arguments, checks them against what was traced, and writes new values of buffers and inputs back. What always
+holds: arguments for which the graph was not made are refused, with the condition that fails.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import modes, tree
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..graph import Graph, GraphModule
+from ..graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ..nn.module import Module
+from ..nn.parameter import Parameter
+from ..ops.packet import ops
+from .graph_signature import InputKind, InputSpec, OutputKind
+from .inputs import in_order
+
+
+class GuardFailed(AssertionError):
+    """Arguments that the graph was not made for."""
+
+    is_expected = True
+
+
+class GuardsFn(Module):
+    """Checks the leaves of the arguments; the first condition that does not hold is an AssertionError."""
+
+    def __init__(self, names: list[str], conditions: list[str]):
+        super().__init__()
+        self.names, self.conditions = names, conditions
+        self.code = [compile(c, "<guard>", "eval") for c in conditions]
+
+    def forward(self, *leaves: Any) -> None:
+        from .. import core
+
+        given = dict(zip(self.names, leaves, strict=True))
+        scope = {"math": math, "torch": core.dtype, "L": given} | given
+        for code, condition in zip(self.code, self.conditions, strict=True):
+            if not holds(code, scope):
+                raise GuardFailed(f"Guard failed: {condition}{found(condition, scope)}")
+
+    def __deepcopy__(self, memo: dict) -> GuardsFn:
+        return GuardsFn(self.names, self.conditions)
+
+
+def holds(code: Any, scope: dict) -> bool:
+    """Whether a condition holds; one that cannot even be asked (an int for a tensor, say) does not."""
+    try:
+        return bool(eval(code, scope))
+    except (AttributeError, TypeError, IndexError):
+        return False
+
+
+def found(condition: str, scope: dict) -> str:
+    """The value that a condition of the form `input == value` found instead."""
+    left, op, _ = condition.partition(" == ")
+    try:
+        return f" (it is {eval(left, scope)})" if op else ""
+    except (AttributeError, TypeError, IndexError):
+        return ""
+
+
+class UnliftedModule(GraphModule):
+    """The module of an exported program."""
+
+    adapter: Any = None  # makes arguments of the traced structure of those of another
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given, before = self._checked(args, kwargs), ambient.mode & modes.GRAD
+        try:
+            return super().__call__(*given)
+        except BaseException:
+            ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
+            raise
+
+    def _checked(self, args: tuple, kwargs: dict) -> list:
+        """The arguments in the order of the generated function, if their structure is the traced one."""
+        keys = self.keyword_names
+        spare = self.argument_names[: len(self.argument_names) - len(keys)]
+        given = [*args, *[kwargs.pop(n) for n in spare[len(args) :] if n in kwargs]] if kwargs else list(args)
+        named = in_order(kwargs, keys)
+        spec = tree.tree_flatten((tuple(given), named))[1]
+        if spec != self._in_spec and self.adapter is not None:
+            flat = tree.tree_leaves((tuple(given), named))
+            flat = self.adapter.adapt(target_spec=self._in_spec, input_spec=spec, input_args=flat)
+            positional, named = tree.tree_unflatten(flat, self._in_spec)
+            return [*positional, *named.values()]
+        if spec != self._in_spec:
+            raise ValueError(
+                f"Trying to flatten user inputs with exported input tree spec: \n{self._in_spec}\nbut actually got inputs with tree spec of: \n{spec}.\n"
+                "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+            )
+        return [*given, *named.values()]
+
+    def train(self, mode: bool = True):
+        raise NotImplementedError("Calling train() is not supported yet.")
+
+    def eval(self):
+        raise NotImplementedError("Calling eval() is not supported yet.")
+
+
+def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
+    """See the module's docstring."""
+    signature, call = ep.graph_signature, ep.module_call_graph[0].signature
+    graph, root, made = Graph(), {}, {}
+    user: list = []
+    for node, spec in zip(ep.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            made[node] = graph.placeholder(node.name)
+            user.append(made[node])
+    for node, spec in zip(ep.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
+        if spec.kind is not InputKind.USER_INPUT:
+            made[node] = graph.get_attr(spec.target)
+            root[spec.target] = ep._value(spec)
+        made[node].meta = dict(node.meta)
+    if check_guards:
+        graph.call_module("_guards_fn", tuple(user))
+        root["_guards_fn"] = GuardsFn([n.name for n in user], ep._guards_code)
+    if any(n.target is modes._set_grad_enabled for n in ep.graph.nodes):
+        as_called = graph.call_function(modes.is_grad_enabled)
+    for node in ep.graph.nodes:
+        if node.op not in ("placeholder", "output"):
+            made[node] = graph.node_copy(node, made.__getitem__)
+            if node.target is modes._set_grad_enabled and node.args == (ep._recording,):
+                made[node].args = (as_called,)  # where the program goes back to what it was called with
+            if node.op == "get_attr":
+                root[node.target] = getattr(ep.graph_module, node.target)
+    _finish(ep, graph, made)
+    names = list(call.forward_arg_names)
+    graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, call.in_spec, call.out_spec)))
+    return _module(graph, root, names, len(call.in_spec.children()[1].entries()))
+
+
+WRITTEN = {
+    OutputKind.BUFFER_MUTATION: InputKind.BUFFER,
+    OutputKind.PARAMETER_MUTATION: InputKind.PARAMETER,
+    OutputKind.USER_INPUT_MUTATION: InputKind.USER_INPUT,
+}
+
+
+def _key(spec: InputSpec) -> tuple[InputKind, str]:
+    return spec.kind, spec.target or spec.arg.name
+
+
+def _finish(ep: Any, graph: Graph, made: dict) -> None:
+    """Write mutations back, and give the user's outputs."""
+    inputs = dict(zip(map(_key, ep.graph_signature.input_specs), ep.graph.find_nodes(op="placeholder"), strict=True))
+    outputs = []
+    for spec, result in zip(ep.graph_signature.output_specs, ep.graph.output_node().args[0], strict=True):
+        if spec.kind is OutputKind.USER_OUTPUT:
+            outputs.append(made.get(result, result) if hasattr(result, "op") else result)
+        else:
+            graph.call_function(ops.aten.copy_.default, (made[inputs[WRITTEN[spec.kind], spec.target]], made[result]))
+    graph.output(tuple(outputs))
+
+
+def _module(graph: Graph, root: dict, names: list[str], keywords: int) -> UnliftedModule:
+    holder = Module()
+    for target, value in root.items():
+        owner, (*path, leaf) = holder, target.split(".")
+        for part in path:
+            if part not in owner._modules:
+                owner.add_module(part, Module())
+            owner = owner._modules[part]
+        if isinstance(value, (Parameter, Module)) or not isinstance(value, Tensor):
+            setattr(owner, leaf, value)
+        else:
+            owner.register_buffer(leaf, value)
+    module = UnliftedModule(holder, graph)
+    type(module).__name__ = "GraphModule"
+    for part in module.modules():
+        part.training = True
+    module.argument_names, module.keyword_names = names, names[len(names) - keywords :] if keywords else []
+    return module

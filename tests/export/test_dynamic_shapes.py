@@ -1,0 +1,152 @@
+"""What users say about sizes, and what happens where it does not fit."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback import nn
+from pullback.export import AdditionalInputs, Dim, ShapesCollection, dims, export
+
+from .models import Add
+
+ONES = (torch.ones(3, 4), torch.ones(3, 4))
+B, C = dims("b", "c")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (({0: B}, {0: C}), r"Constraints violated \(c\)(.|\n)*c = L\['y'\].size\(\)\[0\] and b = L\['x'\](.|\n)*c = b"),
+        (({0: B}, None), r"Constraints violated \(b\)(.|\n)*specialized it to be a constant \(3\)(.|\n)*b = 3"),
+        (({0: B},), "`inputs` has 2 elements, but `dynamic_shapes` has 1 elements"),
+        ({"x": {0: B}}, r"must be the arg names \['x', 'y'\] of `inputs`, but here they are \['x'\]"),
+        (({2: B}, None), r"index 2 at `dynamic_shapes\['x'\]`"),
+        (({0: "q"}, None), r"at `dynamic_shapes\['x'\]` \(expected None, an int, a Dim(.|\n)*but got 'q' instead"),
+        (({0: 4}, None), "Static shape constraint of 4 does not match input size of 3"),
+        (((B,), None), r"same length as the actual tensor shape \(3, 4\)"),
+        (({0: Dim("b", min=5)}, None), "to lie within the bounds 5 <= b"),
+        (({0: 2 * B}, None), r"= 3 to be of the form 2\*b"),
+        (({0: Dim("b", max=9)}, {0: B}), "Found different definitions"),
+        (({0: Dim.DYNAMIC}, None), "marked(.|\n)*as dynamic but your code specialized it"),
+    ],
+)
+def test_errors_name_the_argument(shapes, words: str) -> None:
+    with pytest.raises(RuntimeError, match=words):
+        export(Add(), ONES, dynamic_shapes=shapes)
+
+
+def test_a_size_of_one_cannot_be_dynamic() -> None:
+    with pytest.raises(RuntimeError, match=r"constant \(1\)"):
+        export(Add(), (torch.ones(1, 4), torch.ones(1, 4)), dynamic_shapes=({0: B}, {0: B}))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 7])
+def test_a_named_size(rows: int) -> None:
+    program = export(Add(), ONES, dynamic_shapes=({0: B}, {0: B}))
+    assert program.module()(torch.ones(rows, 4), torch.ones(rows, 4)).shape == (rows, 4)
+    assert str(program.range_constraints) == "{s17: VR[0, int_oo]}"
+
+
+def test_hints() -> None:
+    program = export(Add(), ONES, dynamic_shapes=({0: Dim.AUTO}, None))  # the program needs a 3
+    assert program.range_constraints == {}
+    program = export(Add(), ONES, dynamic_shapes=({0: Dim.DYNAMIC(max=8)}, (Dim.DYNAMIC, Dim.STATIC)))
+    with pytest.raises(AssertionError, match="<= 8"):
+        program.module()(torch.ones(9, 4), torch.ones(9, 4))
+    assert repr(Dim.DYNAMIC(max=8)) == "DimHint(DYNAMIC, max=8)"
+
+
+class Cat(nn.Module):
+    def forward(self, x, y):
+        return torch.cat([x, y]).sum()
+
+
+def test_derived_sizes() -> None:
+    program = export(Cat(), (torch.ones(3), torch.ones(7)), dynamic_shapes=({0: B}, {0: 2 * B + 1}))
+    run = program.module()
+    assert run(torch.ones(4), torch.ones(9)).item() == 13
+    with pytest.raises(AssertionError, match=r"y.size\(\)\[0\] == 2\*x.size\(\)\[0\] \+ 1 \(it is 8\)"):
+        run(torch.ones(4), torch.ones(8))
+
+
+def test_a_size_derived_of_one_that_no_input_shows() -> None:
+    run = export(Cat(), (torch.ones(4), torch.ones(2)), dynamic_shapes=({0: 2 * B}, None)).module()
+    assert run(torch.ones(6), torch.ones(2)).item() == 8
+    with pytest.raises(AssertionError, match="Guard failed"):
+        run(torch.ones(5), torch.ones(2))
+
+
+def test_conditions_of_the_program() -> None:
+    class Small(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.shape[0] < 6 else x
+
+    with pytest.raises(RuntimeError, match=r"Not all values of(.|\n)*x"):
+        export(Small(), (torch.ones(3),), dynamic_shapes=({0: B},))
+    run = export(Small(), (torch.ones(3),), dynamic_shapes=({0: Dim("b", max=5)},)).module()
+    assert run(torch.ones(5)).tolist() == [2] * 5
+    run = export(Small(), (torch.ones(3),), dynamic_shapes=({0: Dim.AUTO},)).module()
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] <= 5"):
+        run(torch.ones(6))
+
+
+def test_dims() -> None:
+    assert repr(Dim("q", min=3, max=5)) == "Dim('q', min=3, max=5)" and repr(2 * (B + 1)) == "2*b + 2"
+    with pytest.raises(AssertionError, match="inconsistent min=5, max=4"):
+        Dim("x", min=5, max=4)
+    with pytest.raises(AssertionError, match="valid identifier, got 1x"):
+        Dim("1x")
+    with pytest.raises(AssertionError, match=r"Expected derived min value of b - 1 to be >= 0"):
+        B - 1
+    with pytest.raises(NotImplementedError, match="increasing linear"):
+        -1 * B
+    with pytest.raises(NotImplementedError, match="negate"):
+        1 - B
+    with pytest.raises(NotImplementedError, match="integer was expected"):
+        B * 0.5
+
+
+def test_collections() -> None:
+    x, y = torch.ones(3, 4), torch.ones(3, 4)
+    shapes = ShapesCollection()
+    shapes[x] = {0: B}
+    shapes[y] = {0: B}
+    assert len(shapes) == 2
+    assert export(Add(), (x, y), dynamic_shapes=shapes).module()(torch.ones(2, 4), torch.ones(2, 4)).shape == (2, 4)
+    with pytest.raises(ValueError, match="were not found in args"):
+        export(Add(), ONES, dynamic_shapes=shapes)
+    with pytest.raises(AssertionError, match="non-tensor"):
+        shapes["x"] = {}
+
+
+def test_additional_inputs() -> None:
+    more = AdditionalInputs()
+    more.add((torch.ones(5, 4), torch.ones(5, 4)))
+    program = export(Add(), ONES, dynamic_shapes=more)
+    more.verify(program)
+    assert program.module()(torch.ones(9, 4), torch.ones(9, 4)).shape == (9, 4)
+    more.add((torch.ones(5, 7), torch.ones(5, 7)))
+    with pytest.raises(AssertionError, match="Guard failed"):
+        more.verify(program)
+
+
+def test_what_operators_ask_about_strides_is_no_condition() -> None:
+    class Causal(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mask", torch.tril(torch.ones(8, 8)))
+
+        def forward(self, x):
+            t = x.shape[1]
+            scores = (x @ x.transpose(1, 2)).masked_fill(self.mask[:t, :t] == 0, float("-inf"))
+            return scores.softmax(-1) @ x, torch.arange(t) + 1
+
+    net = Causal()
+    program = export(net, (torch.randn(2, 5, 4),), dynamic_shapes=({0: B, 1: Dim("t", max=8)},))
+    for rows, t in ((2, 8), (8, 8), (1, 3)):
+        x = torch.randn(rows, t, 4)
+        for p in (program, program.run_decompositions()):
+            torch.testing.assert_close(p.module()(x), net(x))
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[1\] <= 8"):
+        program.module()(torch.randn(2, 9, 4))
