@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 from ..core.dtype import dtype
 from ..core.tensor import Tensor
-from .guards import SIMPLE
+from .guards import SIMPLE, of_package
 
 HARMLESS = frozenset(
     getattr(builtins, name)
@@ -159,7 +159,7 @@ def _of_value(name: str, value, seen: set[int]) -> Iterator[str]:
         for inner in value:
             yield from _of_value(name, inner, seen)
     elif isinstance(value, (types.FunctionType, functools.partial)):
-        if not _of_package(getattr(value, "__module__", "")):
+        if not of_package(getattr(value, "__module__", "")):
             yield from _effects(value, seen)
     else:
         found = _of_object(name, value)
@@ -172,20 +172,16 @@ def _of_object(name: str, value) -> str | None:
     if isinstance(value, (*SIMPLE, Tensor, dtype, slice, range, types.EllipsisType)) or value is NotImplemented:
         return None
     if isinstance(value, types.ModuleType):
-        return None if value in MODULES or _of_package(value.__name__) else f"uses the module {value.__name__}"
+        return None if value in MODULES or of_package(value.__name__) else f"uses the module {value.__name__}"
     if isinstance(value, type):
-        known = value in HARMLESS or _of_package(value.__module__) or issubclass(value, BaseException)
+        known = value in HARMLESS or of_package(value.__module__) or issubclass(value, BaseException)
         return None if known else f"uses the class {value.__name__}"
     if isinstance(value, types.BuiltinFunctionType):
         return None if value in HARMLESS or value.__module__ == "math" else f"calls {value.__name__}"
-    if _of_package(type(value).__module__) and not hasattr(value, "__dict__"):
+    if of_package(type(value).__module__) and not hasattr(value, "__dict__"):
         return None
     return None if _is_operator(value) else f"reaches {name!r}, a {type(value).__name__}"
 
 
 def _is_operator(value) -> bool:
-    return _of_package(type(value).__module__) and type(value).__module__.split(".")[1] in ("ops", "library")
-
-
-def _of_package(module: str | None) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch")
+    return of_package(type(value).__module__) and type(value).__module__.split(".")[1] in ("ops", "library")

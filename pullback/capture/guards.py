@@ -137,12 +137,7 @@ class Guards:
         if now == self.sharing:
             return None
         names = [n for n, a in zip(self.names, flat, strict=True) if isinstance(a, Tensor)]
-        for i in range(len(names)):
-            for j in range(i):
-                same = bool(self.sharing) and self.sharing[i][0] == self.sharing[j][0]
-                if same != (bool(now) and now[i][0] == now[j][0]):
-                    return f"{names[j]} is {names[i]}" if same else f"{names[j]} is not {names[i]}"
-        return f"tensors share memory in another way: {', '.join(names)}"
+        return sharing_mismatch(names, self.sharing, now)
 
     def __str__(self) -> str:
         lines = []
@@ -250,10 +245,24 @@ def sharing(flat: Sequence) -> tuple:
     return tuple(out)
 
 
+def sharing_mismatch(names: list[str], before: tuple, now: tuple) -> str:
+    """Which tensors are now the same object, or no longer are."""
+    for i in range(len(names)):
+        for j in range(i):
+            same = bool(before) and before[i][0] == before[j][0]
+            if same != (bool(now) and now[i][0] == now[j][0]):
+                return f"{names[j]} is {names[i]}" if same else f"{names[j]} is not {names[i]}"
+    return f"tensors share memory in another way: {', '.join(names)}"
+
+
+def of_package(module: str | None) -> bool:
+    """Whether a module belongs to this package, whose functions and classes stay what they are."""
+    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch")
+
+
 def is_ours(value) -> bool:
     """Whether an object belongs to this package: it does not change under a program."""
-    module = getattr(value, "__module__", None)
-    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch") and not isinstance(value, (Module, Tensor))
+    return of_package(getattr(value, "__module__", None)) and not isinstance(value, (Module, Tensor))
 
 
 def picture(value, depth: int, budget: list | None = None):

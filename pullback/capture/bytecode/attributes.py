@@ -18,7 +18,6 @@ from .outside import ABSENT, Outside, class_attribute, is_symbol
 from .signals import Break
 from .world import World
 
-PLAIN_LOOKUP = (object.__getattribute__, types.ModuleType.__getattribute__, Module.__getattribute__)
 NATIVE = (Tensor, type, super, str, int, float, list, tuple, dict, set, frozenset, range, slice, types.FunctionType, types.MethodType,
           types.BuiltinFunctionType, types.CodeType, types.CellType, types.GeneratorType, BaseException, property)  # fmt: skip
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodType)

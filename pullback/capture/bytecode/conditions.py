@@ -18,10 +18,10 @@ from ...core import modes
 from ...core.modes import ambient, process
 from ...core.node import requires_grad
 from ...core.tensor import Tensor, stride_of
-from ..guards import describe, sharing, tensor_mismatch
+from ..guards import describe, sharing, sharing_mismatch, tensor_mismatch
+from ..surroundings import AMBIENT
 from .sources import READ, Source
 
-AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
 MISSING = (KeyError, IndexError, AttributeError, ValueError, TypeError)
 
 
@@ -225,16 +225,6 @@ def same_objects(tensors: Sequence) -> tuple:
         return ()
     numbers: dict[int, int] = {}
     return tuple([(numbers.setdefault(id(t), len(numbers)),) for t in tensors])
-
-
-def sharing_mismatch(names: list[str], before: tuple, now: tuple) -> str:
-    """Which tensors are now the same object, or no longer are."""
-    for i in range(len(names)):
-        for j in range(i):
-            same = bool(before) and before[i][0] == before[j][0]
-            if same != (bool(now) and now[i][0] == now[j][0]):
-                return f"{names[j]} is {names[i]}" if same else f"{names[j]} is not {names[i]}"
-    return f"tensors share memory in another way: {', '.join(names)}"
 
 
 _count = itertools.count()

@@ -18,6 +18,7 @@ from ...core.device import device
 from ...core.dtype import dtype
 from ...core.tensor import Tensor
 from ..guards import SIMPLE
+from ..guards import of_package as is_ours
 from .conditions import Conditions
 from .journal import ALL, Journal, base_of
 from .signals import Break
@@ -39,11 +40,6 @@ SEQUENCES = (list, tuple, collections.deque)
 
 ABSENT = object()
 HEAP_TYPE = 1 << 9  # the flag of classes written in Python
-
-
-def is_ours(module: str | None) -> bool:
-    """Whether a module belongs to this package, whose functions and classes stay what they are."""
-    return isinstance(module, str) and module.partition(".")[0] in ("pullback", "torch")
 
 
 def is_symbol(value) -> bool:

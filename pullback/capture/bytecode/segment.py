@@ -150,13 +150,12 @@ class Entry:
 class Capture:
     """One attempt: interprets frames in the tracing world, and makes an entry of what it saw."""
 
-    def __init__(self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, numbers: bool):
+    def __init__(self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
-        self.numbers = numbers
 
     def run(self, stop_at: int, reason: str) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one."""
-        fake_mode = fake_mode_for(self.numbers)
+        fake_mode = fake_mode_for(self.sizes.dynamic is not False)
         self.trace = trace = FrameTrace(fake_mode)
         self.world = world = Tracing(trace, self.sizes)
         frames = [self._entered(k, f) for k, f in enumerate(self.given)]
@@ -377,7 +376,7 @@ class Segment:
         stop_at, reason = -1, ""
         for _ in range(RESTARTS):
             try:
-                return Capture(frames, compile, broke, self.sizes, self._is_symbolic(frames)).run(stop_at, reason)
+                return Capture(frames, compile, broke, self.sizes).run(stop_at, reason)
             except Restart as again:
                 if again.error is not None:
                     escaped(again.error)
@@ -387,6 +386,3 @@ class Segment:
             except NO_FAKES as error:  # of what the frames hold
                 raise Uncapturable(str(error)) from error
         raise Uncapturable(f"it could not be captured in {RESTARTS} attempts: {reason}")
-
-    def _is_symbolic(self, frames: list[Frame]) -> bool:
-        return self.sizes.dynamic is not False
