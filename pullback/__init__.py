@@ -20,11 +20,11 @@ from .core.promotion import can_cast, promote_types
 from .core.size import Size
 from .core.storage import UntypedStorage
 from .core.tensor import Parameter, Tensor
-from .ops.construct import TYPED as _TYPED
-from .ops.construct import TypedStorage
-from .ops.operator import exports as _exports
-from .ops import packet as _packet
-from . import settings as _settings
+from .ops.make.construct import TYPED as _TYPED
+from .ops.make.construct import TypedStorage
+from .ops.system.operator import exports as _exports
+from .ops.system import packet as _packet
+from .surface import settings as _settings
 
 globals().update(_exports["torch"])
 globals().update({d.name: d for d in _dtypes.ALL} | {d.alias: d for d in _dtypes.ALL} | _dtypes.opaque)
@@ -35,7 +35,8 @@ globals().update(_symbolic.public)
 
 from math import e, inf, nan, pi  # noqa: E402
 
-from . import amp, autograd, func, namespaces, overrides  # noqa: E402
+from . import amp, autograd, func  # noqa: E402
+from .surface import homes, namespaces, overrides  # noqa: E402
 from .amp.autocast import autocast  # noqa: E402
 from .amp.autocast import public as _autocast_functions  # noqa: E402
 from .core import printing as _printing  # noqa: E402
@@ -50,19 +51,20 @@ set_printoptions = _printing.set_printoptions
 Tensor.__repr__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
 newaxis = None
 __version__ = "2.13.0+pullback"
+homes.install(__name__)
 namespaces.install(__name__)
 
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
     "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
-    "version", "xpu", "export",
+    "version", "xpu", "export", "fx", "nested", "sparse",
 ))  # fmt: skip
 _HOMES = {
-    "Stream": "streams", "Event": "streams", "OutOfMemoryError": "errors", "AcceleratorError": "errors",
-    "FatalError": "errors", "Future": "futures", "GradScaler": "amp", "Tag": "names", "classproperty": "names",
-    "TYPE_CHECKING": "names", "PRIVATE_OPS": "names", "set_anomaly_enabled": "autograd.anomaly_mode",
+    "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "surface.errors", "AcceleratorError": "surface.errors",
+    "FatalError": "surface.errors", "Future": "surface.futures", "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
+    "TYPE_CHECKING": "surface.names", "PRIVATE_OPS": "surface.names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "compile": "capture.compile", "SymInt": "capture.shapes.numbers",
+    "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "compile": "capture.front.compile", "SymInt": "capture.shapes.numbers",
     "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
     "cond": "capture.higher_order", "while_loop": "capture.higher_order",
 }  # fmt: skip
@@ -76,15 +78,12 @@ def _load_higher_order() -> None:
 
 
 _packet.load_higher_order = _load_higher_order
-_RENAMED = {"fx": "graph"}  # modules whose public name is not that of the folder
 
 
 def __getattr__(name: str):
     """Submodules that programs name without importing them, and rare names, are loaded then, not before."""
     import importlib.util
 
-    if name in _RENAMED:
-        return importlib.import_module(f"{__name__}.{_RENAMED[name]}")
     if name in _HOMES:
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:

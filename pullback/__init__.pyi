@@ -1,4 +1,4 @@
-# Written by `python -m pullback.ops.stubs` from the operators' schemas; not to be edited.
+# Written by `python -m pullback.ops.system.stubs` from the operators' schemas; not to be edited.
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable as _Callable, Sequence as _Sequence
@@ -14,17 +14,17 @@ _Ints: _TypeAlias = _Sequence[_int]
 _DeviceLike: _TypeAlias = _device | _str | _int
 
 from pullback.core.methods import _linalg_det_result, _linalg_eigh_result, _linalg_slogdet_result, _linalg_solve_ex_result, _linalg_svd_result, _lu_with_info_result, aminmax_result, cummax_result, cummin_result, frexp_result, geqrf_result, histogram_result, kthvalue_result, lu_unpack_result, max_result, median_result, min_result, mode_result, nanmedian_result, qr_result, slogdet_result, sort_result, svd_result, topk_result, triangular_solve_result
-from pullback.ops.overrides import DisableTorchFunction as DisableTorchFunction
-from pullback.ops.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from pullback.ops.system.overrides import DisableTorchFunction as DisableTorchFunction
+from pullback.ops.system.overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from pullback.core.random import Generator as Generator
 from pullback.core.tensor import Parameter as Parameter
 from pullback.core.size import Size as Size
 from pullback.core.storage import UntypedStorage as StorageBase
 from pullback.core.tensor import Tensor as Tensor
-from pullback.ops.construct import TypedStorage as TypedStorage
+from pullback.ops.make.construct import TypedStorage as TypedStorage
 from pullback.core.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp
-from pullback.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from pullback.surface.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from pullback.amp.autocast import autocast as autocast
 from pullback.amp.autocast import autocast_decrement_nesting as autocast_decrement_nesting
 from pullback.amp.autocast import autocast_increment_nesting as autocast_increment_nesting
@@ -32,7 +32,7 @@ from pullback import autograd as autograd
 from pullback import batching as batching
 from pullback.core.promotion import can_cast as can_cast
 from pullback.amp.autocast import clear_autocast_cache as clear_autocast_cache
-from pullback.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from pullback.surface.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from pullback import core as core
 from pullback.core.device import device as device
 from pullback.core.dtype import dtype as dtype
@@ -41,57 +41,57 @@ from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import func as func
 from pullback.amp.autocast import get_autocast_dtype as get_autocast_dtype
-from pullback.settings import get_default_device as get_default_device
-from pullback.settings import get_default_dtype as get_default_dtype
-from pullback.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
-from pullback.settings import get_device_module as get_device_module
-from pullback.settings import get_file_path as get_file_path
-from pullback.settings import get_float32_matmul_precision as get_float32_matmul_precision
-from pullback.settings import get_num_interop_threads as get_num_interop_threads
-from pullback.settings import get_num_threads as get_num_threads
+from pullback.surface.settings import get_default_device as get_default_device
+from pullback.surface.settings import get_default_dtype as get_default_dtype
+from pullback.surface.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from pullback.surface.settings import get_device_module as get_device_module
+from pullback.surface.settings import get_file_path as get_file_path
+from pullback.surface.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from pullback.surface.settings import get_num_interop_threads as get_num_interop_threads
+from pullback.surface.settings import get_num_threads as get_num_threads
+from pullback.surface import homes as homes
 from pullback.core.dtype import iinfo as iinfo
 from pullback.core.modes import inference_mode as inference_mode
-from pullback.settings import init_num_threads as init_num_threads
+from pullback.surface.settings import init_num_threads as init_num_threads
 from pullback.amp.autocast import is_autocast_cache_enabled as is_autocast_cache_enabled
 from pullback.amp.autocast import is_autocast_enabled as is_autocast_enabled
-from pullback.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
-from pullback.settings import is_distributed as is_distributed
+from pullback.surface.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from pullback.surface.settings import is_distributed as is_distributed
 from pullback.core.modes import is_grad_enabled as is_grad_enabled
 from pullback.core.modes import is_inference_mode_enabled as is_inference_mode_enabled
-from pullback.settings import is_same_size as is_same_size
-from pullback.settings import is_storage as is_storage
-from pullback.settings import is_tensor as is_tensor
-from pullback.settings import is_vulkan_available as is_vulkan_available
-from pullback.settings import is_warn_always_enabled as is_warn_always_enabled
+from pullback.surface.settings import is_same_size as is_same_size
+from pullback.surface.settings import is_storage as is_storage
+from pullback.surface.settings import is_tensor as is_tensor
+from pullback.surface.settings import is_vulkan_available as is_vulkan_available
+from pullback.surface.settings import is_warn_always_enabled as is_warn_always_enabled
 from pullback.core.device import layout as layout
 from pullback import linalg as linalg
 from pullback.core.device import memory_format as memory_format
-from pullback import namespaces as namespaces
-from pullback import nested as nested
+from pullback.surface import namespaces as namespaces
 from pullback import nn as nn
 from pullback.core.modes import no_grad as no_grad
-from pullback import overrides as overrides
+from pullback.surface import overrides as overrides
 from pullback.core.promotion import promote_types as promote_types
 from pullback.core.device import qscheme as qscheme
 from pullback import random as random
 from pullback.amp.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
 from pullback.amp.autocast import set_autocast_dtype as set_autocast_dtype
 from pullback.amp.autocast import set_autocast_enabled as set_autocast_enabled
-from pullback.settings import set_default_device as set_default_device
-from pullback.settings import set_default_dtype as set_default_dtype
-from pullback.settings import set_default_tensor_type as set_default_tensor_type
-from pullback.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
-from pullback.settings import set_float32_matmul_precision as set_float32_matmul_precision
-from pullback.settings import set_flush_denormal as set_flush_denormal
+from pullback.surface.settings import set_default_device as set_default_device
+from pullback.surface.settings import set_default_dtype as set_default_dtype
+from pullback.surface.settings import set_default_tensor_type as set_default_tensor_type
+from pullback.surface.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from pullback.surface.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from pullback.surface.settings import set_flush_denormal as set_flush_denormal
 from pullback.core.modes import set_grad_enabled as set_grad_enabled
-from pullback.settings import set_num_interop_threads as set_num_interop_threads
-from pullback.settings import set_num_threads as set_num_threads
+from pullback.surface.settings import set_num_interop_threads as set_num_interop_threads
+from pullback.surface.settings import set_num_threads as set_num_threads
 from pullback.core.printing import set_printoptions as set_printoptions
-from pullback.settings import set_warn_always as set_warn_always
-from pullback import settings as settings
+from pullback.surface.settings import set_warn_always as set_warn_always
 from pullback import signal as signal
-from pullback import sparse as sparse
+from pullback.ops.layout import sparse as sparse
 from pullback import special as special
+from pullback import surface as surface
 from pullback.core.symbolic import sym_float as sym_float
 from pullback.core.symbolic import sym_int as sym_int
 from pullback.core.symbolic import sym_ite as sym_ite
@@ -100,8 +100,8 @@ from pullback.core.symbolic import sym_min as sym_min
 from pullback.core.symbolic import sym_not as sym_not
 from pullback.core.symbolic import sym_sqrt as sym_sqrt
 from pullback.core.symbolic import sym_sum as sym_sum
-from pullback.settings import typename as typename
-from pullback.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from pullback.surface.settings import typename as typename
+from pullback.surface.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from pullback import utils as utils
 from pullback.batching.vmap import vmap as vmap
 

@@ -15,8 +15,8 @@ from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops import dispatch as dispatching
-from ..ops.operator import Operator
+from ..ops.system import dispatch as dispatching
+from ..ops.system.operator import Operator
 
 LOWER = frozenset((
     "mm", "bmm", "mv", "matmul", "addmm", "addbmm", "baddbmm", "addmv", "linear", "einsum", "tensordot", "chain_matmul", "linalg_multi_dot",

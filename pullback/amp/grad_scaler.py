@@ -59,7 +59,7 @@ class GradScaler:
 
     # ---- the scale
     def _lazy_init(self) -> None:
-        from ..ops.factories import full
+        from ..ops.make.factories import full
 
         if self._scale is None:
             self._scale = full((), self._init_scale, dtype=dtypes.float32)

@@ -15,7 +15,7 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Node
 from ..core.tensor import Tensor
-from ..ops import dispatch
+from ..ops.system import dispatch
 from . import engine, function
 
 

@@ -8,7 +8,7 @@ from ..core.modes import CAPTURE, LISTENING, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
-from ..ops.factories import ones, ones_like
+from ..ops.make.factories import ones, ones_like
 from .engine import run_graph
 
 _warned: set = set()

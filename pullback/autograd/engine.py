@@ -440,7 +440,7 @@ def recorded_copy(g: Tensor) -> Tensor:
 
 def copy_of(g: Tensor) -> Tensor:
     if g.keys & SPARSE:
-        from ..sparse.gradients import take_over
+        from ..ops.layout.sparse.gradients import take_over
 
         return take_over(g)
     return g.detach().clone()

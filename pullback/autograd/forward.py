@@ -16,10 +16,18 @@ from ..core.geometry import contiguous_strides, may_overlap
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import LAYOUTS, Tensor, stride_of
-from ..ops import dispatch as dispatching
-from ..ops.operator import ELEMENTWISE, LINEAR, Missing, Operator
-from ..ops.record import base_argument, dtype_of, info_of, parameters_of, plan_of, result_names, shape_of
-from ..ops.views import alias as alias_op
+from ..ops.shape.views import alias as alias_op
+from ..ops.system import dispatch as dispatching
+from ..ops.system.operator import ELEMENTWISE, LINEAR, Missing, Operator
+from ..ops.system.record import (
+    base_argument,
+    dtype_of,
+    info_of,
+    parameters_of,
+    plan_of,
+    result_names,
+    shape_of,
+)
 
 _next_level = itertools.count().__next__
 

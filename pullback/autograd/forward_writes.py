@@ -12,9 +12,9 @@ from functools import partial
 from ..core import modes
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops import dispatch as dispatching
-from ..ops.inplace import run_inplace
-from ..ops.operator import Operator
+from ..ops.system import dispatch as dispatching
+from ..ops.system.inplace import run_inplace
+from ..ops.system.operator import Operator
 from .forward import argument_tangents, at_levels, below_level, jvp, primal_of, tangent_of, with_tangent
 from .views import recipe, replay
 

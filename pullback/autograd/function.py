@@ -152,7 +152,7 @@ class BackwardCFunction(Node, FunctionCtx):
             return g
         if self.outputs[i] is None and not self._materialize_non_diff_grads:
             return None
-        from ..ops.factories import zeros
+        from ..ops.make.factories import zeros
 
         shape, dtype, device = self.zeros[i]
         return zeros(shape, dtype=dtype, device=device)

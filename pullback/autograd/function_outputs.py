@@ -15,7 +15,7 @@ from ..core.modes import ambient
 from ..core.node import SAVED_OUTPUT, WeakEdge, edge_of, own_autograd, save, save_output
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..ops.inplace import bump, check_writable
+from ..ops.system.inplace import bump, check_writable
 from .views import rebase_history
 
 _VIEW = (

@@ -9,8 +9,8 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor
-from ..ops.inplace import told_mode
-from ..ops.overrides import any_overridden, call_overridden
+from ..ops.system.inplace import told_mode
+from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
 
 

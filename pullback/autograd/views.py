@@ -14,9 +14,9 @@ from ..core.modes import ambient
 from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.size import Size
 from ..core.tensor import FAKE, META, Tensor, stride_of
-from ..ops import inplace
-from ..ops.dispatch import dispatch
-from ..ops.views import as_strided
+from ..ops.shape.views import as_strided
+from ..ops.system import inplace
+from ..ops.system.dispatch import dispatch
 
 _AMBIGUOUS = (
     "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "

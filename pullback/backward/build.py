@@ -11,7 +11,7 @@ import operator
 from typing import Any
 
 from ..autograd.engine import needed_for
-from ..capture.boxing import taken
+from ..capture.front.boxing import taken
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
 from ..graph import Graph, has_side_effect

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..autograd import engine
-from ..capture import compile as compiling
+from ..capture.front import compile as compiling
 from ..core import modes
 from ..core.modes import ambient
 from .build import Backward

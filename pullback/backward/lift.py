@@ -13,13 +13,13 @@ import weakref
 from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
-from ..capture.effects import effect_of, effect_of_values
-from ..capture.surroundings import Surroundings
+from ..capture.front.effects import effect_of, effect_of_values
+from ..capture.front.surroundings import Surroundings
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..ops.operator import Operator
-from ..ops.record import Info
+from ..ops.system.operator import Operator
+from ..ops.system.record import Info
 from . import replay
 
 VARYING = "varying"  # numbers that are values of one call, 0 and 1 too

@@ -14,11 +14,11 @@ import weakref
 from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
-from ..capture.boxing import set_locals_to_steal, taken
-from ..capture.config import config
-from ..capture.effects import effect_of, is_output
-from ..capture.program import Unsupported
-from ..capture.surroundings import Surroundings
+from ..capture.front.boxing import set_locals_to_steal, taken
+from ..capture.front.config import config
+from ..capture.front.effects import effect_of, is_output
+from ..capture.front.surroundings import Surroundings
+from ..capture.trace.program import Unsupported
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import Node

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..capture.effects import uses_libraries
+from ..capture.front.effects import uses_libraries
 from ..graph import Graph, GraphModule
 from ..graph import Node as GraphNode
 from . import replay

@@ -11,8 +11,8 @@ from ..autograd.function import BackwardCFunction
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..ops.operator import Operator
-from ..ops.record import Info
+from ..ops.system.operator import Operator
+from ..ops.system.record import Info
 from .lift import (
     CONSTANT_FIELDS,
     SHIFT,

@@ -13,9 +13,9 @@ import logging
 import threading
 from collections.abc import Callable
 
-from ..capture.compile import counters
-from ..capture.guards import same_function
-from ..capture.logs import artifacts, logger
+from ..capture.front.compile import counters
+from ..capture.front.guards import same_function
+from ..capture.front.logs import artifacts, logger
 from ..core.modes import ambient
 from .build import Backward
 from .module import inlined

@@ -12,9 +12,9 @@ from ..core.geometry import Geometry
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
-from ..ops.dispatch import dispatch
-from ..ops.operator import Operator
-from ..ops.return_types import ResultTuple
+from ..ops.system.dispatch import dispatch
+from ..ops.system.operator import Operator
+from ..ops.system.return_types import ResultTuple
 
 
 class Wrapped:
@@ -174,7 +174,7 @@ def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):
 
 def loop_rule(op: Operator, values: tuple, dims: tuple, size: int):
     """The rule that always works: each example on its own, results stacked."""
-    from ..ops.joining import stack
+    from ..ops.shape.joining import stack
 
     results = [dispatch(op, tuple(_example(v, d, i) for v, d in zip(values, dims, strict=True))) for i in range(size)]
     if isinstance(results[0], Tensor):

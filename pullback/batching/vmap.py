@@ -147,7 +147,7 @@ def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, k
         length = min(chunk_size, size - start)
         piece = [x.narrow(d, start, length) if d is not None else x for x, d in zip(flat, dims, strict=True)]
         parts.append(_call(func, piece, spec, dims, length, out_dims, randomness, kwargs))
-    from ..ops.joining import cat
+    from ..ops.shape.joining import cat
 
     leaves = [tree_flatten(p)[0] for p in parts]
     each = _broadcast_dims(out_dims, parts[0])

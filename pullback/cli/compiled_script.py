@@ -45,7 +45,7 @@ def run_compiled(path: str, decorator: Callable | None = None) -> None:
     """Run a script as `__main__` with its functions compiled (or given to another decorator)."""
     import sys
 
-    from ..capture.compile import compile as compile_function
+    from ..capture.front.compile import compile as compile_function
 
     with open(path, encoding="utf-8") as file:
         code = compiled_code(file.read(), path)

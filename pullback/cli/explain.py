@@ -21,8 +21,8 @@ def explain(target: str, arguments: Sequence[str] = ()) -> int:
         return 2
     from pullback.compat.torch import install
 
-    from ..capture.compile import as_function
-    from ..capture.explain import Explained
+    from ..capture.front.compile import as_function
+    from ..capture.front.explain import Explained
     from .compiled_script import run_compiled
 
     install()

@@ -20,7 +20,7 @@ from ..graph.node import Node
 from ..ops.family.pointwise import POINTWISE
 from ..ops.family.reduction import REDUCTION
 from ..ops.family.view import VIEW
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from .elements import ELEMENTS, Element, Unlowerable, number
 from .expressions import Expr, cast, const, load
 from .loops import Buffer, Compute, Product, Value

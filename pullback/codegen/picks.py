@@ -166,7 +166,7 @@ def roll(b: Lowering, node: Node, x, shifts, dims):
 
 @rule("diagonal_backward")
 def diagonal_backward(b: Lowering, node: Node, g, sizes, offset, dim1, dim2):
-    from ..ops import view_geometry
+    from ..ops.shape import view_geometry
 
     out = result(b, node)
     b.fill(out, cast(const(0, dtypes.int64), out.dtype))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from ..capture.logs import artifacts, logger
+from ..capture.front.logs import artifacts, logger
 from ..core.modes import LISTENING, ambient
 from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg

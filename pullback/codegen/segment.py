@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..capture.config import native as settings
+from ..capture.front.config import native as settings
 from ..core.arrays import LARGE, keep_freed_memory, thread_count
 from ..core.modes import process
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
 from ..graph.node import Node, map_arg
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from ..runtime.build import build
 from ..runtime.cpu import Library
 from . import norms, picks, rules, windows  # noqa: F401  (they register what `lower="name"` means)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..capture.config import native as settings
-from ..capture.logs import logger
-from ..capture.make_fx import make_fx
+from ..capture.front.config import native as settings
+from ..capture.front.logs import logger
+from ..capture.trace.make_fx import make_fx
 from ..core.modes import LISTENING, ambient
 from ..core.tensor import Tensor
 from ..graph.module import GraphModule

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator as python_operators
 
-from ..capture.logs import logger
+from ..capture.front.logs import logger
 from ..graph.graph import Graph
 from ..graph.node import Node
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from .elements import Unlowerable
 from .expressions import forget
 from .lower import Lowering

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 _AOT = "pullback.joint.aot"
-_COMPILE = "pullback.capture.compile"
+_COMPILE = "pullback.capture.front.compile"
 
 # Modules that are objects here.
 OBJECTS = {
-    "torch._dynamo.config": "pullback.capture.config:config",
+    "torch._dynamo.config": "pullback.capture.front.config:config",
     "torch._functorch.config": "pullback.joint.config:config",
-    "torch._inductor.config": "pullback.capture.config:native",
-    "torch.compiler.config": "pullback.capture.config:config",
+    "torch._inductor.config": "pullback.capture.front.config:native",
+    "torch.compiler.config": "pullback.capture.front.config:config",
 }
 
 # Names of private modules that are variables: read anew each time, and assigned to at their home.
@@ -18,26 +18,26 @@ VARIABLES = {"torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "C
 
 ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {
-        "config": "pullback.capture.config:config",
-        "reset": "pullback.compiler:reset",
+        "config": "pullback.capture.front.config:config",
+        "reset": "pullback.surface.compiler:reset",
         "optimize": f"{_COMPILE}:optimize",
         "optimize_assert": f"{_COMPILE}:optimize_assert",
-        "graph_break": "pullback.compiler:graph_break",
-        "disable": "pullback.compiler:disable",
-        "allow_in_graph": "pullback.compiler:allow_in_graph",
-        "is_compiling": "pullback.compiler:is_compiling",
+        "graph_break": "pullback.surface.compiler:graph_break",
+        "disable": "pullback.surface.compiler:disable",
+        "allow_in_graph": "pullback.surface.compiler:allow_in_graph",
+        "is_compiling": "pullback.surface.compiler:is_compiling",
         "export": f"{_COMPILE}:export",
-        "explain": "pullback.capture.explain:explain",
-        "assume_constant_result": "pullback.compiler:assume_constant_result",
-        "substitute_in_graph": "pullback.compiler:substitute_in_graph",
-        "list_backends": "pullback.capture.backends:list_backends",
-        "lookup_backend": "pullback.capture.backends:lookup_backend",
-        "register_backend": "pullback.capture.backends:register_backend",
+        "explain": "pullback.capture.front.explain:explain",
+        "assume_constant_result": "pullback.surface.compiler:assume_constant_result",
+        "substitute_in_graph": "pullback.surface.compiler:substitute_in_graph",
+        "list_backends": "pullback.capture.front.backends:list_backends",
+        "lookup_backend": "pullback.capture.front.backends:lookup_backend",
+        "register_backend": "pullback.capture.front.backends:register_backend",
         "OptimizedModule": f"{_COMPILE}:OptimizedModule",
-        "mark_dynamic": "pullback.capture.dynamic:mark_dynamic",
-        "mark_static": "pullback.capture.dynamic:mark_static",
-        "maybe_mark_dynamic": "pullback.capture.dynamic:maybe_mark_dynamic",
-        "mark_static_address": "pullback.capture.dynamic:mark_static_address",
+        "mark_dynamic": "pullback.capture.front.dynamic:mark_dynamic",
+        "mark_static": "pullback.capture.front.dynamic:mark_static",
+        "maybe_mark_dynamic": "pullback.capture.front.dynamic:maybe_mark_dynamic",
+        "mark_static_address": "pullback.capture.front.dynamic:mark_static_address",
         "utils": "torch._dynamo.utils:",
         "compiled_autograd": "torch._dynamo.compiled_autograd:",
         "exc": "torch._dynamo.exc:",
@@ -46,8 +46,8 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._dynamo.utils": {
         "counters": f"{_COMPILE}:counters",
-        "detect_fake_mode": "pullback.capture.fake:detect_fake_mode",
-        "set_locals_to_steal": "pullback.capture.boxing:set_locals_to_steal",
+        "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
+        "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
     },
     "torch._dynamo.exc": {
         "Unsupported": f"{_COMPILE}:Unsupported",
@@ -70,16 +70,16 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._dynamo.backends": {"registry": "torch._dynamo.backends.registry:"},
     "torch._dynamo.backends.registry": {
-        "lookup_backend": "pullback.capture.backends:lookup_backend",
-        "register_backend": "pullback.capture.backends:register_backend",
-        "list_backends": "pullback.capture.backends:list_backends",
+        "lookup_backend": "pullback.capture.front.backends:lookup_backend",
+        "register_backend": "pullback.capture.front.backends:register_backend",
+        "list_backends": "pullback.capture.front.backends:list_backends",
     },
     "torch._dynamo.eval_frame": {"OptimizedModule": f"{_COMPILE}:OptimizedModule"},
-    "torch._logging": {"set_logs": "pullback.capture.logs:set_logs"},
+    "torch._logging": {"set_logs": "pullback.capture.front.logs:set_logs"},
     "torch._dynamo.backends.debugging": {
-        name: f"pullback.capture.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
+        name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
     },
-    "torch._inductor": {"compile": "pullback.capture.backends:inductor", "config": "pullback.capture.config:native"},
+    "torch._inductor": {"compile": "pullback.capture.front.backends:inductor", "config": "pullback.capture.front.config:native"},
     "torch._functorch": {"config": "pullback.joint.config:config", "aot_autograd": "torch._functorch.aot_autograd:"},
     "torch._functorch.aot_autograd": {
         name: f"{_AOT}:{name}"
@@ -107,7 +107,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._functorch.compilers": {"nop": f"{_AOT}:nop"},
     "torch.fx.experimental.proxy_tensor": {
-        "make_fx": "pullback.capture.make_fx:make_fx",
-        "maybe_disable_fake_tensor_mode": "pullback.capture.fake:unset_fake_temporarily",
+        "make_fx": "pullback.capture.trace.make_fx:make_fx",
+        "maybe_disable_fake_tensor_mode": "pullback.capture.fake.mode:unset_fake_temporarily",
     },
 }

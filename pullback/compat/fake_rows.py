@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_FAKE = "pullback.capture.fake"
+_FAKE = "pullback.capture.fake.mode"
 _PUBLIC = ("FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 _NAMES = (
     *_PUBLIC,

@@ -12,7 +12,7 @@ C_ROWS: dict[str, str] = {
     "_get_autograd_fallback_mode": "pullback.library.autograd:get_fallback_mode",
     "_set_autograd_fallback_mode": "pullback.library.autograd:set_fallback_mode",
     "parse_schema": "pullback.library.dispatcher:parse_schema",
-    "FunctionSchema": "pullback.ops.schema:Schema",
+    "FunctionSchema": "pullback.ops.system.schema:Schema",
 }
 ROWS: dict[str, dict[str, str]] = {
     "torch._library": {

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 import types
 
+from ..surface.homes import Aliased, exists
 from .compile_rows import OBJECTS, VARIABLES
 from .compile_rows import ROWS as COMPILE_ROWS
 from .fake_rows import ROWS as FAKE_ROWS
@@ -48,8 +48,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch._C": {
         "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
         "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
-        "DisableTorchFunction": "pullback.ops.overrides:DisableTorchFunction",
-        "DisableTorchFunctionSubclass": "pullback.ops.overrides:DisableTorchFunctionSubclass",
+        "DisableTorchFunction": "pullback.ops.system.overrides:DisableTorchFunction",
+        "DisableTorchFunctionSubclass": "pullback.ops.system.overrides:DisableTorchFunctionSubclass",
         "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
         "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
         "has_lapack": "pullback:has_lapack",
@@ -69,14 +69,14 @@ PRIVATE: dict[str, dict[str, str]] = {
         **LIBRARY_C_ROWS,
     },
     "torch._jit_internal": {
-        "is_scripting": "pullback.jit:is_scripting",
-        "export": "pullback.jit:export",
-        "ignore": "pullback.jit:ignore",
-        "unused": "pullback.jit:unused",
-        "Final": "pullback.jit:Final",
-        "Future": "pullback.futures:Future",
+        "is_scripting": "pullback.surface.jit:is_scripting",
+        "export": "pullback.surface.jit:export",
+        "ignore": "pullback.surface.jit:ignore",
+        "unused": "pullback.surface.jit:unused",
+        "Final": "pullback.surface.jit:Final",
+        "Future": "pullback.surface.futures:Future",
     },
-    "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.searching:unique_dim"},
+    "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.reduce.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
@@ -124,11 +124,11 @@ PRIVATE: dict[str, dict[str, str]] = {
     "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
     "torch.return_types": {},
     "torch.utils._python_dispatch": {
-        "TorchDispatchMode": "pullback.ops.overrides:TorchDispatchMode",
-        "is_traceable_wrapper_subclass": "pullback.capture.subclasses:is_wrapper",
-        "is_traceable_wrapper_subclass_type": "pullback.capture.subclasses:is_traceable_wrapper_subclass_type",
-        "return_and_correct_aliasing": "pullback.capture.subclasses:return_and_correct_aliasing",
-        "transform_subclass": "pullback.capture.subclasses:transform_subclass",
+        "TorchDispatchMode": "pullback.ops.system.overrides:TorchDispatchMode",
+        "is_traceable_wrapper_subclass": "pullback.capture.trace.subclasses:is_wrapper",
+        "is_traceable_wrapper_subclass_type": "pullback.capture.trace.subclasses:is_traceable_wrapper_subclass_type",
+        "return_and_correct_aliasing": "pullback.capture.trace.subclasses:return_and_correct_aliasing",
+        "transform_subclass": "pullback.capture.trace.subclasses:transform_subclass",
     },
     "torch.utils._pytree": {
         "tree_flatten": "pullback.core.tree:tree_flatten",
@@ -154,8 +154,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "torch._ops": {
         "HigherOrderOperator": "pullback.capture.higher_order.base:HigherOrderOperator",
-        "OpOverload": "pullback.ops.operator:Operator",
-        "OpOverloadPacket": "pullback.ops.packet:OpOverloadPacket",
+        "OpOverload": "pullback.ops.system.operator:Operator",
+        "OpOverloadPacket": "pullback.ops.system.packet:OpOverloadPacket",
         "ops": "pullback:ops",
     },
     "torch._functorch.partitioners": {
@@ -175,45 +175,24 @@ PRIVATE: dict[str, dict[str, str]] = {
 }
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder(Aliased):
     """Serves `torch.x` from `pullback.x`, or from the table."""
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "torch" and not fullname.startswith("torch.") and fullname not in PRIVATE:
             return None
-        if self._home(fullname) is None and fullname not in PRIVATE and fullname not in OBJECTS:
+        if self.home(fullname) is None and fullname not in PRIVATE and fullname not in OBJECTS:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
-    def _home(self, fullname: str) -> str | None:
+    def home(self, fullname: str) -> str | None:
         name = _own_name(fullname)
-        if name in sys.modules:
-            return name
-        try:
-            return name if importlib.util.find_spec(name) is not None else None
-        except ModuleNotFoundError:
-            return None
+        return name if exists(name) else None
 
     def create_module(self, spec):
         if spec.name in OBJECTS:
             return _resolve(OBJECTS[spec.name])
-        home = self._home(spec.name)
-        if home is None:
-            return _Private(spec.name)
-        module = importlib.import_module(home)
-        spec.loader_state = module.__spec__  # the import system is about to replace it
-        return module
-
-    def exec_module(self, module) -> None:
-        """Nothing to run: the module is already whole. It keeps its own spec, by which its relative imports go."""
-        own = getattr(getattr(module, "__spec__", None), "loader_state", None)
-        if own is not None:
-            module.__spec__ = own
-
-    def load_module(self, fullname):
-        home = self._home(fullname)
-        module = sys.modules[fullname] = importlib.import_module(home) if home is not None else _Private(fullname)
-        return module
+        return _Private(spec.name) if self.home(spec.name) is None else super().create_module(spec)
 
 
 def _own_name(fullname: str) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from ..core.device import device, layout
 from ..core.dtype import dtype
 from ..core.tensor import Tensor
-from ..ops.operator import Operator, packets
-from ..ops.packet import packet
-from ..ops.schema import Argument
+from ..ops.system.operator import Operator, packets
+from ..ops.system.packet import packet
+from ..ops.system.schema import Argument
 
 NUMBERS = (int, float, complex)
 KINDS: dict[str, Callable[[object], bool]] = {

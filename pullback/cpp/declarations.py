@@ -11,7 +11,7 @@ import importlib
 import types
 
 from ..core.tensor import Tensor
-from ..ops.operator import packets
+from ..ops.system.operator import packets
 
 # Written by hand in the headers, with types of their own.
 BY_HAND = frozenset(

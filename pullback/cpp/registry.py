@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..library import Library
 from ..library.declaration import read
 from ..library.functions import lookup
-from ..ops.schema import Schema
+from ..ops.system.schema import Schema
 
 _failures: list[BaseException] = []
 _kept: list[CppLibrary] = []  # what a shared library registers stays: it is never unloaded

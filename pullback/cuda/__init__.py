@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core.device import indexed
 from ..core.tensor import Tensor
-from ..errors import AcceleratorError, OutOfMemoryError
+from ..surface.errors import AcceleratorError, OutOfMemoryError
 from . import amp, memory, nvtx, random
 from .absent import NO_CUDA, Unsupported, needs_device
 from .devices import (
@@ -120,7 +120,7 @@ class _TypedTensor(type):
     def __call__(cls, *args, **kwargs):
         if not is_available():
             raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NO_CUDA}.")
-        from ..ops.construct import TYPED
+        from ..ops.make.construct import TYPED
 
         return TYPED[cls.__name__](*args, device=indexed("cuda"))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import Tensor, arange, broadcast_tensors, empty, enable_grad, finfo, get_default_dtype, tensor
-from ..overrides import is_tensor_like
+from ..surface.overrides import is_tensor_like
 
 __all__ = [
     "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",

@@ -13,9 +13,9 @@ import os
 import zipfile
 from typing import Any
 
-from ..capture.fake import FakeTensorMode
+from ..capture.fake.mode import FakeTensorMode
 from ..capture.shapes.environment import ShapeEnv
-from ..capture.trace import GraphTrace
+from ..capture.trace.graph_trace import GraphTrace
 from ..core import modes, tree
 from ..core.device import device
 from ..core.tensor import Tensor

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..capture.compile import UserError
+from ..capture.front.compile import UserError
 from ..capture.shapes.check import Conditions, check_constraints
 from ..capture.shapes.contexts import (
     DimDynamic,
@@ -27,7 +27,7 @@ from ..capture.shapes.facts import INFINITE, Facts
 from ..capture.shapes.numbers import wrap
 from ..capture.shapes.relations import Relation, compare
 from ..capture.shapes.writing import write_python
-from ..capture.trace import GENERATED
+from ..capture.trace.graph_trace import GENERATED
 from ..core import tree
 from ..core.tensor import Tensor
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _DimHintType, bad

@@ -10,7 +10,7 @@ import math
 from enum import Enum, auto
 from typing import Any
 
-from ..capture.compile import UserError
+from ..capture.front.compile import UserError
 from ..core import tree
 from ..core.tensor import Tensor
 from .inputs import bound_arguments

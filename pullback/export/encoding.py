@@ -23,8 +23,8 @@ from ..core import modes, symbolic
 from ..core.device import device
 from ..graph import Node
 from ..graph.assertions import _assert
-from ..ops.operator import Operator
-from ..ops.packet import ops
+from ..ops.system.operator import Operator
+from ..ops.system.packet import ops
 from . import graph_signature as signatures
 from .graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
 

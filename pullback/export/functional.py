@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..capture.fake import FakeTensorMode
-from ..capture.make_fx import by_operator, finish
+from ..capture.fake.mode import FakeTensorMode
 from ..capture.shapes.environment import ShapeEnv
+from ..capture.trace.make_fx import by_operator, finish
 from ..core import modes
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..graph import GraphModule, Interpreter, Node, traceback

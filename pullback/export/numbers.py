@@ -6,7 +6,7 @@ them. What always holds: nothing is computed but sizes.
 
 from __future__ import annotations
 
-from ..capture.fake import FakeTensorMode
+from ..capture.fake.mode import FakeTensorMode
 from ..graph import Graph, Node
 from ..graph.assertions import _assert
 

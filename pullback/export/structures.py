@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from ..core import tree
-from ..ops.return_types import ResultTuple, result_type_named
+from ..ops.system.return_types import ResultTuple, result_type_named
 
 registered: dict[str, type] = {}  # name in files -> class
 

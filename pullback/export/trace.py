@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..capture.captured import number, refuse_hidden
-from ..capture.compile import CompiledFunction, UserError
-from ..capture.config import config
-from ..capture.fake import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
-from ..capture.program import ProgramTrace
+from ..capture.fake.mode import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from ..capture.front.captured import number, refuse_hidden
+from ..capture.front.compile import CompiledFunction, UserError
+from ..capture.front.config import config
+from ..capture.trace.program import ProgramTrace
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor

@@ -17,7 +17,7 @@ from ..graph import Graph, GraphModule
 from ..graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from ..ops.packet import ops
+from ..ops.system.packet import ops
 from .graph_signature import InputKind, InputSpec, OutputKind
 from .inputs import in_order
 

@@ -20,9 +20,9 @@ from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Autograd, edge_of
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
-from ..ops.dispatch import dispatch
-from ..ops.joining import stack as stack_all
-from ..ops.views import alias as alias_op
+from ..ops.shape.joining import stack as stack_all
+from ..ops.shape.views import alias as alias_op
+from ..ops.system.dispatch import dispatch
 
 
 # ---- arguments

@@ -10,7 +10,7 @@ import keyword
 import re
 
 from ..core.tensor import Tensor
-from ..ops.joining import stack
+from ..ops.shape.joining import stack
 
 __all__ = ["rearrange"]
 

@@ -62,7 +62,7 @@ def functional_call(
 
 def stack_module_state(models):
     """(parameters, buffers) of several like modules, each stacked along a new first dimension."""
-    from ..ops.joining import stack
+    from ..ops.shape.joining import stack
 
     models = list(models)
     if not models:

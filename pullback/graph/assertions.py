@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.overrides import any_overridden, call_overridden
+from ..ops.system.overrides import any_overridden, call_overridden
 from .node import has_side_effect
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..core.device import device
 from ..core.tensor import Tensor
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from .annotations import annotation, painter, value_of
 from .names import ROOT, is_reachable, qualified_name, type_repr
 from .naming import Namespace

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.operator import Operator, exports
-from ..ops.packet import OpOverloadPacket
+from ..ops.system.operator import Operator, exports
+from ..ops.system.packet import OpOverloadPacket
 
 ROOT = __package__.partition(".")[0]
 _PREFIXED = frozenset(("linalg", "fft", "special"))  # whose functions carry the module in their name

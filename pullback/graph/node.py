@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import device as devices
 from ..core.dtype import dtype
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from .arguments import ATOMS, freeze, map_aggregate, replace_nodes
 from .immutable import immutable_dict
 from .names import format_arg, pretty_target, type_repr

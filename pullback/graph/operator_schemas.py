@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from ..core.tensor import Tensor
 from ..nn.module import Module
-from ..ops.operator import Operator, packets
-from ..ops.packet import OpOverloadPacket
+from ..ops.system.operator import Operator, packets
+from ..ops.system.packet import OpOverloadPacket
 
 
 class ArgsKwargsPair(NamedTuple):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import device as devices
 from ..core.dtype import dtype
 from ..core.tensor import Tensor
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from . import traceback as fx_traceback
 from .graph import Graph
 from .immutable import immutable_dict, immutable_list

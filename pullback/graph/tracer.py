@@ -18,7 +18,7 @@ from ..core.tensor import Tensor
 from ..nn.containers import Sequential
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from ..ops.operator import Operator
+from ..ops.system.operator import Operator
 from .arguments import map_aggregate
 from .graph import Graph
 from .module import GraphModule

@@ -14,10 +14,10 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..capture.boxing import takes_lists, unboxed
-from ..capture.fake import FakeTensorMode, fake_mode_of
-from ..capture.make_fx import by_operator
-from ..capture.subclasses import is_wrapper
+from ..capture.fake.mode import FakeTensorMode, fake_mode_of
+from ..capture.front.boxing import takes_lists, unboxed
+from ..capture.trace.make_fx import by_operator
+from ..capture.trace.subclasses import is_wrapper
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.node import requires_grad

@@ -14,15 +14,15 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..graph import Node
-from ..ops.complex import LazyBit
-from ..ops.complex_views import RetypedView
+from ..ops.elementwise.complex_numbers import LazyBit
 from ..ops.family.along import Along
 from ..ops.family.contraction import Contraction
 from ..ops.family.factory import Factory
 from ..ops.family.pointwise import Pointwise
 from ..ops.family.reduction import Reduction
 from ..ops.family.view import ViewFamily
-from ..ops.operator import Operator, registry
+from ..ops.shape.complex_views import RetypedView
+from ..ops.system.operator import Operator, registry
 
 UNKNOWN_SIZE = 4096  # what a size that is only known at run time counts as
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..capture.fake import FakeTensorMode, fake_mode_of
-from ..capture.make_fx import by_operator
+from ..capture.fake.mode import FakeTensorMode, fake_mode_of
+from ..capture.trace.make_fx import by_operator
 from ..core import modes, tree
 from ..core.node import requires_grad
 from ..core.tensor import Tensor

@@ -15,20 +15,20 @@ import math
 import weakref
 from contextlib import contextmanager
 
-from ..capture.subclasses import taken_by_wrappers
-from ..capture.trace import mark, marks_of
+from ..capture.trace.graph_trace import mark, marks_of
+from ..capture.trace.subclasses import taken_by_wrappers
 from ..core import modes, tree
 from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
-from ..ops import dispatch as dispatching
-from ..ops import inplace
-from ..ops.conversion import to_copy
-from ..ops.dispatch import autograd_layer
-from ..ops.factories import like_strides
-from ..ops.operator import Operator, find
-from ..ops.overrides import TorchDispatchMode
+from ..ops.make.conversion import to_copy
+from ..ops.make.factories import like_strides
+from ..ops.system import dispatch as dispatching
+from ..ops.system import inplace
+from ..ops.system.dispatch import autograd_layer
+from ..ops.system.operator import Operator, find
+from ..ops.system.overrides import TorchDispatchMode
 from .inverses import INVERSES, RETYPING, call, copy_into, reshaped
 from .mutating import RULES, run_functionally
 

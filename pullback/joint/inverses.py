@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ..core.geometry import contiguous_strides, wrap_dim
 from ..core.tensor import Tensor, stride_of
-from ..ops.dispatch import dispatch
-from ..ops.operator import Operator, find
+from ..ops.system.dispatch import dispatch
+from ..ops.system.operator import Operator, find
 
 
 def call(name: str, *args) -> Tensor:

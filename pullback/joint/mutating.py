@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..capture.config import native
+from ..capture.front.config import native
 from ..core.tensor import Tensor
-from ..ops.dispatch import autograd_layer
-from ..ops.operator import Operator, find
-from ..ops.return_types import pack_results
+from ..ops.system.dispatch import autograd_layer
+from ..ops.system.operator import Operator, find
+from ..ops.system.return_types import pack_results
 
 if TYPE_CHECKING:
     from .functionalize import Functionalization

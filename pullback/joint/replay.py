@@ -11,11 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..capture.fake import fake_mode_of
+from ..capture.fake.mode import fake_mode_of
 from ..core.random import Generator
 from ..core.tree import tree_leaves
 from ..graph import Graph, Node, map_arg
-from ..ops.random import get_rng_state
+from ..ops.make.random import get_rng_state
 
 Rewrite = Callable[[Graph, Node, dict[Node, Node]], Node]  # makes a node of another graph in this one
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..capture.shapes.expressions import evaluate
-from ..capture.subclasses import parts_of
+from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
 from ..core.arrays import assign
 from ..core.modes import ambient
@@ -20,10 +20,10 @@ from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, req
 from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
-from ..ops.dispatch import dispatch
-from ..ops.factories import like_strides
-from ..ops.inplace import check_writable
-from ..ops.operator import Operator, find
+from ..ops.make.factories import like_strides
+from ..ops.system.dispatch import dispatch
+from ..ops.system.inplace import check_writable
+from ..ops.system.operator import Operator, find
 from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided

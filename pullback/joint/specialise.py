@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..capture.subclasses import as_key, description
+from ..capture.trace.subclasses import as_key, description
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad

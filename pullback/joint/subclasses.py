@@ -12,11 +12,19 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ..capture.subclasses import Layout, has_class_alone, in_class, layout_of, like_original, parts_of, rebuilt
+from ..capture.trace.subclasses import (
+    Layout,
+    has_class_alone,
+    in_class,
+    layout_of,
+    like_original,
+    parts_of,
+    rebuilt,
+)
 from ..core import tree
 from ..core.tensor import Tensor, stride_of
-from ..ops.dispatch import dispatch
-from ..ops.operator import find
+from ..ops.system.dispatch import dispatch
+from ..ops.system.operator import find
 
 GUESSED = """
 During the backward, we encountered a tensor subclass where we guessed its

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..autograd.engine import needed_for
-from ..capture.fake import FakeTensorMode, is_fake
-from ..capture.inputs import stand_in
-from ..capture.make_fx import finish
-from ..capture.program import Unsupported
-from ..capture.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
-from ..capture.trace import GraphTrace
+from ..capture.fake.mode import FakeTensorMode, is_fake
+from ..capture.front.inputs import stand_in
+from ..capture.trace.graph_trace import GraphTrace
+from ..capture.trace.make_fx import finish
+from ..capture.trace.program import Unsupported
+from ..capture.trace.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
 from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.node import FreedError, ModifiedError, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
-from ..ops.factories import like_strides
-from ..ops.operator import find
+from ..ops.make.factories import like_strides
+from ..ops.system.operator import find
 from .facts import Input, Joint, Output
 from .functionalize import Functionalization, as_strided, geometry, shows_twice
 from .subclasses import Wrapping, flat, tangent_layout, wraps

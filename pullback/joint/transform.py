@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import FAKE, Tensor
-from ..ops.dispatch import autograd_layer, dispatch
-from ..ops.operator import Operator, find
-from ..ops.overrides import TorchDispatchMode, call_dispatch
+from ..ops.system.dispatch import autograd_layer, dispatch
+from ..ops.system.operator import Operator, find
+from ..ops.system.overrides import TorchDispatchMode, call_dispatch
 from .functionalize import Functionalization
 
 REMOVE = ("mutations", "mutations_and_views")

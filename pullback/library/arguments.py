@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.tensor import Tensor
-from ..ops.schema import Argument, Schema, Unfit
+from ..ops.system.schema import Argument, Schema, Unfit
 
 _SHOWN = {"Scalar": "number", "ScalarType": "int", "SymInt": "int", "SymFloat": "float", "SymBool": "bool", "Layout": "int", "MemoryFormat": "int"}  # fmt: skip
 

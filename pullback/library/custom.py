@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..ops.operator import Operator, registry
+from ..ops.system.operator import Operator, registry
 from .aliasing import check_results
 from .autograd import Formula
 from .inference import infer_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import modes
 from ..core.modes import ambient
-from ..ops.schema import Schema
+from ..ops.system.schema import Schema
 from . import declaration
 from .functions import lookup
 from .kernels import table_of

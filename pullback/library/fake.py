@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.tensor import FAKE, Tensor
-from ..ops.operator import DataDependent
+from ..ops.system.operator import DataDependent
 
 
 class FakeImplCtx:

@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..ops.operator import Operator
-from ..ops.packet import packet
+from ..ops.system.operator import Operator
+from ..ops.system.packet import packet
 from .autograd import Formula
 from .custom import CustomOpDef, Devices, check_differentiable, find_definition
 from .kernels import Kernel, Table, table_of

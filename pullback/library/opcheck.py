@@ -15,8 +15,8 @@ from typing import Any
 from ..core.node import requires_grad
 from ..core.tensor import Tensor, stride_of
 from ..core.tree import tree_leaves, tree_map
-from ..ops.operator import Operator
-from ..ops.packet import OpOverloadPacket
+from ..ops.system.operator import Operator
+from ..ops.system.packet import OpOverloadPacket
 from .aliasing import flat_tensors, shares_memory
 from .autograd import get_fallback_mode, set_fallback_mode
 from .custom import CustomOpDef
@@ -177,7 +177,7 @@ def _layer(name: str):
 
 def _test_faketensor(case: _Case) -> None:
     """The fake rule must say what the kernel does."""
-    fakes = _layer("capture.fake")
+    fakes = _layer("capture.fake.mode")
     args, kwargs = case.copies()
     mode = fakes.FakeTensorMode()
     fake_args, fake_kwargs = tree_map(lambda v: mode.from_tensor(v) if isinstance(v, Tensor) else v, (args, kwargs))

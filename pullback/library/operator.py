@@ -20,12 +20,12 @@ from ..core import modes
 from ..core.device import cpu
 from ..core.modes import ambient
 from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, PLAIN, TRANSFORMED, Tensor, stride_of
-from ..ops import dispatch as dispatching
 from ..ops.family.base import Family
-from ..ops.inplace import bump
-from ..ops.operator import NoShapeRule, Operator, Spec
-from ..ops.overrides import _is_default, any_overridden, call_dispatch, call_form, call_overridden
-from ..ops.schema import Unfit
+from ..ops.system import dispatch as dispatching
+from ..ops.system.inplace import bump
+from ..ops.system.operator import NoShapeRule, Operator, Spec
+from ..ops.system.overrides import _is_default, any_overridden, call_dispatch, call_form, call_overridden
+from ..ops.system.schema import Unfit
 from . import fake
 from .arguments import bad_tensor, converter, mismatch, result_check
 from .autograd import Formula, unregistered

@@ -14,12 +14,12 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE
-from ..ops import calls
-from ..ops import dispatch as dispatching
-from ..ops.inplace import bump
-from ..ops.operator import Operator
-from ..ops.overrides import call_form
-from ..ops.packet import packet
+from ..ops.system import calls
+from ..ops.system import dispatch as dispatching
+from ..ops.system.inplace import bump
+from ..ops.system.operator import Operator
+from ..ops.system.overrides import call_form
+from ..ops.system.packet import packet
 from . import fake
 from .kernels import Kernel, Table, fallthrough_kernel, table_of
 from .keys import COMPOSITE_IMPLICIT, backend_of, key_set

@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from ..ops.operator import Operator, packets, unregister
-from ..ops.packet import forget
+from ..ops.system.operator import Operator, packets, unregister
+from ..ops.system.packet import forget
 from . import declaration, overriding
 from .kernels import Kernel, fallbacks, table_of, warn_overriding
 from .keys import COMPOSITE_IMPLICIT, is_backend, parse

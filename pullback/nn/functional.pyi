@@ -1,4 +1,4 @@
-# Written by `python -m pullback.ops.stubs` from the operators' schemas; not to be edited.
+# Written by `python -m pullback.ops.system.stubs` from the operators' schemas; not to be edited.
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable as _Callable, Sequence as _Sequence
@@ -16,10 +16,10 @@ _DeviceLike: _TypeAlias = _device | _str | _int
 
 from pullback.core.dtype import dtype as DType
 from pullback.core.tensor import Tensor as Tensor
-from pullback.overrides import handle_torch_function as handle_torch_function
-from pullback.overrides import has_torch_function as has_torch_function
-from pullback.overrides import has_torch_function_unary as has_torch_function_unary
-from pullback.overrides import has_torch_function_variadic as has_torch_function_variadic
+from pullback.surface.overrides import handle_torch_function as handle_torch_function
+from pullback.surface.overrides import has_torch_function as has_torch_function
+from pullback.surface.overrides import has_torch_function_unary as has_torch_function_unary
+from pullback.surface.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 Callable: _Any
 GRID_SAMPLE_INTERPOLATION_MODES: _Any

@@ -12,7 +12,7 @@ import warnings
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..ops import public
-from ..ops.overrides import any_overridden, call_overridden
+from ..ops.system.overrides import any_overridden, call_overridden
 
 _LINEAR = (
     "linear",

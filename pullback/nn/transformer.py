@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops import public
-from ..ops.multihead import additive_mask
+from ..ops.network.multihead import additive_mask
 from . import functional as F
 from . import init
 from .attention_module import MultiheadAttention

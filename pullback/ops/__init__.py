@@ -9,17 +9,28 @@ from __future__ import annotations
 import importlib
 
 from ..core.tensor import Tensor
-from . import dunders
-from .operator import exports
+from .system import dunders
+from .system.operator import exports
 
 MODULES = (
-    "factories", "construct", "conversion", "filling", "lifting", "python_values", "memory",
-    "arithmetic", "division", "exponential", "power", "trigonometric", "comparison", "selection", "bitwise", "rounding", "complex", "activations", "smooth_activations", "activation_functions", "pointwise_losses", "loss_functions",
-    "reductions", "scans", "sorting", "searching", "histograms", "statistics", "distances", "softmaxes", "normalization", "batch_normalization", "group_normalization", "batch_statistics", "class_losses", "ctc", "segments",
-    "views", "shapes", "complex_views", "view_metadata", "joining", "splitting", "indexing", "gather_scatter", "index_along", "elements",
-    "view_scatter", "rearranging", "view_copies",
-    "contraction", "tensor_products", "einsum", "grouped", "attention", "multihead", "embedding", "recurrent",
-    "special", "special_bessel", "special_polynomials", "fft", "signal", "signal_windows", "linalg", "window", "random", "random_factories", "dropout", "foreach", "layouts", "names",
+    "make.factories", "make.construct", "make.conversion", "make.filling", "make.lifting", "make.python_values",
+    "make.memory", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
+    "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",
+    "elementwise.bitwise", "elementwise.rounding", "elementwise.complex_numbers", "elementwise.activations",
+    "elementwise.smooth_activations", "elementwise.activation_functions", "network.pointwise_losses",
+    "network.loss_functions", "reduce.reductions", "reduce.scans", "reduce.sorting", "reduce.searching",
+    "reduce.histograms", "reduce.statistics", "reduce.distances", "reduce.softmaxes", "network.normalization",
+    "network.batch_normalization", "network.group_normalization", "network.batch_statistics",
+    "network.class_losses", "network.ctc", "reduce.segments", "shape.views", "shape.shapes",
+    "shape.complex_views", "shape.view_metadata", "shape.joining", "shape.splitting", "index.indexing",
+    "index.gather_scatter", "index.index_along", "index.masked_elements", "shape.view_scatter",
+    "shape.rearranging", "shape.view_copies", "linalg.contraction", "linalg.tensor_products", "linalg.einsum",
+    "linalg.grouped", "network.attention", "network.multihead", "network.embedding", "network.recurrent",
+    "elementwise.special", "elementwise.special_bessel", "elementwise.special_polynomials", "signal.fft",
+    "signal.short_time", "signal.windows", "linalg.cholesky", "linalg.determinant", "linalg.ldl",
+    "linalg.lowrank", "linalg.lu", "linalg.norms", "linalg.matrix_functions", "linalg.pseudoinverse",
+    "linalg.qr", "linalg.removed", "linalg.solve", "linalg.spectral", "window", "make.random",
+    "make.random_factories", "network.dropout", "elementwise.foreach", "layout.entry", "layout.named",
 )  # fmt: skip
 
 for _module in MODULES:
@@ -33,5 +44,5 @@ dunders.install()
 
 
 def public(namespace: str, name: str):
-    """A public function by its namespace ("torch", "linalg", "nn.functional") and name."""
+    """A public function by its namespace ("torch", "linalg.cholesky", "linalg.determinant", "linalg.ldl", "linalg.lowrank", "linalg.lu", "linalg.norms", "linalg.matrix_functions", "linalg.pseudoinverse", "linalg.qr", "linalg.removed", "linalg.solve", "linalg.spectral", "nn.functional") and name."""
     return exports[namespace][name]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import CUDA, Tensor
-from ..ops.inplace import bump
+from ..ops.system.inplace import bump
 from .per_parameter import (
     PerParameter,
     advance,

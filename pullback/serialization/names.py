@@ -18,7 +18,7 @@ from ..core.random import Generator
 from ..core.size import Size
 from ..core.storage import UntypedStorage
 from ..core.tensor import Parameter, Tensor
-from ..ops.construct import TYPED, TypedStorage
+from ..ops.make.construct import TYPED, TypedStorage
 from . import tensors
 from .storage_types import STORAGE_TYPES, StorageType
 

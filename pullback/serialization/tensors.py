@@ -34,7 +34,7 @@ from ..core.tensor import (
     wrap_meta,
 )
 from ..ops import public
-from ..ops.construct import TypedStorage
+from ..ops.make.construct import TypedStorage
 from .storage_types import storage_type
 
 _COMPRESSED = {
@@ -257,7 +257,7 @@ def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, d
 
 def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
     """A strided nested tensor from its packed numbers and where its components lie in them."""
-    from ..nested.construct import nested_tensor
+    from ..ops.layout.nested.construct import nested_tensor
 
     rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
     plain = buffer.detach()
@@ -267,7 +267,7 @@ def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
 
 def rebuild_jagged_tensor(parts) -> Tensor:
     """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
-    from ..nested.construct import nested_tensor_from_jagged
+    from ..ops.layout.nested.construct import nested_tensor_from_jagged
 
     lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
     made = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)

@@ -1,4 +1,4 @@
-# Written by `python -m pullback.ops.stubs` from the operators' schemas; not to be edited.
+# Written by `python -m pullback.ops.system.stubs` from the operators' schemas; not to be edited.
 
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable as _Callable, Sequence as _Sequence

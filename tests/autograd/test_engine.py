@@ -323,7 +323,7 @@ def test_a_gradient_that_does_not_fit_says_so(delivered_by):
 
 
 def test_a_mode_hears_of_the_sums():
-    from pullback.ops.overrides import TorchDispatchMode
+    from pullback.ops.system.overrides import TorchDispatchMode
 
     class Listen(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -1,7 +1,7 @@
 """Backward and `__torch_function__`: rules are the engine's own; hooks and custom functions are the user's."""
 
 import pullback as torch
-from pullback.overrides import TorchFunctionMode
+from pullback.surface.overrides import TorchFunctionMode
 
 
 class Doubling(torch.Tensor):

@@ -2,7 +2,7 @@
 
 import pullback as torch
 from pullback.backward.compiled import enable, reset
-from pullback.ops.operator import Operator
+from pullback.ops.system.operator import Operator
 
 
 def test_operators_of_the_inner_graph_are_seen():

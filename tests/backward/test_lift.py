@@ -6,7 +6,7 @@ import pullback as torch
 from pullback.backward.build import Backward
 from pullback.backward.compiled import enable, reset
 from pullback.backward.lift import Inputs, NodeCall, ObjectCall, lift
-from pullback.capture.compile import counters
+from pullback.capture.front.compile import counters
 from pullback.core.node import edge_of
 
 F = torch.nn.functional

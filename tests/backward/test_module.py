@@ -4,10 +4,10 @@ import pytest
 
 import pullback as torch
 from pullback.backward.compiled import enable, reset
-from pullback.capture.backends import lookup_backend
-from pullback.capture.compile import Unsupported, counters
-from pullback.capture.config import config
-from pullback.capture.dynamic import mark_dynamic
+from pullback.capture.front.backends import lookup_backend
+from pullback.capture.front.compile import Unsupported, counters
+from pullback.capture.front.config import config
+from pullback.capture.front.dynamic import mark_dynamic
 
 
 @pytest.fixture(autouse=True)

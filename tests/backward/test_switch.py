@@ -7,9 +7,9 @@ import pytest
 import pullback as torch
 from pullback.backward import switch
 from pullback.backward.compiled import disable, enable, reset, set_autograd_compiler
-from pullback.capture.compile import counters
-from pullback.capture.config import config
-from pullback.capture.logs import set_logs
+from pullback.capture.front.compile import counters
+from pullback.capture.front.config import config
+from pullback.capture.front.logs import set_logs
 
 
 @pytest.fixture(autouse=True)

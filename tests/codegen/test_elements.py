@@ -10,8 +10,8 @@ from pullback.codegen.elements import Element, Unlowerable
 from pullback.codegen.expressions import load
 from pullback.codegen.loops import Buffer
 from pullback.core import dtype as dtypes
-from pullback.ops.array_kernels import erf, logistic, masked
-from pullback.ops.operator import find
+from pullback.ops.elementwise.array_kernels import erf, logistic, masked
+from pullback.ops.system.operator import find
 
 
 def element(d=dtypes.float32, name: str = "x") -> Element:

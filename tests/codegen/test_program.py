@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import pullback as torch
 import pullback.nn.functional as F
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.codegen import Native, compile_graph
 from pullback.runtime.build import NoCompiler, compiler
 
@@ -106,7 +106,7 @@ def test_random_graphs(program):
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(programs())
 def test_without_fusion_too(program):
-    from pullback.capture.config import native as options
+    from pullback.capture.front.config import native as options
 
     f, shape, _ = program
     torch.manual_seed(4)
@@ -398,7 +398,7 @@ def test_long_chains_and_shared_subexpressions():
 
 
 def test_threads_give_the_same():
-    from pullback.capture.config import native as options
+    from pullback.capture.front.config import native as options
 
     torch.manual_seed(0)
     x, w = torch.randn(300, 200), torch.randn(200, 500)

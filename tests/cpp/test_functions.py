@@ -9,7 +9,7 @@ import pytest
 
 import pullback as torch
 from pullback.backward.compiled import enable
-from pullback.capture.compile import counters
+from pullback.capture.front.compile import counters
 
 
 @pytest.fixture

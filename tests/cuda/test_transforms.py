@@ -6,7 +6,7 @@ import copy
 
 import pullback as torch
 from pullback import nn
-from pullback.capture.backends import lookup_backend
+from pullback.capture.front.backends import lookup_backend
 from pullback.nn import functional as F
 
 

@@ -134,7 +134,7 @@ def check(job: tuple[str, str, bool]) -> dict:
     import torch
 
     if fuse:
-        from pullback.ops import fused
+        from pullback.ops.system import fused
 
         fused.FROM = 0
     data = np.load(path)

@@ -16,7 +16,7 @@ from contextlib import nullcontext
 import numpy as np
 
 import pullback as torch
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.joint.functionalize import Functionalization
 
 from .programs import Program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pullback as torch
-from pullback.capture.compile import compile as compiled
+from pullback.capture.front.compile import compile as compiled
 from pullback.joint.aot import aot_function
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
 

@@ -10,7 +10,7 @@ import pytest
 import pullback as torch
 import pullback.nn.functional as F
 from pullback import nn
-from pullback.capture.fake import FakeTensor
+from pullback.capture.fake.mode import FakeTensor
 from pullback.core.modes import ambient
 from pullback.joint.aot import aot_function, aot_module, aot_module_simplified, make_boxed_func, nop
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
@@ -582,7 +582,7 @@ def test_places_named_by_their_offset() -> None:
 
 
 def test_leaves_made_inside_are_refused() -> None:
-    from pullback.capture.program import Unsupported
+    from pullback.capture.trace.program import Unsupported
 
     def f(x):
         inner = torch.ones(2).requires_grad_()

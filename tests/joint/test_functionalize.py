@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.joint.functionalize import Functionalization, effect
 
 from .compare import is_impure

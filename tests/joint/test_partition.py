@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.capture.higher_order.rng import run_and_save_rng_state, run_with_rng_state
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.graph import Graph, GraphModule, Interpreter
 from pullback.joint.aot import compilers, trace_joint
 from pullback.joint.config import config
 from pullback.joint.costs import Kind, bytes_of, get_default_op_list, kind_of
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
 from pullback.joint.picture import AGAIN, BACKWARD, FORWARD, SAVED, draw_graph, draw_partition, joined
-from pullback.ops.packet import ops
+from pullback.ops.system.packet import ops
 from pullback.utils.checkpoint import CheckpointPolicy
 
 aten = ops.aten

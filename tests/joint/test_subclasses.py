@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.compile import compile
+from pullback.capture.front.compile import compile
 from pullback.core import tree
 from pullback.joint.aot import aot_function
 from pullback.joint.partition import min_cut_rematerialization_partition

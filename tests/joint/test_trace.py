@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.fake import FakeTensor, FakeTensorMode
+from pullback.capture.fake.mode import FakeTensor, FakeTensorMode
 from pullback.joint.trace import AliasedWrite, JointTrace
 from pullback.joint.transform import functionalize
 

@@ -180,7 +180,7 @@ def test_autocast():
 
 def test_dispatch_rules():
     from pullback.library import register_torch_dispatch
-    from pullback.ops.overrides import TorchDispatchMode
+    from pullback.ops.system.overrides import TorchDispatchMode
 
     class Mode(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -5,7 +5,11 @@ import warnings
 import pytest
 
 import pullback as torch
-from pullback.capture.fake import DynamicOutputShapeException, FakeTensorMode, UnsupportedOperatorException
+from pullback.capture.fake.mode import (
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
 from pullback.capture.shapes.environment import ShapeEnv
 from pullback.library import _scoped_library, get_ctx, impl_abstract, register_fake
 

@@ -49,7 +49,7 @@ def test_an_inplace_kernel():
 
 
 def test_a_composite_operator():
-    from pullback.ops.operator import registry
+    from pullback.ops.system.operator import registry
 
     name, op = next((k, o) for k, o in registry.items() if o.body is not None and k == "matmul.default")
     body = op.body
@@ -61,7 +61,7 @@ def test_a_composite_operator():
 
 
 def test_a_shape_rule():
-    from pullback.capture.fake import FakeTensorMode
+    from pullback.capture.fake.mode import FakeTensorMode
 
     x = torch.ones(2)
     with _scoped_library("aten", "IMPL") as lib:

@@ -310,7 +310,7 @@ def test_tags(lib):
 
 
 def test_modes_and_subclasses_see_it(lib):
-    from pullback.ops.overrides import TorchDispatchMode, TorchFunctionMode
+    from pullback.ops.system.overrides import TorchDispatchMode, TorchFunctionMode
 
     lib.define("f(Tensor x, int n=2) -> Tensor")
     lib.impl("f", lambda x, n=2: x * n, "CPU")

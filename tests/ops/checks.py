@@ -11,9 +11,9 @@ import numpy as np
 import pullback as torch
 from pullback.core.tensor import wrap_meta
 from pullback.func import jvp, vjp, vmap
-from pullback.ops.dispatch import dispatch
-from pullback.ops.operator import Missing, Operator
-from pullback.ops.record import plan_of
+from pullback.ops.system.dispatch import dispatch
+from pullback.ops.system.operator import Missing, Operator
+from pullback.ops.system.record import plan_of
 from tests.ops.samples.around import AFTER, BEFORE, FIXED, key_of
 
 EPS = 1e-6

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.ops.dispatch import dispatch
-from pullback.ops.operator import Missing
-from pullback.ops.record import plan_of
+from pullback.ops.system.dispatch import dispatch
+from pullback.ops.system.operator import Missing
+from pullback.ops.system.record import plan_of
 from tests.ops.checks import CHECKS, check_vmap, results, same, to_numpy
 from tests.ops.references import REFERENCES
 from tests.ops.samples import EXEMPT, exempt, functional_operators, key_of, samples_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.codegen import compile_graph
 from pullback.runtime import blas, build
 

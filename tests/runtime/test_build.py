@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import pullback as torch
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.codegen import Native, compile_graph, program
 from pullback.runtime import build
 

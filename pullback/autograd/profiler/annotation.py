@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import ContextDecorator
 
-from ...ops.packet import ops
+from ...ops.system.packet import ops
 from .recorder import USER, Recorder, Span, current
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 
 from ...core.tensor import Tensor
-from ...ops.operator import Operator
+from ...ops.system.operator import Operator
 
 
 def count_flops(op: Operator, args: tuple) -> int:

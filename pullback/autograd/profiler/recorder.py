@@ -20,8 +20,8 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, Node, next_sequence
 from ...core.tensor import LAYOUTS, Tensor
-from ...ops import dispatch as dispatching
-from ...ops.operator import Operator
+from ...ops.system import dispatch as dispatching
+from ...ops.system.operator import Operator
 from .. import engine, function
 from .flops import count_flops
 

@@ -12,7 +12,7 @@ from ...autograd.function import BackwardCFunction
 from ...core.modes import ambient, process
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ..subclasses import is_wrapper
+from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
 from .outside import ABSENT, Outside, class_attribute, is_symbol
 from .signals import Break

@@ -35,7 +35,7 @@ UNTOUCHABLE = (
     "pullback.serialization",
     "pullback.utils.data",
     "pullback.profiler",
-    "pullback.hub",
+    "pullback.surface.hub",
     "pullback.cli",
     "pullback.testing",
 )

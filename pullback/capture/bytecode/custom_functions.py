@@ -17,7 +17,7 @@ from ...autograd.function import BackwardCFunction, Function, FunctionCtx
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import SavedTensor
-from ..effects import visible_effect_of
+from ..front.effects import visible_effect_of
 from .signals import Break
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad
 from ...core.tensor import Tensor, stride_of
-from ..config import config
+from ..front.config import config
 from .signals import Break
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import inspect
 import types
 from collections.abc import Callable
 
-from ..dynamic import Moving, moving_at
+from ..front.dynamic import Moving, moving_at
 from . import custom_functions
 from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of

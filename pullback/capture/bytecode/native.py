@@ -18,12 +18,12 @@ from ...core.modes import ambient
 from ...core.random import Generator as RandomGenerator
 from ...core.tensor import FAKE, NoData, Tensor
 from ...nn.module import Module
-from ..captured import NO_FAKES, holds_fakes
-from ..fake import DataDependentOutputException, DynamicOutputShapeException
-from ..program import Unsupported
+from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
+from ..front.captured import NO_FAKES, holds_fakes
 from ..shapes.errors import GuardOnDataDependentSymNode
-from ..subclasses import is_wrapper
-from ..trace import marks_of
+from ..trace.graph_trace import marks_of
+from ..trace.program import Unsupported
+from ..trace.subclasses import is_wrapper
 from .attributes import Attributes
 from .outside import ABSENT, CONSTANTS, CONTAINERS, HEAP_TYPE, _slots, class_attribute, is_symbol
 from .signals import Break

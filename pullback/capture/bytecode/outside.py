@@ -17,8 +17,8 @@ from typing import NamedTuple
 from ...core.device import device
 from ...core.dtype import dtype
 from ...core.tensor import Tensor
-from ..guards import SIMPLE
-from ..guards import of_package as is_ours
+from ..front.guards import SIMPLE
+from ..front.guards import of_package as is_ours
 from .conditions import Conditions
 from .journal import ALL, Journal, base_of
 from .signals import Break

@@ -17,8 +17,8 @@ from collections.abc import Callable
 
 from ...autograd.methods import RemovableHandle
 from ...core.tensor import Tensor
-from ...ops.operator import find as find_operator
-from ..captured import as_given, holds_fakes
+from ...ops.system.operator import find as find_operator
+from ..front.captured import as_given, holds_fakes
 from .differentiate import spent
 from .frame import NULL, Frame
 from .generators import Generator

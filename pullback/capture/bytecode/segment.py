@@ -17,12 +17,12 @@ from ...core.modes import ambient
 from ...core.node import AccumulateGrad, requires_grad
 from ...core.tensor import Tensor, stride_of
 from ...graph import GraphModule, Node
-from ...ops.operator import Operator
-from ..captured import NO_FAKES, fake_mode_for
-from ..config import config
-from ..dynamic import Sizes
-from ..fake import DataDependentOutputException, DynamicOutputShapeException
-from ..program import Unsupported
+from ...ops.system.operator import Operator
+from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
+from ..front.captured import NO_FAKES, fake_mode_for
+from ..front.config import config
+from ..front.dynamic import Sizes
+from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame

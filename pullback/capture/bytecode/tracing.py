@@ -12,10 +12,10 @@ from typing import Any
 
 from ...autograd import calls as autograd_calls
 from ...core.tensor import Tensor
-from ..captured import number
-from ..fake import FakeTensorMode
-from ..program import ProgramTrace
-from ..trace import PACKAGE, _line
+from ..fake.mode import FakeTensorMode
+from ..front.captured import number
+from ..trace.graph_trace import PACKAGE, _line
+from ..trace.program import ProgramTrace
 from . import custom_functions, differentiate
 from .builtin_calls import GROWING
 from .frame import Frame

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core import tree
 from ...core.tensor import Tensor
-from ...ops.operator import Operator
+from ...ops.system.operator import Operator
 from .base import HigherOrderOperator
 
 

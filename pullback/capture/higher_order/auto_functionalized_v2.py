@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor, stride_of
-from ...ops.operator import Operator
+from ...ops.system.operator import Operator
 from .auto_functionalized import in_order, is_omitted, own_results, written_arguments
 from .base import HigherOrderOperator
 

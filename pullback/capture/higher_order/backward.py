@@ -18,8 +18,8 @@ from ...core import modes, tree
 from ...core.node import requires_grad
 from ...core.tensor import Tensor, set_requires_grad
 from ...graph import GraphModule, Node
-from ..fake import FakeTensorMode
-from ..make_fx import finish
+from ..fake.mode import FakeTensorMode
+from ..trace.make_fx import finish
 from .subgraph import Closed, Example, SubgraphTrace
 
 

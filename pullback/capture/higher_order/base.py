@@ -22,9 +22,9 @@ from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, Tensor, disabled_torch_dispatch
 from ...graph import GraphModule
-from ...ops.operator import Operator
-from ...ops.overrides import any_overridden, call_overridden, without_dispatch_mode
-from ...ops.packet import ops
+from ...ops.system.operator import Operator
+from ...ops.system.overrides import any_overridden, call_overridden, without_dispatch_mode
+from ...ops.system.packet import ops
 from . import subprogram
 from .subgraph import Example, close_over, fake_mode_for, is_closed, trace_subgraph, with_origins
 

@@ -16,7 +16,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...core.tree import tree_map_only
 from ...graph import GraphModule
-from ..tagging import Tagged, recording_trace
+from ..trace.tagging import Tagged, recording_trace
 from . import subprogram
 from .base import HigherOrderOperator, Part, distinct
 from .subgraph import examples, with_origins

@@ -21,8 +21,8 @@ from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...nn.attention.flex_attention import attend
 from ...ops import public
-from ...ops.overrides import TorchFunctionMode
-from ...ops.packet import ops
+from ...ops.system.overrides import TorchFunctionMode
+from ...ops.system.packet import ops
 from .autograd import recorded, wanted_of
 from .backward import backward_graph
 from .base import HigherOrderOperator, autograd_not_implemented, replaced

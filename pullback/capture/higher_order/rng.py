@@ -12,8 +12,8 @@ import operator
 
 from ...core.tensor import Tensor
 from ...graph import Graph, GraphModule, Node
-from ...ops.random import get_rng_state, set_rng_state
-from ..fake import unset_fake_temporarily
+from ...ops.make.random import get_rng_state, set_rng_state
+from ..fake.mode import unset_fake_temporarily
 from .base import HigherOrderOperator, autograd_not_implemented
 
 

@@ -27,10 +27,10 @@ from ...core.tensor import (
     stride_of,
 )
 from ...graph import GraphModule, Interpreter, Node, traceback
-from ...ops.operator import Operator
-from ..fake import FakeTensorMode, fake_mode_of
-from ..make_fx import finish
-from ..trace import GraphTrace
+from ...ops.system.operator import Operator
+from ..fake.mode import FakeTensorMode, fake_mode_of
+from ..trace.graph_trace import GraphTrace
+from ..trace.make_fx import finish
 
 
 class Example(NamedTuple):

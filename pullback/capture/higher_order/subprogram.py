@@ -13,8 +13,8 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.tensor import Tensor, set_requires_grad
-from ..program import ProgramTrace
-from ..trace import marks_of
+from ..trace.graph_trace import marks_of
+from ..trace.program import ProgramTrace
 from .subgraph import Example, Joining, isolated
 
 

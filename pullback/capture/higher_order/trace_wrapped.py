@@ -11,7 +11,7 @@ from ...core import tree
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops import public
-from ..effects import effect_of, is_output
+from ..front.effects import effect_of, is_output
 from .base import HigherOrderOperator, autograd_not_implemented
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 
-from ...ops.calls import INTS
+from ...ops.system.calls import INTS
 from . import functions as f
 from .expressions import Expr, add, differences, multiply, products, subtract, sums
 from .node import SymNode

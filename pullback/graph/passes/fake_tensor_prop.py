@@ -56,4 +56,4 @@ class FakeTensorProp(Interpreter):
 def _new_mode() -> Any:
     """A mode of its own. Fake tensors are made by a layer above this one, so it is looked up when needed."""
     package = __package__.partition(".")[0]
-    return importlib.import_module(f"{package}.capture.fake").FakeTensorMode(allow_non_fake_inputs=True)
+    return importlib.import_module(f"{package}.capture.fake.mode").FakeTensorMode(allow_non_fake_inputs=True)

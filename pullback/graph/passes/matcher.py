@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...ops.operator import Operator
+from ...ops.system.operator import Operator
 from ..graph import Graph
 from ..node import Node
 from .fuse import validate_partition

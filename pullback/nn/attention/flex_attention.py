@@ -16,7 +16,7 @@ from ...core import dtype as dtypes
 from ...core.modes import DISPATCH, TRANSFORM, ambient
 from ...core.tensor import Tensor
 from ...ops import public
-from ...ops.packet import ops
+from ...ops.system.packet import ops
 
 _DEFAULT_BLOCK = 128
 

@@ -24,10 +24,10 @@ from ...core.dtype import dtype
 from ...core.geometry import elementwise_strides, is_contiguous, wrap_dim
 from ...core.storage import new_array
 from ...core.tensor import Tensor, stride_of, wrap
-from ..calls import export_operator
-from ..inplace import cast_array
-from ..operator import Operator, Spec
-from ..return_types import pack_results
+from ..system.calls import export_operator
+from ..system.inplace import cast_array
+from ..system.operator import Operator, Spec
+from ..system.return_types import pack_results
 from .base import Family, device_of
 
 

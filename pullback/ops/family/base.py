@@ -13,9 +13,9 @@ from ...core import device as devices
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
-from ..calls import default_names, export_operator
-from ..operator import NoShapeRule, Operator
-from ..return_types import pack_results
+from ..system.calls import default_names, export_operator
+from ..system.operator import NoShapeRule, Operator
+from ..system.return_types import pack_results
 
 
 class Family:

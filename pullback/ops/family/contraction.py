@@ -16,8 +16,8 @@ from ...core import dtype as dtypes
 from ...core.arrays import library
 from ...core.objects import fresh_lines
 from ...core.tensor import wrap
-from ..calls import default_names, export_operator
-from ..operator import Operator
+from ..system.calls import default_names, export_operator
+from ..system.operator import Operator
 from .base import Family, array_of, device_of
 
 DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
@@ -44,7 +44,7 @@ class Contraction(Family):
         return wrap(made, spec.dtype, device)
 
     def meta(self, op: Operator, args: tuple):
-        from ..contraction_shapes import require_tensors
+        from ..linalg.contraction_shapes import require_tensors
 
         require_tensors(op, args)
         return op.meta_rule(*args)
@@ -61,7 +61,7 @@ class Contraction(Family):
         return lines
 
     def fast_names(self, op: Operator) -> dict:
-        from ..operator import registry
+        from ..system.operator import registry
 
         record = registry[op.options["recorder"]] if "recorder" in op.options else op
         names = {"DIRECT": DIRECT, "recorder": record, "add": np.add, "shortcut": op.options.get("shortcut")}

@@ -12,8 +12,8 @@ from ...core.device import indexed
 from ...core.dtype import computable
 from ...core.modes import ambient
 from ...core.tensor import wrap, wrap_meta
-from ..calls import export_operator
-from ..operator import NONDIFFERENTIABLE, Operator, Spec
+from ..system.calls import export_operator
+from ..system.operator import NONDIFFERENTIABLE, Operator, Spec
 from .base import Family
 
 

@@ -22,11 +22,11 @@ from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
-from ..calls import default_names, export_operator
-from ..fused import call_fused
-from ..inplace import cast_array
-from ..operator import NONDIFFERENTIABLE, Operator, Spec
-from ..schema import wrong_type
+from ..system.calls import default_names, export_operator
+from ..system.fused import call_fused
+from ..system.inplace import cast_array
+from ..system.operator import NONDIFFERENTIABLE, Operator, Spec
+from ..system.schema import wrong_type
 from . import pointwise_fast
 from .base import Family, array_of, device_of
 

@@ -22,7 +22,7 @@ from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ...core.geometry import elementwise_strides
 from ...core.objects import fresh_lines
 from ...core.tensor import CUDA, Tensor
-from ..operator import Operator
+from ..system.operator import Operator
 
 CATEGORIES = {
     "all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX),

@@ -18,9 +18,9 @@ from ...core.dtype import dtype
 from ...core.geometry import wrap_dims
 from ...core.objects import fresh_lines
 from ...core.tensor import Tensor, wrap
-from ..calls import default_names, export_operator
-from ..inplace import cast_array
-from ..operator import Operator, Spec
+from ..system.calls import default_names, export_operator
+from ..system.inplace import cast_array
+from ..system.operator import Operator, Spec
 from .base import Family, device_of
 
 

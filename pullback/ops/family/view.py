@@ -18,8 +18,8 @@ from ...core.objects import make_view
 from ...core.size import Size
 from ...core.storage import storage_of, window
 from ...core.tensor import PLAIN, Tensor, stride_of, view_of
-from ..calls import export_operator
-from ..operator import LINEAR, Operator, Spec
+from ..system.calls import export_operator
+from ..system.operator import LINEAR, Operator, Spec
 from .base import Family
 from .batching import batch_view
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor
-from ..arithmetic import conj
-from ..operator import Operator, Spec, exports
+from ..elementwise.arithmetic import conj
+from ..system.operator import Operator, Spec, exports
 
 
 def mT(a: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
-from ..dispatch import dispatch
 from ..family.base import composite, operator
+from ..system.dispatch import dispatch
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import mH, spec, stack_shape, stacked

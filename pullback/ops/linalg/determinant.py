@@ -10,10 +10,10 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import META, Tensor
-from ..arithmetic import conj
+from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
-from ..operator import exports
-from ..return_types import pack_results
+from ..system.operator import exports
+from ..system.return_types import pack_results
 from . import checks
 from . import function_kernels as kernels
 from .algebra import cat, diagonal, diagonal_matrix, spec, stacked, where

@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..system.operator import export
+
 
 class _LinAlgError(RuntimeError):
     """A matrix was singular, not positive-definite, or an iteration did not converge."""
 
 
 LinAlgError = _LinAlgError  # the public name; the class is called as PyTorch's is, which tracebacks show
+export("linalg", "LinAlgError", LinAlgError)
+export("linalg", "common_notes", {})
 
 
 _SINGULAR = (

@@ -11,8 +11,8 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
-from ..operator import NOT_IMPLEMENTED
-from ..return_types import pack_results
+from ..system.operator import NOT_IMPLEMENTED
+from ..system.return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import spec, stack_shape, stacked

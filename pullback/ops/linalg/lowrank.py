@@ -14,8 +14,8 @@ from ...core.dtype import finfo
 from ...core.modes import is_grad_enabled
 from ...core.node import requires_grad
 from ...core.tensor import Tensor
-from ..calls import front
-from ..operator import exports
+from ..system.calls import front
+from ..system.operator import exports
 from .algebra import cat, mH, mT
 from .cholesky import linalg_cholesky
 from .qr import linalg_qr

@@ -11,10 +11,10 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
-from ..calls import front
 from ..family.base import composite, operator
-from ..operator import Spec
-from ..return_types import pack_results
+from ..system.calls import front
+from ..system.operator import Spec
+from ..system.return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, cat, mH, spec, stack_shape, stacked

@@ -12,12 +12,12 @@ from typing import Any
 
 from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
 from ..family.base import composite, operator
 from ..family.reduction import reduced_shape, restore_dims
-from ..inplace import write_out
-from ..operator import Operator, Spec
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.inplace import write_out
+from ..system.operator import Operator, Spec
 from . import checks
 from .function_kernels import vector_norm as vector_norm_kernel
 from .solve import inv_ex

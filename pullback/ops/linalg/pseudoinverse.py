@@ -13,8 +13,8 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
-from ..calls import front
 from ..family.base import composite, operator
+from ..system.calls import front
 from . import checks
 from . import spectral_kernels as kernels
 from .algebra import mH, spec

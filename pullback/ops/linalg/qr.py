@@ -9,10 +9,10 @@ reflections are not orthogonal.
 from __future__ import annotations
 
 from ...core.tensor import Tensor
-from ..arithmetic import conj
+from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
-from ..operator import Spec, missing
-from ..return_types import pack_results
+from ..system.operator import Spec, missing
+from ..system.return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, cat, diagonal, diagonal_matrix, mH, real_part, spec, stacked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..calls import front
+from ..system.calls import front
 
 _SINCE = "This function was deprecated since version 1.9 and is now removed. "
 _INSTEAD = {

@@ -12,10 +12,10 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import Tensor
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import Spec
-from ..return_types import pack_results
+from ..system.dispatch import dispatch
+from ..system.operator import Spec
+from ..system.return_types import pack_results
 from . import checks
 from . import factor_kernels as kernels
 from .algebra import add, expand_stack, mH, mT, spec, stack_shape, stacked

@@ -11,10 +11,10 @@ from __future__ import annotations
 from ...core.modes import FORWARD, TRANSFORM, ambient
 from ...core.node import requires_grad
 from ...core.tensor import META, Tensor
-from ..arithmetic import conj
+from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
-from ..operator import Spec
-from ..return_types import pack_results
+from ..system.operator import Spec
+from ..system.return_types import pack_results
 from . import checks
 from . import spectral_kernels as kernels
 from .algebra import add, diagonal, diagonal_matrix, mH, real_part, spec, stacked

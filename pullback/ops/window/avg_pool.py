@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...core.dtype import FLOAT
 from ...core.tensor import Tensor
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import LINEAR, Operator, Spec
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, Operator, Spec
 from . import pool_shape
 from .batching import as_images, fold_batch, like_lead
 from .kernels import avg_pool as kernels

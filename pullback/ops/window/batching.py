@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..operator import Operator
+from ..system.operator import Operator
 
 Array = Any
 VmapRule = Callable[[tuple, tuple, int], tuple]

@@ -11,10 +11,10 @@ import warnings
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import Spec
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import Spec
 from .batching import in_front
 from .conv_shape import check_dtypes, conv_shape, expanded, settings
 from .kernels import conv as kernels

@@ -12,10 +12,10 @@ from typing import Any
 
 from ...core.dtype import FLOAT, by_numpy
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import LINEAR, NOT_IMPLEMENTED, Operator, Spec
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, NOT_IMPLEMENTED, Operator, Spec
 from .batching import in_front
 from .kernels import grid as kernels
 from .kernels.geometry import narrow_to, widen

@@ -10,8 +10,8 @@ import warnings
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
+from ..system.calls import front
+from ..system.dispatch import dispatch
 from .avg_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .resample import UPSAMPLE, output_size_of
 

@@ -12,9 +12,9 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, by_numpy
 from ...core.tensor import Tensor
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import Operator, Spec
+from ..system.dispatch import dispatch
+from ..system.operator import Operator, Spec
 from . import pool_shape
 from .batching import as_images, fold_batch, like_lead
 from .kernels import max_pool as kernels

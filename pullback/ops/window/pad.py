@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import Operator, Spec
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import Operator, Spec
 from .batching import fold_batch
 from .kernels import pad as kernels
 from .words import NUMBERS, listed, require
@@ -171,7 +171,7 @@ def _pad_circular(self: Tensor, pad: tuple) -> Tensor:
 
 
 def _cat(parts: list, axis: int) -> Tensor:
-    from ..operator import exports
+    from ..system.operator import exports
 
     return exports["torch"]["cat"](parts, axis)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor
-from ..calls import front
-from ..operator import Operator, export, exports
+from ..system.calls import front
+from ..system.operator import Operator, export, exports
 from . import avg_pool, max_pool
 
 _WITH_INDICES: dict[int, Operator] = {

@@ -12,9 +12,9 @@ from inspect import Parameter, Signature
 
 from ...core.dtype import FLOAT
 from ...core.symbolic import sym_int
-from ..dispatch import dispatch
 from ..family.base import composite, operator
-from ..operator import LINEAR, Operator, Spec
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, Operator, Spec
 from .batching import in_front
 from .kernels import resample as kernels
 from .words import listed, require

@@ -5,9 +5,9 @@ Always holds: entries are only moved, so each operator's derivative moves them b
 
 from __future__ import annotations
 
-from ..dispatch import dispatch
 from ..family.base import operator
-from ..operator import LINEAR, Spec, export
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, Spec, export
 from .kernels import shuffle as kernels
 from .words import listed
 

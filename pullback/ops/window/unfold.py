@@ -7,10 +7,10 @@ Always holds: each operator is the other's transpose, hence its derivative.
 from __future__ import annotations
 
 from ...core.tensor import Tensor
-from ..calls import front
-from ..dispatch import dispatch
 from ..family.base import operator
-from ..operator import LINEAR, Spec
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, Spec
 from .batching import fold_batch
 from .kernels import unfold as kernels
 from .kernels.geometry import conv_size

@@ -6,7 +6,7 @@ import traceback
 from contextlib import contextmanager
 
 from ...core.tensor import Tensor
-from ...ops.overrides import TorchDispatchMode
+from ...ops.system.overrides import TorchDispatchMode
 from .recompute import CheckpointError
 
 _RULE = "+" + "-" * 78 + "+"

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from ...core.checkpointing import CheckpointPolicy, SelectiveCheckpointContext
 from ...core.tensor import Tensor
 from ...core.tree import tree_map
-from ...ops.operator import Operator
-from ...ops.overrides import TorchDispatchMode
-from ...ops.packet import OpOverloadPacket, ops
+from ...ops.system.operator import Operator
+from ...ops.system.overrides import TorchDispatchMode
+from ...ops.system.packet import OpOverloadPacket, ops
 
 _MISMATCH = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...capture.higher_order import checkpoint as regions
-from ...capture.tagging import Tagged, recording_trace
+from ...capture.trace.tagging import Tagged, recording_trace
 from ...core import modes
 from ...core.modes import ambient
 from ...core.tensor import Tensor

@@ -118,7 +118,7 @@ def _make_fetcher(plan: Plan):
 def _start(plan: Plan, worker_id: int):
     """The fetcher, or what went wrong in making it: the first task brings that to the loader."""
     global _info
-    from ...settings import set_num_threads
+    from ...surface.settings import set_num_threads
 
     set_num_threads(1)
     seed = seed_everything(plan.base_seed, worker_id)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pullback as torch
-from pullback.capture.config import config
+from pullback.capture.front.config import config
 
 ATOMS = (int, float, complex, str, bytes, bool, type(None), torch.dtype, torch.device, type(...), enum.Enum)
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pullback as torch
-from pullback.capture.config import config
+from pullback.capture.front.config import config
 from tests.capture.bytecode.capture_cases import check, x_of
 
 PRELUDE = """

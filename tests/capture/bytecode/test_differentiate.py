@@ -5,8 +5,8 @@ import pytest
 import pullback as torch
 import pullback.nn.functional as F
 from pullback import nn
-from pullback.capture.backends import lookup_backend
-from pullback.capture.config import config
+from pullback.capture.front.backends import lookup_backend
+from pullback.capture.front.config import config
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.config import native
-from pullback.capture.make_fx import make_fx
+from pullback.capture.front.config import native
+from pullback.capture.trace.make_fx import make_fx
 from pullback.core.tree import tree_map_only
 from pullback.joint.functionalize import Functionalization
 from pullback.library import Library

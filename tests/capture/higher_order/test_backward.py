@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.fake import FakeTensorMode
+from pullback.capture.fake.mode import FakeTensorMode
 from pullback.capture.higher_order.backward import as_leaves, backward_graph
 from pullback.capture.higher_order.subgraph import examples
 

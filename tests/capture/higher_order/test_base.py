@@ -10,9 +10,9 @@ import pytest
 import pullback as torch
 from pullback.capture.higher_order import HigherOrderOperator
 from pullback.capture.higher_order.base import autograd_not_implemented
-from pullback.capture.make_fx import make_fx
-from pullback.ops.overrides import TorchDispatchMode
-from pullback.ops.packet import ops
+from pullback.capture.trace.make_fx import make_fx
+from pullback.ops.system.overrides import TorchDispatchMode
+from pullback.ops.system.packet import ops
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.capture.higher_order import tag_activation_checkpoint
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.core.checkpointing import CheckpointPolicy
 from pullback.utils.checkpoint import CheckpointPolicy as PublicPolicy
 from pullback.utils.checkpoint import create_selective_checkpoint_contexts

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import pullback as torch
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 from pullback.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
 DOUBLE = {"dtype": torch.float64}

@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.capture.higher_order import run_and_save_rng_state, run_with_rng_state
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 
 
 def twice(x):

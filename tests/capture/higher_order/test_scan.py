@@ -6,9 +6,9 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
-from pullback.capture.fake import FakeTensorMode
+from pullback.capture.fake.mode import FakeTensorMode
 from pullback.capture.higher_order.scan import scan
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 
 DOUBLE = {"dtype": torch.float64}
 

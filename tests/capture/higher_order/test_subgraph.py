@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pullback as torch
-from pullback.capture.fake import FakeTensorMode
+from pullback.capture.fake.mode import FakeTensorMode
 from pullback.capture.higher_order.subgraph import Example, close_over, examples, is_closed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pullback as torch
 from pullback.capture.higher_order import trace_wrapped
-from pullback.capture.make_fx import make_fx
+from pullback.capture.trace.make_fx import make_fx
 
 
 def test_a_graph_calls_the_function_when_it_runs():

@@ -6,8 +6,8 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
-from pullback.capture.fake import FakeTensorMode
-from pullback.capture.make_fx import make_fx
+from pullback.capture.fake.mode import FakeTensorMode
+from pullback.capture.trace.make_fx import make_fx
 
 
 def loop(x, w, steps=3):

@@ -15,7 +15,7 @@ import pullback as torch
 from pullback.capture.shapes import ShapeEnv, SymInt
 from pullback.capture.shapes.questions import hint_int
 from pullback.core.tensor import wrap_meta
-from pullback.ops.dispatch import dispatch
+from pullback.ops.system.dispatch import dispatch
 from tests.ops.checks import differentiable_inputs, rebuild, results, tensors_in
 from tests.ops.samples import samples_of
 from tests.ops.test_table import TABLE, XFAIL, applies

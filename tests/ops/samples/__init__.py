@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import re
 
-from pullback.ops.dispatch import dispatch
 from pullback.ops.family.along import Along
 from pullback.ops.family.pointwise import Pointwise
 from pullback.ops.family.reduction import Reduction
-from pullback.ops.operator import Operator, registry
+from pullback.ops.system.dispatch import dispatch
+from pullback.ops.system.operator import Operator, registry
 
 from . import algebra, factories, foreach, networks, pointwise, reductions, views, windows
 from .around import key_of

@@ -9,7 +9,7 @@ AFTER: what makes of the results that which is determined (eigenvectors are, up 
 from __future__ import annotations
 
 import pullback as torch
-from pullback.ops.operator import Operator
+from pullback.ops.system.operator import Operator
 
 NORM_BACKWARD = ("mean", "rstd")
 STATISTICS = ("running_mean", "running_var")

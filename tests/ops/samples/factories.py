@@ -22,14 +22,14 @@ def table(m: Make) -> dict:
     }  # fmt: skip
 
 
-RANDOM = "draws random numbers: its streams are checked in tests/core/test_random.py and tests/ops/test_random.py"
+RANDOM = "draws random numbers: its streams are checked in tests/core/test_random.py and tests/ops/make/test_random.py"
 UNSET = "its numbers are whatever the memory holds"
 SHAPE = "the shape of its result depends on the numbers: no metadata without them"
 PYTHON = "where Python values and tensors meet: checked in tests/capture"
 WRITES = "writes its arguments: checked where it is declared"
 
 LAYOUT = "takes or gives sparse or nested tensors: checked with those layouts, in tests/sparse and tests/nested"
-OPAQUE = "takes or gives tensors of an opaque layout: checked in tests/ops/test_opaque.py"
+OPAQUE = "takes or gives tensors of an opaque layout: checked in tests/ops/layout/test_opaque.py"
 LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layout, by how they start
 
 EXEMPT: dict[str, str] = {

@@ -6,7 +6,7 @@ operands that broadcast and on a Python number in the place of the last.
 
 from __future__ import annotations
 
-from pullback.ops.operator import Operator
+from pullback.ops.system.operator import Operator
 
 from .make import Make, call
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pullback as torch
-from pullback.ops.operator import Operator
+from pullback.ops.system.operator import Operator
 
 from .make import Make, call
 

@@ -1,0 +1,1 @@
+"""Fake tensors: everything of a tensor but its data."""

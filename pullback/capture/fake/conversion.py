@@ -1,0 +1,213 @@
+"""Real tensors to fake ones: everything of a tensor but its data.
+
+In: a tensor, the mode that its fake belongs to, and perhaps a shape environment, which makes its sizes symbols. Out:
+the fake. What always holds: one tensor has one fake as long as it lives, and is not kept alive by it; tensors that
+share memory have fakes that do (and one version counter); a view has a fake that is a view of its base's fake; leaves
+stay leaves, parameters parameters with their attributes, and conjugate and negative bits stay set.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import own_autograd
+from ...core.storage import Storage, storage_of
+from ...core.tensor import (
+    CONJ,
+    DISPATCH_SUBCLASS,
+    FAKE,
+    INFERENCE_TENSOR,
+    LAYOUTS,
+    NEG,
+    TRANSFORMED,
+    Parameter,
+    Tensor,
+    set_requires_grad,
+    stride_of,
+)
+from ...ops.make.conversion import clone_op
+from ...ops.shape.views import as_strided
+from ...ops.system.dispatch import dispatch
+from .errors import UnsupportedFakeTensorException
+
+if TYPE_CHECKING:
+    from .mode import FakeTensorMode
+
+KEPT_BITS = CONJ | NEG | INFERENCE_TENSOR
+OWN_ATTRIBUTES = frozenset(("fake_mode", "constant", "constant_version", "trace"))  # ours, not the user's
+
+
+class unset_fake_temporarily:
+    """Leave all dispatch modes for a block, to make real tensors inside a trace. Gives the fake mode that was active."""
+
+    def __enter__(self):
+        self.before, self.stack = ambient.mode, ambient.dispatch_modes
+        ambient.dispatch_modes = []
+        ambient.mode &= ~modes.DISPATCH
+        return next((m for m in self.stack if getattr(m, "is_fake_mode", False)), None)
+
+    def __exit__(self, *exc) -> None:
+        ambient.dispatch_modes, ambient.mode = self.stack, self.before
+
+
+class unobserved(unset_fake_temporarily):
+    """Leave everything that listens for a block: calls are recorded (or not: `grad`) and seen by nobody."""
+
+    def __init__(self, grad: bool):
+        self.grad = grad
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        ambient.mode = modes.GRAD if self.grad else 0
+
+
+class FakeTensorConverter:
+    """The fakes that were made of real tensors, by identity."""
+
+    def __init__(self, *, copy_data: bool = False, export: bool = False):
+        if copy_data:
+            raise NotImplementedError("FakeTensorConverter: copy_data is not implemented: fakes hold no data")
+        self.export = export
+        self.fakes: dict[int, tuple[weakref.ref, Tensor]] = {}  # id of a real tensor -> (it, its fake)
+        self.storages: weakref.WeakKeyDictionary = (
+            weakref.WeakKeyDictionary()
+        )  # real storage -> (fake one, [(version, fake one)])
+
+    def known(self, tensor: Tensor) -> Tensor | None:
+        """The fake that a tensor has."""
+        found = self.fakes.get(id(tensor))
+        return found[1] if found is not None and found[0]() is tensor else None
+
+    def remember(self, tensor: Tensor, fake: Tensor) -> None:
+        key, table = id(tensor), self.fakes
+        table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), fake)
+
+    def from_real_tensor(
+        self, fake_mode: FakeTensorMode, t: Tensor, make_constant=False, shape_env=None, *, source=None,
+        symbolic_context=None, trace: bool = True,
+    ) -> Tensor:  # fmt: skip
+        """The fake of a tensor in a mode; with `make_constant`, one that knows its number."""
+        made = self.known(t)
+        if made is None:
+            made = self._convert(fake_mode, t, shape_env, source, symbolic_context)
+            self.remember(t, made)
+        if make_constant:
+            fake_mode.set_constant(made, t)
+        return made
+
+    def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Tensor, device, **ignored) -> Tensor:
+        """The fake on a device with the metadata of a meta tensor."""
+        cls = Parameter if isinstance(t, Parameter) else Tensor
+        return fake_mode.make(tuple(t.array.shape), stride_of(t), t.dtype, device, cls)
+
+    # ---- one tensor
+    def _convert(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
+        if t.keys & DISPATCH_SUBCLASS:
+            made = self._convert_subclass(mode, t, env, source)
+        elif t.keys & (LAYOUTS | TRANSFORMED):
+            raise UnsupportedFakeTensorException(f"fake tensors of layout {t.layout} are not implemented")
+        else:
+            made = self._convert_dense(mode, t, env, source, context)
+        if t.autograd is not None and t.autograd.edge is None and t.autograd.grad is not None:
+            own_autograd(made).grad = self.from_real_tensor(
+                mode, t.autograd.grad, shape_env=env, source=_part(source, "grad")
+            )
+        if isinstance(t, Parameter):
+            made.__dict__.update({k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES})
+        return made
+
+    def _convert_dense(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
+        place = tuple(t.array.shape), stride_of(t), t.offset
+        if env is not None:
+            place = env.create_symbolic_sizes_strides_storage_offset(t, source, symbolic_context=context)
+        base = None if t.view_info is None else t.view_info.base
+        if base is not None and base.dtype is t.dtype and not base.keys & (LAYOUTS | DISPATCH_SUBCLASS):
+            fake_base = self.from_real_tensor(mode, base, shape_env=env, source=_part(source, "_base"))
+            with unobserved(grad=t.requires_grad and not t.is_leaf):
+                made = dispatch(as_strided, (fake_base, *place))
+            made.view_info.creation = t.view_info.creation
+            made.keys = made.keys & ~KEPT_BITS | t.keys & KEPT_BITS
+        else:
+            made = self._alone(mode, t, *place)
+        if t.requires_grad and not made.requires_grad:
+            set_requires_grad(made, True)
+        return made
+
+    def _alone(self, mode: FakeTensorMode, t: Tensor, shape, stride, offset) -> Tensor:
+        """The fake of a tensor that is nobody's view. A result of a recorded call has a fake that is one too."""
+        cls = Parameter if isinstance(t, Parameter) else Tensor
+        made = mode.make(shape, stride, t.dtype, t.device, cls)
+        if t.requires_grad and not t.is_leaf:
+            set_requires_grad(made, True)
+            with unobserved(grad=True):
+                made = dispatch(clone_op, (made, None))
+            made.array.shape, made.array.stride = tuple(shape), tuple(stride)
+        made.offset = offset
+        made.keys |= t.keys & KEPT_BITS
+        made.memory, made.version = self._storage(t)
+        return made
+
+    def _storage(self, tensor: Tensor) -> tuple:
+        real = storage_of(tensor)
+        if real not in self.storages:
+            self.storages[real] = (Storage(None, real.length, tensor.device), [])
+        storage, versions = self.storages[real]
+        for counted, version in versions:  # `.data` shares the memory, and counts its writes apart
+            if counted is tensor.version:
+                return storage, version
+        versions.append((tensor.version, [0]))
+        return storage, versions[-1][1]
+
+    # ---- wrappers
+    def _convert_subclass(self, mode: FakeTensorMode, t: Tensor, env, source) -> Tensor:
+        """A wrapper of fakes for a wrapper of tensors, by the class's own `__tensor_flatten__`."""
+        if not hasattr(t, "__tensor_flatten__"):
+            raise UnsupportedFakeTensorException(
+                f"a tensor subclass without __tensor_flatten__ has no fake: {type(t).__name__}"
+            )
+        names, context = t.__tensor_flatten__()
+        inner = {
+            name: self.from_real_tensor(mode, getattr(t, name), shape_env=env, source=_part(source, name))
+            for name in names
+        }
+        with unobserved(grad=False):
+            made = type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
+        if t.requires_grad:
+            set_requires_grad(made, True)
+        return made
+
+
+def _part(source, name: str):
+    """The source of an attribute."""
+    return f"{source}.{name}" if isinstance(source, str) else None
+
+
+def is_fake(value) -> bool:
+    """Whether a value is a fake tensor, or a wrapper of fakes only."""
+    if not isinstance(value, Tensor):
+        return False
+    if value.keys & FAKE:
+        return True
+    inner = _inner(value)
+    return bool(inner) and all(map(is_fake, inner))
+
+
+def maybe_get_fake_mode(value):
+    """The mode of a fake tensor, or of the fakes that a wrapper holds; None of anything else."""
+    if not isinstance(value, Tensor):
+        return None
+    if value.keys & FAKE:
+        return value.__dict__["fake_mode"]
+    found = {maybe_get_fake_mode(v) for v in _inner(value)}
+    if len(found) > 1:
+        raise RuntimeError(f"the parts of a {type(value).__name__} belong to several fake modes, or some to none")
+    return found.pop() if found else None
+
+
+def _inner(value: Tensor) -> list:
+    if not value.keys & DISPATCH_SUBCLASS or not hasattr(value, "__tensor_flatten__"):
+        return []
+    return [getattr(value, name) for name in value.__tensor_flatten__()[0]]

@@ -1,0 +1,82 @@
+"""What goes wrong with fake tensors: the errors, and the words of those that are not classes of their own.
+
+In: the operator at fault, and the values that it was given. Out: exceptions with PyTorch's names and words.
+"""
+
+from __future__ import annotations
+
+from ...core.tensor import FAKE, Tensor
+from ...ops.system.operator import Operator
+from ...ops.system.overrides import call_form
+
+
+class UnsupportedFakeTensorException(RuntimeError):
+    """A tensor that has no fake: its layout is none that shape rules describe."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _OperatorException(RuntimeError):
+    is_expected = True
+
+    def __init__(self, func: Operator):
+        super().__init__(str(func))
+        self.func = func
+
+
+class DynamicOutputShapeException(_OperatorException):
+    """The shape of a result depends on data."""
+
+
+class DataDependentOutputException(_OperatorException):
+    """A Python value that depends on data was asked for."""
+
+
+class UnsupportedOperatorException(_OperatorException):
+    """An operator that has no shape rule."""
+
+
+class UnsupportedMutationAliasingException(RuntimeError):
+    """A write that reaches further than it says."""
+
+
+class MetadataMismatchError(RuntimeError):
+    """What a shape rule says is not what its kernel made."""
+
+
+class FakeTensorDeviceMismatchError(RuntimeError):
+    """Operands on two devices."""
+
+    def __init__(self, func: Operator, common_device, device):
+        super().__init__(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{common_device} and {device}!"
+        )
+        self.func, self.common_device, self.device = func, common_device, device
+
+
+def real_among_fakes(op: Operator, args: tuple) -> AssertionError:
+    """The error for a real tensor that meets fakes, with the call as it would be written."""
+    positional, keywords = call_form(op, args)
+    said = [_written(a) for a in positional] + [f"{k}={_written(v)}" for k, v in keywords.items()]
+    return AssertionError(
+        "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+        f"Found in {op}({', '.join(said)})"
+    )
+
+
+def _written(value) -> str:
+    if isinstance(value, Tensor):
+        if value.keys & FAKE:
+            return repr(value)
+        return f"{'tensor' if type(value) is Tensor else type(value).__name__}([...], size={tuple(value.shape)})"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_written, value))}]"
+    return repr(value)
+
+
+def mixed_modes(tensor: Tensor, mode) -> AssertionError:
+    """The error for fakes of two modes in one call."""
+    return AssertionError(f"Mixing fake modes NYI x.fake_mode={tensor.__dict__['fake_mode']} vs self={mode}")

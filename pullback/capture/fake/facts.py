@@ -1,0 +1,72 @@
+"""What running an operator on fake tensors must know of it, and where its results are.
+
+In: an operator, its canonical arguments. Out: facts that hold for every call, found out once and kept with the operator;
+and the device of the results of one call.
+"""
+
+from __future__ import annotations
+
+from ...core import device as devices
+from ...core.modes import ambient
+from ...ops.family.base import Family
+from ...ops.family.factory import Factory
+from ...ops.system.operator import Operator
+from .errors import FakeTensorDeviceMismatchError
+
+# Operators that take tensors of several devices: their results are where the first one is.
+CROSS_DEVICE = frozenset(
+    ("copy", "index", "_unsafe_index", "index_put", "_unsafe_index_put", "_index_put_impl", "_unsafe_masked_index")
+)
+
+
+class Facts:
+    """What running an operator on fakes must know of it, found out once."""
+
+    __slots__ = ("own", "device_at", "cross_device", "by_spec", "foldable", "many")
+
+    def __init__(self, op: Operator):
+        from .rules import OWN_RULES
+
+        self.own = OWN_RULES.get(op)
+        self.device_at = op.schema.index.get("device")
+        self.cross_device = op.name in CROSS_DEVICE
+        # The family's `meta` says all there is to say of the results; others make them themselves, as views do.
+        self.by_spec = type(op.family).run_meta is Family.run_meta or isinstance(op.family, Factory)
+        self.foldable = not op.tags and "Generator" not in op.text
+        self.many = bool(op.schema.returns) and op.schema.returns[0][0].endswith("[]")
+
+
+def facts_of(op: Operator) -> Facts:
+    facts = op.__dict__.get("fake_facts")
+    if facts is None:
+        facts = op.__dict__["fake_facts"] = Facts(op)
+    return facts
+
+
+def result_device(op: Operator, facts: Facts, args: tuple, tensors: list):
+    """Where the results of an operator are: the `device` argument, the device of its tensors, or the ambient default."""
+    at = facts.device_at
+    if at is not None and args[at] is not None:
+        return devices.indexed(args[at])
+    if not tensors:
+        return devices.indexed(ambient.default_device)
+    found = tensors[0].device
+    if facts.cross_device:
+        return found
+    for t in tensors:
+        if t.device is not found:
+            return _common_device(op, tensors)
+    return found
+
+
+def _common_device(op: Operator, tensors: list):
+    """The one device of several tensors; numbers on the CPU (tensors without dimensions) go anywhere."""
+    found = None
+    for t in tensors:
+        if not t.array.shape and t.device is devices.cpu:
+            continue
+        if found is None:
+            found = t.device
+        elif t.device is not found:
+            raise FakeTensorDeviceMismatchError(op, found, t.device)
+    return found

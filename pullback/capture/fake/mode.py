@@ -1,0 +1,370 @@
+"""Fake tensors: everything of a tensor but its data.
+
+A fake tensor is an ordinary tensor (or parameter) with the key `FAKE`: its `array` is a `Geometry`, its `device` is the
+one the real tensor would be on, and `fake_mode` is the `FakeTensorMode` that made it. Every operator runs on fakes
+through the one shape rule it has (`Family.meta`), so what fakes say is what kernels produce. Inside the mode, factories
+make fakes too. Sizes may be symbolic where the mode has a `shape_env`. What depends on data (`item`, `nonzero`) makes
+an unbacked symbol there, and raises an error that names the operator otherwise (`fake_rules`). Fakes of a single number
+that the program wrote down (`torch.tensor(3)`) keep it, and so does what is computed of such numbers alone.
+"""
+
+from __future__ import annotations
+
+from ...core import device as devices
+from ...core import modes
+from ...core.geometry import Geometry, contiguous_strides
+from ...core.modes import ambient
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, new_object
+from ...ops.family.factory import Factory
+from ...ops.system import dispatch as dispatching
+from ...ops.system import inplace
+from ...ops.system.operator import DataDependent, NoShapeRule, Operator, Spec
+from ...ops.system.overrides import TorchDispatchMode, call_subclasses
+from ...ops.system.return_types import pack_results
+from .conversion import FakeTensorConverter, is_fake, maybe_get_fake_mode, unset_fake_temporarily
+from .errors import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorDeviceMismatchError,
+    MetadataMismatchError,
+    UnsupportedFakeTensorException,
+    UnsupportedMutationAliasingException,
+    UnsupportedOperatorException,
+    mixed_modes,
+    real_among_fakes,
+)
+from .facts import Facts, facts_of, result_device
+
+
+class _FakeTensorMeta(type):
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, Tensor) and bool(value.keys & FAKE)
+
+    def __call__(cls, fake_mode, elem, device, constant=None, **options):
+        made = fake_mode.make(elem.array.shape, elem.stride(), elem.dtype, devices.device(device))
+        if constant is not None:
+            fake_mode.set_constant(made, constant)
+        return made
+
+
+class FakeTensor(metaclass=_FakeTensorMeta):
+    """The class that fake tensors answer to: `isinstance(x, FakeTensor)`. They are ordinary tensors with a key."""
+
+    @staticmethod
+    def from_tensor(t: Tensor, fake_mode: FakeTensorMode) -> Tensor:
+        return fake_mode.from_tensor(t)
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """Inside, operators compute shapes, dtypes and devices, and touch no data."""
+
+    is_fake_mode = is_infra_mode = True
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env=None,
+        static_shapes: bool | None = None,
+        export: bool = False,
+    ):
+        super().__init__()
+        self.allow_fallback_kernels = allow_fallback_kernels
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env = shape_env
+        self.static_shapes = static_shapes if static_shapes is not None else shape_env is None
+        self.export = export
+        self.fake_tensor_converter = FakeTensorConverter(export=export)
+        self.entered: list[FakeTensorMode | None] = []
+
+    # ---- making fakes
+    def make(self, shape, stride, dtype, device, cls=Tensor) -> Tensor:
+        """A fake with memory of its own."""
+        t = new_object(cls)
+        t.array, t.dtype, t.device = Geometry(shape, stride, dtype.numpy), dtype, device
+        t.keys, t.autograd, t.version, t.memory, t.offset, t.view_info = META | FAKE, None, [0], None, 0, None
+        t.__dict__["fake_mode"] = self
+        return t
+
+    def brand(self, t, device) -> None:
+        """Say of a tensor that a shape rule made that it is a fake of this mode, on `device`."""
+        if isinstance(t, Tensor):
+            t.device = device
+            t.keys |= FAKE | META
+            t.__dict__["fake_mode"] = self
+
+    def from_tensor(
+        self,
+        tensor: Tensor,
+        *,
+        static_shapes: bool | None = None,
+        source=None,
+        symbolic_context=None,
+        trace: bool = True,
+    ) -> Tensor:
+        """The fake of a tensor. One tensor has one fake; tensors that share memory have fakes that do."""
+        if tensor.keys & FAKE and tensor.__dict__["fake_mode"] is self:
+            return tensor
+        static = self.static_shapes if static_shapes is None else static_shapes
+        return self.fake_tensor_converter.from_real_tensor(
+            self, tensor, shape_env=None if static else self.shape_env, source=source, symbolic_context=symbolic_context
+        )
+
+    # ---- running operators
+    def handle(self, op: Operator, args: tuple):
+        """An operator inside the mode, from dispatch."""
+        tensors = op.tensors(args)
+        for t in tensors:
+            if not t.keys & FAKE or t.__dict__["fake_mode"] is not self:
+                if any(s.keys & DISPATCH_SUBCLASS for s in tensors):
+                    with self:  # a wrapper's own rule comes first; what it calls is ours
+                        return call_subclasses(op, args)
+                args = self.admit(op, args)
+                tensors = op.tensors(args)
+                break
+        return self.run(op, args, tensors) if op.inplace_of is None else self.write(op, args, tensors)
+
+    def admit(self, op: Operator, args: tuple) -> tuple:
+        """Arguments that are all fakes of this mode: real tensors are converted where that is allowed."""
+        if op.name == "lift_fresh":
+            return args
+        for t in op.tensors(args):
+            if t.keys & FAKE:
+                if t.__dict__["fake_mode"] is not self:
+                    raise mixed_modes(t, self)
+            elif not self.allow_non_fake_inputs:
+                raise real_among_fakes(op, args)
+        return tuple(self._fake_of(a) for a in args)
+
+    def _fake_of(self, value):
+        if isinstance(value, Tensor):
+            return self.from_tensor(value)
+        if value.__class__ is tuple and any(isinstance(v, Tensor) for v in value):
+            return tuple(self._fake_of(v) for v in value)
+        return value
+
+    def run(self, op: Operator, args: tuple, tensors: list):
+        """The results of an operator on fake arguments."""
+        facts = facts_of(op)
+        if facts.own is not None:
+            return facts.own(self, op, args)
+        if op.backend is not None:  # a shape rule registered at run time
+            made = op.backend(args, FAKE | META)
+            if made is not NotImplemented:
+                return made
+        device = result_device(op, facts, args, tensors)
+        try:
+            if self.shape_env is None:
+                out = self._results(op, facts, args, device)
+            else:
+                out = self._symbolic_results(op, facts, args, device)
+        except DataDependent as reason:
+            return self._unbacked_results(op, args, device, reason)
+        except NoShapeRule as reason:
+            raise UnsupportedOperatorException(op) from reason
+        if tensors and "constant" in tensors[0].__dict__ and facts.foldable:
+            self._fold(op, args, tensors, out)
+        return out
+
+    def _results(self, op: Operator, facts: Facts, args: tuple, device):
+        if facts.by_spec:
+            spec = op.family.meta(op, args)
+            if spec.__class__ is Spec:
+                return self._from_spec(spec, device)
+            made = [None if s is None else self._from_spec(s, device) for s in spec]
+            return made if facts.many else pack_results(op, made)
+        out = op.family.run_meta(op, args)
+        if not op.family.makes_fakes:
+            for t in out if isinstance(out, (tuple, list)) else (out,):
+                self.brand(t, device)
+        return out
+
+    def _symbolic_results(self, op: Operator, facts: Facts, args: tuple, device):
+        """The same where sizes may be unbacked symbols: shape rules take them for ordinary sizes, neither 0 nor 1."""
+        env = self.shape_env
+        before, env.sizes_assumed = env.sizes_assumed, True
+        try:
+            out = self._results(op, facts, args, device)
+        finally:
+            env.sizes_assumed = before
+        if isinstance(op.family, Factory):
+            for size in out.array.shape:  # a number that data decides, once it is used as a size, is known to be one
+                if size.__class__ is not int and getattr(size.node.expr, "is_unbacked", False):
+                    env.constrain_for_size(size)
+        return out
+
+    def _from_spec(self, spec: Spec, device) -> Tensor:
+        shape = spec.shape
+        return self.make(shape, contiguous_strides(shape) if spec.stride is None else spec.stride, spec.dtype, device)
+
+    def _unbacked_results(self, op: Operator, args: tuple, device, reason: DataDependent):
+        """Results whose sizes are symbols that stand for nothing known."""
+        from .rules import UNBACKED_RULES
+
+        rule = UNBACKED_RULES.get(op)
+        if self.shape_env is None or rule is None or not self.shape_env.allow_dynamic_output_shape_ops:
+            raise DynamicOutputShapeException(op) from reason
+        spec = rule(self.shape_env, *args)
+        if spec.__class__ is Spec:
+            return self._from_spec(spec, device)
+        return pack_results(op, [self._from_spec(s, device) for s in spec])
+
+    def write(self, op: Operator, args: tuple, tensors: list) -> Tensor:
+        """An in-place operator: everything that storing a real result would check, and one more write counted."""
+        functional, target = op.inplace_of, args[0]
+        if functional.is_view:
+            return op.family.execute(op, args)
+        number = None
+        if "constant" in target.__dict__ and facts_of(functional).foldable:
+            number = self._folded(functional, args, tensors)
+        inplace.store(op, target, self.run(functional, args, tensors))
+        if number is not None:
+            self.set_constant(target, number.to(target.dtype))
+        return target
+
+    # ---- numbers that are known
+    def set_constant(self, t: Tensor, number: Tensor) -> None:
+        """Remember the number of a fake of one element, until something is written to its memory."""
+        if number.array.size <= 1:
+            t.__dict__["constant"], t.__dict__["constant_version"] = number, t.version[0]
+
+    def _fold(self, op: Operator, args: tuple, tensors: list, out) -> None:
+        """Compute with the numbers of arguments that are all known."""
+        if isinstance(out, Tensor) and out.array.size == 1:
+            number = self._folded(op, args, tensors)
+            if number is not None:
+                self.set_constant(out, number)
+
+    def _folded(self, op: Operator, args: tuple, tensors: list) -> Tensor | None:
+        numbers = [constant_of(t) for t in tensors]
+        if any(n is None for n in numbers):
+            return None
+        supply = iter(numbers)
+
+        def real(value):
+            if isinstance(value, Tensor):
+                return next(supply)
+            if isinstance(value, devices.device):
+                return devices.cpu  # the number is here, wherever the fake is
+            return tuple(map(real, value)) if value.__class__ is tuple else value
+
+        keys = 0
+        for n in numbers:
+            keys |= n.keys
+        with unset_fake_temporarily():
+            return dispatching.execute(op, tuple(map(real, args)), keys)
+
+    def higher_order(self, op, args: tuple, kwargs: dict):
+        """An operator that takes functions."""
+        return op.fake_rule(self, *args, **kwargs)
+
+    # ---- the mode itself
+    def __enter__(self):
+        """Below all other modes, whenever they were entered; of two fake modes the inner one counts."""
+        stack = ambient.dispatch_modes
+        at = next((i for i, m in enumerate(stack) if isinstance(m, FakeTensorMode)), None)
+        if at is None:
+            stack.insert(0, self)
+        self.entered.append(None if at is None else stack[at])
+        if at is not None:
+            stack[at] = self
+        ambient.switch(modes.DISPATCH, True)
+        return self
+
+    def __exit__(self, *exc) -> None:
+        stack, before = ambient.dispatch_modes, self.entered.pop()
+        at = next(i for i, m in enumerate(stack) if m is self)
+        if before is None:
+            del stack[at]
+        else:
+            stack[at] = before
+        ambient.switch(modes.DISPATCH, stack)
+
+
+def constant_of(t: Tensor) -> Tensor | None:
+    """The real tensor of one number that a fake is known to hold now."""
+    facts = t.__dict__
+    return facts["constant"] if "constant" in facts and facts["constant_version"] == t.version[0] else None
+
+
+# ---- outside the mode
+def _mode_of(op: Operator, args: tuple) -> FakeTensorMode:
+    return next(t.__dict__["fake_mode"] for t in op.tensors(args) if t.keys & FAKE)
+
+
+def execute_fake(op: Operator, args: tuple):
+    """An operator on at least one fake tensor, outside the mode."""
+    mode = _mode_of(op, args)
+    args = mode.admit(op, args)
+    return mode.run(op, args, op.tensors(args))
+
+
+def write_fake(op: Operator, args: tuple) -> None:
+    """An in-place operator on at least one fake tensor, outside the mode."""
+    mode = _mode_of(op, args)
+    args = mode.admit(op, args)
+    mode.write(op, args, op.tensors(args))
+
+
+def run_body(op: Operator, args: tuple):
+    """A composite operator: on fakes outside the mode, inside it, since its body may call factories."""
+    if not ambient.mode & modes.DISPATCH:
+        for t in op.tensors(args):
+            if t.keys & FAKE:
+                with t.__dict__["fake_mode"]:
+                    return op.body(*args)
+    return op.body(*args)
+
+
+dispatching.execute_fake = execute_fake
+dispatching.run_body = run_body
+inplace.write_fake = write_fake
+
+
+def fake_mode_of(values) -> FakeTensorMode | None:
+    """The fake mode of the first fake among some values, or the one that is active."""
+    for v in values:
+        if isinstance(v, Tensor) and v.keys & (FAKE | DISPATCH_SUBCLASS):
+            mode = maybe_get_fake_mode(v)
+            if mode is not None:
+                return mode
+    return active_fake_mode()
+
+
+def active_fake_mode() -> FakeTensorMode | None:
+    """The fake mode that is entered, if any."""
+    return next((m for m in ambient.dispatch_modes if isinstance(m, FakeTensorMode)), None)
+
+
+def detect_fake_mode(inputs=None) -> FakeTensorMode | None:
+    """The one fake mode of what is active and of the fakes in nested `inputs`; an error where there are two."""
+    from ...core.tree import tree_leaves
+
+    found = active_fake_mode()
+    for v in tree_leaves(inputs):
+        mode = maybe_get_fake_mode(v)
+        if mode is not None:
+            if found is not None and mode is not found:
+                raise AssertionError(f"fake mode ({mode}) from fake tensor input doesn't match mode ({found})")
+            found = mode
+    return found
+
+
+__all__ = [
+    "NO_DATA_POINTER",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorConverter",
+    "FakeTensorDeviceMismatchError",
+    "FakeTensorMode",
+    "MetadataMismatchError",
+    "UnsupportedFakeTensorException",
+    "UnsupportedMutationAliasingException",
+    "UnsupportedOperatorException",
+    "detect_fake_mode",
+    "is_fake",
+    "maybe_get_fake_mode",
+    "unset_fake_temporarily",
+]

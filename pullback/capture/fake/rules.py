@@ -1,0 +1,130 @@
+"""Operators whose fakes are more than a shape: numbers read from tensors, and results as long as data says.
+
+`OWN_RULES` are run instead of the shape rule: operator -> rule(mode, operator, args). `UNBACKED_RULES` are asked where
+the shape rule says that data decides, and only in a mode with a shape environment: operator -> rule(env, *args), which
+gives `Spec`s whose unknown sizes are unbacked symbols, bounded by what is known without the data.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...core import dtype as dtypes
+from ...core.geometry import broadcast_shapes
+from ...core.tensor import FAKE, Tensor, stride_of
+from ...ops.index import index_kernels, index_operators
+from ...ops.index import masked_elements as elements
+from ...ops.make.lifting import lift_fresh, local_scalar_dense
+from ...ops.reduce import histograms, searching
+from ...ops.shape import rearranging
+from ...ops.system.operator import Operator, Spec
+from .errors import DataDependentOutputException
+from .mode import FakeTensorMode, constant_of
+
+
+# ---- numbers
+def _number(mode: FakeTensorMode, op: Operator, args: tuple):
+    """`item()`: the number if it is known, the symbol it has had since the last write, a new one, or an error."""
+    t = args[0]
+    constant = constant_of(t)
+    if constant is not None:
+        return constant.item()
+    if mode.shape_env is None or not mode.shape_env.allow_scalar_outputs or t.dtype.is_complex:
+        raise DataDependentOutputException(op)
+    known = t.__dict__.get("item_memo")
+    if known is None or known[0] != t.version[0]:
+        known = t.__dict__["item_memo"] = (t.version[0], _symbol(mode.shape_env, t))
+    return known[1]
+
+
+def _symbol(env, t: Tensor):
+    if t.dtype.is_floating_point:
+        return env.create_unbacked_symfloat()
+    return env.create_unbacked_symbool() if t.dtype is dtypes.bool else env.create_unbacked_symint()
+
+
+def _lift(mode: FakeTensorMode, op: Operator, args: tuple) -> Tensor:
+    """A tensor just made of Python numbers: one that is a single number keeps it, since `item()` may ask."""
+    t = args[0]
+    if t.keys & FAKE:
+        return t
+    made = mode.make(t.array.shape, stride_of(t), t.dtype, t.device)
+    mode.set_constant(made, t)
+    return made
+
+
+OWN_RULES = {local_scalar_dense: _number, lift_fresh: _lift}
+
+
+# ---- sizes
+def unbacked_size(env, most=None):
+    """A size that is not known, but for a bound."""
+    size = env.create_unbacked_symint()
+    env.constrain_for_size(size, 0, most if isinstance(most, int) else None)
+    return size
+
+
+def _nonzero(env, self) -> Spec:
+    rows = unbacked_size(env, math.prod(self.array.shape))
+    return Spec((rows, self.array.ndim), dtypes.int64, (1, rows))
+
+
+def _masked_select(env, self, mask) -> Spec:
+    return Spec((unbacked_size(env, math.prod(broadcast_shapes(self.array.shape, mask.array.shape))),), self.dtype)
+
+
+def _places(env, repeats, output_size) -> Spec:
+    return Spec((unbacked_size(env),), repeats.dtype)
+
+
+def _bincount(env, self, weights, minlength) -> Spec:
+    length = env.create_unbacked_symint()
+    env.constrain_for_size(length, minlength if isinstance(minlength, int) else 0, None)
+    kinds = {None: dtypes.int64, dtypes.float32: dtypes.float32}
+    return Spec((length,), kinds.get(None if weights is None else weights.dtype, dtypes.float64))
+
+
+def _distinct(env, self, inverse: bool = True, counts: bool = True, dim: int | None = None) -> tuple:
+    """Distinct elements, or slices along `dim`: values, where each went, how often each occurs (empty if not asked)."""
+    shape = self.array.shape
+    number = unbacked_size(env, math.prod(shape) if dim is None else shape[dim])
+    if dim is None:
+        values, where = (number,), shape
+    else:
+        dim %= len(shape)
+        values, where = (*shape[:dim], number, *shape[dim + 1 :]), (shape[dim],)
+    return (
+        Spec(values, self.dtype),
+        Spec(where if inverse else (0,), dtypes.int64),
+        Spec((number,) if counts else (0,), dtypes.int64),
+    )
+
+
+def _index(env, self, indices) -> Spec:
+    """Masks pick a number of elements that is not known; several masks, and tensors beside them, as many each."""
+    known, shapes = [], []
+    for index in indices:
+        mask = index is not None and index_kernels.is_mask(index.array)
+        known += [index is not None] * (max(index.array.ndim, 1) if mask else 1)
+        if index is not None:
+            shapes.append(None if mask else index.array.shape)
+    others = [s for s in shapes if s is not None]
+    most = max((math.prod(i.array.shape) for i in indices if i is not None), default=0)
+    picked = unbacked_size(env, most)
+    common = index_kernels.index_shape([*others, (picked,)]) if others else (picked,)
+    return Spec(index_kernels.result_shape(self.array.shape, known, common), self.dtype)
+
+
+UNBACKED_RULES = {
+    elements.nonzero_op: _nonzero,
+    elements.masked_select: _masked_select,
+    rearranging.repeat_places: _places,
+    histograms.bincount: _bincount,
+    searching.unique1: lambda env, self, ordered, inverse: _distinct(env, self, inverse)[:2],
+    searching.unique2: lambda env, self, ordered, inverse, counts: _distinct(env, self, inverse, counts),
+    searching.unique_dim: lambda env, self, dim, *_: _distinct(env, self, dim=dim),
+    searching.unique_dim_consecutive: lambda env, self, dim, *_: _distinct(env, self, dim=dim),
+    searching.unique_runs: lambda env, self, inverse, counts, dim: _distinct(env, self, dim=dim),
+    index_operators.index: _index,
+    index_operators.unsafe_index: _index,
+}

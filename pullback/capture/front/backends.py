@@ -1,0 +1,104 @@
+"""What compiles captured graphs, by name: `backend(module, example_inputs) -> callable`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .config import native
+
+BACKENDS: dict[str, Callable] = {}
+default_backend = "aot_eager"
+
+
+def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags=()):
+    """Make a backend known by name; also as a decorator."""
+
+    def register(fn: Callable) -> Callable:
+        key = name or fn.__name__
+        if key in BACKENDS:
+            raise ValueError(f"register_backend: a backend named {key!r} exists already")
+        BACKENDS[key] = fn
+        return fn
+
+    return register if compiler_fn is None else register(compiler_fn)
+
+
+def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+    """The names of all backends."""
+    return sorted(BACKENDS)
+
+
+def lookup_backend(backend: str | Callable | None) -> Callable:
+    """A backend by name; a callable is its own."""
+    if backend is None:
+        backend = default_backend
+    if not isinstance(backend, str):
+        if not callable(backend):
+            raise TypeError(f"compile: backend must be a name or a callable, got {type(backend).__name__}")
+        return backend
+    if backend not in BACKENDS:
+        raise ValueError(
+            f"Invalid backend: {backend!r}: it must be one of {', '.join(map(repr, list_backends()))}, or a callable"
+        )
+    return BACKENDS[backend]
+
+
+@register_backend
+def eager(module, example_inputs, **options) -> Callable:
+    """Run the captured graph as it is."""
+    return module
+
+
+@register_backend
+def aot_eager(module, example_inputs, **options) -> Callable:
+    """Trace forward and backward ahead of time, and run both graphs operator by operator."""
+    return _ahead_of_time(module, example_inputs, "default_partition")
+
+
+@register_backend
+def aot_eager_decomp_partition(module, example_inputs, **options) -> Callable:
+    """As `aot_eager`, with the partition that recomputes cheap values in the backward."""
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition")
+
+
+@register_backend
+def inductor(module, example_inputs, **options) -> Callable:
+    """Native code: both graphs as fused loops, each called once (see `codegen`)."""
+    if native.triton.cudagraphs:
+        from .compile import counters
+
+        counters["inductor"]["cudagraph_skips"] += 1
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", native_code)
+
+
+def native_code(module, inputs) -> Callable:
+    """A graph, after the user's passes, as native code: by the layer above, which is loaded when a graph first asks for it."""
+    import importlib
+
+    from ..higher_order.rng import without_states
+
+    module = with_custom_passes(module, inputs)
+    return importlib.import_module("pullback.codegen").compile_graph(without_states(module))
+
+
+def with_custom_passes(module, inputs):
+    """A graph after the user's passes."""
+    for custom in (native.post_grad_custom_pre_pass, native.post_grad_custom_post_pass):
+        if custom is not None:
+            custom(module.graph)
+            module.recompile()
+    return module
+
+
+def unchanged(module, inputs):
+    return module
+
+
+def _ahead_of_time(module, example_inputs, partition: str, compiler: Callable = unchanged) -> Callable:
+    """By the layer above, which owns ahead-of-time autograd and is loaded when a graph first asks for it."""
+    import importlib
+
+    joint = importlib.import_module("pullback.joint.aot")
+    partitions = importlib.import_module("pullback.joint.partition")
+
+    return joint.aot_module_simplified(module, example_inputs, compiler, partition_fn=getattr(partitions, partition))

@@ -1,0 +1,91 @@
+"""Graphs that take tensors in a list and empty it, so that each tensor lives until its last use and no longer.
+
+A graph says by `set_locals_to_steal(module, names)` which of its arguments are lists that are its own to empty. When it is
+compiled, the tensors of these lists reach the backend in one list, the graph's first input (`boxed`). A backend that wants
+plain inputs takes the list apart again (`unboxed`). Whoever runs such a graph keeps no reference to the tensors.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ...core import tree
+from ...graph import Graph, GraphModule, Node, has_side_effect
+
+STOLEN = "locals_to_steal"  # in a module's meta
+
+
+def set_locals_to_steal(module: GraphModule, names: list[str]) -> None:
+    """Say which arguments of a graph are lists that a call of it, compiled, empties."""
+    module.meta[STOLEN] = list(names)
+
+
+def stolen_lists(function: Callable, args: tuple) -> list[list]:
+    """The arguments of a call that are its own to empty."""
+    names = function.meta.get(STOLEN) if isinstance(function, GraphModule) else None
+    if not names:
+        return []
+    places = [n.target for n in function.graph.nodes if n.op == "placeholder"]
+    return [a for name, a in zip(places, args, strict=False) if name in names and type(a) is list]
+
+
+def taken(values: list) -> None:
+    """All values of a list have been read: it lets go of them, so that each lives until its last use."""
+    values.clear()
+
+
+has_side_effect(taken)
+
+
+def boxed(module: GraphModule, count: int) -> GraphModule:
+    """A graph that takes its first inputs in one list, which it empties."""
+    graph = module.graph
+    first = [n for n in graph.nodes if n.op == "placeholder"][:count]
+    values = [n.meta.get("example_value") for n in first]
+    with graph.inserting_before(first[0] if first else None):
+        inputs = graph.placeholder("inputs")
+    inputs.meta.update(val=values, example_value=values)
+    after = [n for n in graph.nodes if n.op == "placeholder"][-1]
+    for i, node in enumerate(first):
+        with graph.inserting_after(after):
+            after = graph.call_function(operator.getitem, (inputs, i))
+        after.meta = dict(node.meta)
+        node.replace_all_uses_with(after)
+        graph.erase_node(node)
+    with graph.inserting_after(after):
+        graph.call_function(taken, (inputs,))
+    return GraphModule(module, graph)
+
+
+def unboxed(module: GraphModule, examples: list) -> GraphModule:
+    """A boxed graph with plain inputs in the place of lists."""
+    graph = Graph()
+    copies: dict[Node, object] = {}
+    given = iter(examples)
+    for node in module.graph.nodes:
+        if node.op == "placeholder" and isinstance(example := next(given), list):
+            copies[node] = [graph.placeholder(f"{node.name}_{i}") for i in range(len(example))]
+            for place, value in zip(copies[node], node.meta.get("val") or (), strict=False):
+                place.meta.update(val=value, example_value=value)
+        elif node.target is operator.getitem and isinstance(copies.get(node.args[0]), list):
+            copies[node] = copies[node.args[0]][node.args[1]]
+        elif node.op == "output":
+            graph.output(tree.tree_map_only(Node, copies.__getitem__, node.args[0])).meta = dict(node.meta)
+        elif node.target is not taken:
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    return GraphModule(module, graph)
+
+
+def takes_lists(run: Callable) -> Callable:
+    """What runs an unboxed graph, as one that takes lists and empties them."""
+
+    def call(*args):
+        given = []
+        for a in args:
+            given += a if type(a) is list else (a,)
+            if type(a) is list:
+                a.clear()
+        return run(*given)
+
+    return call

@@ -1,0 +1,389 @@
+"""`compile`: run a function as graphs that a backend compiled.
+
+A Python function is interpreted once, on fakes, and what it calls on tensors is captured (`bytecode/`); the backend gets
+the graph and gives a callable; later calls for which the graph's conditions hold run that. A call that fits no earlier
+graph makes another. Where something cannot be captured (control flow that looks at data, printing), the graph ends, Python
+executes that one step, and the next graph goes on from there; with `fullgraph=True` it is an error. A graph that is
+compiled itself has no Python to interpret: it is called once on fakes (`captured.py`).
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...core import modes, tree
+from ...core.modes import ambient
+from ...graph import GraphModule
+from ...nn.module import Module
+from ..bytecode.calls import is_ours, module_of
+from ..bytecode.driver import Driver
+from ..trace.program import Unsupported
+from .backends import lookup_backend
+from .captured import Captured, Straight
+from .config import config
+from .dynamic import Sizes
+from .guards import Guards, source_names
+from .logs import logger as log
+
+
+class UserError(Unsupported):
+    """A program that asks for what cannot be."""
+
+
+class BackendCompilerFailed(RuntimeError):
+    """A backend raised."""
+
+
+class RecompileError(RuntimeError):
+    """A graph was wanted where none may be made."""
+
+
+MODES = (
+    "default",
+    "lite",
+    "reduce-overhead",
+    "max-autotune-no-cudagraphs",
+    "max-autotune",
+)  # all mean the same where nothing is tuned
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+
+
+class State:
+    """What is shared by all compiled functions."""
+
+    def __init__(self) -> None:
+        self.functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
+        self.disabled = 0
+        self.stance = "default"
+        self.on_reset: list[Callable[[], None]] = []  # what layers above forget with all graphs
+
+
+state = State()
+counters: collections.defaultdict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+
+
+class disabled:
+    """Compiled functions run uncompiled inside."""
+
+    def __enter__(self) -> None:
+        state.disabled += 1
+
+    def __exit__(self, *exc) -> None:
+        state.disabled -= 1
+
+
+def backwards_compiled_by(compile: Callable, dynamic: bool):
+    """Replaced by the layer above: a context in which backwards run as graphs that `compile(graph_module)` compiled."""
+    import importlib
+
+    return importlib.import_module("pullback.backward.compiled").enable(
+        compile, dynamic, ignore_active_disable_ctx=False
+    )
+
+
+class CompiledFunction:
+    """A function with its graphs: what is common to both ways of capturing it, and what they may do."""
+
+    def __init__(
+        self, fn: Callable, backend: Callable, *, fullgraph: bool = False, dynamic: bool | None = None, options: dict | None = None,
+        on_guard_failure: Callable | None = None, sizes: dict | None = None,
+    ):  # fmt: skip
+        self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
+        self.on_guard_failure = on_guard_failure  # called with (reason, function) when a further graph is made
+        self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
+        functools.update_wrapper(self, fn, updated=())
+        self.name = getattr(fn, "__qualname__", type(fn).__name__)
+        self.is_disabled = getattr(fn, "_torchdynamo_disable", False)  # it is never captured, only what it differentiates
+        self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
+        self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Stretches(fn, self)
+        state.functions.add(self)
+
+    def forget(self) -> None:
+        """Drop all graphs."""
+        self.front.forget()
+
+    def __call__(self, *args, **kwargs):
+        if self.compile_backward is None:
+            return self.call(args, kwargs)
+        with backwards_compiled_by(
+            self.compile_backward, not config.assume_static_by_default if self.dynamic is None else self.dynamic
+        ):
+            return self.call(args, kwargs)
+
+    def call(self, args: tuple, kwargs: dict):
+        """Run graphs of the function that fit the arguments, or make them."""
+        if (
+            state.disabled
+            or self.is_disabled
+            or state.stance == "force_eager"
+            or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
+        ):
+            return self.fn(*args, **kwargs)
+        return self.front(args, kwargs)
+
+    # ---- what the front ends ask
+    def compile(self, graph: GraphModule, examples: list) -> Callable:
+        """Hand a graph to the backend."""
+        options = {"options": self.options} if self.options else {}
+        counters["stats"]["unique_graphs"] += 1
+        run = self.backend(graph, examples, **options)
+        if not callable(run):
+            raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
+        return run.run if isinstance(run, GraphModule) else run
+
+    def broke(self, reason: str, where: str | None) -> None:
+        """A graph ended before the program did."""
+        if self.fullgraph:
+            raise Unsupported(f"{reason}{f' ({where})' if where else ''}")
+        counters["graph_break"][reason] += 1
+        log("graph_breaks").debug(
+            "compile: a graph of %s ends%s: %s", self.name, f" at {where}" if where else "", reason
+        )
+
+    def escaped(self, error: Exception) -> None:
+        """The program raises on the way: with one whole graph, there is nothing else to be had."""
+        if self.fullgraph:
+            raise error
+
+    def uncaptured(self, reason: str) -> None:
+        """Nothing can be captured: an error, or a warning once."""
+        if self.fullgraph:
+            raise Unsupported(reason)
+        counters["graph_break"][reason] += 1
+        warnings.warn(f"compile: {self.name} runs uncompiled: {reason}", RuntimeWarning, stacklevel=5)
+
+    def may_recompile(self, graphs: int, why: str, warn: bool = True) -> bool:
+        """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
+        if self.on_guard_failure is not None:
+            self.on_guard_failure((why, self.fn))
+        log("recompiles").debug("compile: %s is compiled again: %s", self.name, why)
+        if state.stance == "eager_on_recompile":
+            return False
+        if state.stance == "fail_on_recompile" or config.error_on_recompile:
+            raise RecompileError(f"compile: {self.name} would be compiled again: {why}")
+        limit = min(config.recompile_limit, config.cache_size_limit)
+        if graphs < limit:
+            return True
+        if config.fail_on_recompile_limit_hit:
+            raise RecompileError(
+                f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
+            )
+        if warn:
+            warnings.warn(
+                f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for "
+                f"other arguments; the last reason: {why}",
+                RuntimeWarning,
+                stacklevel=6,
+            )
+        return False
+
+
+class Stretches:
+    """The front end for Python functions: their bytecode, in as many graphs as it takes (`bytecode/`)."""
+
+    def __init__(self, fn: Callable, policy: CompiledFunction):
+        self.first, function = entry_function(fn)
+        self.driver = Driver(function, policy)
+        self.module = fn if isinstance(fn, Module) else None  # with hooks, its whole call is the program
+        self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
+
+    def __call__(self, args: tuple, kwargs: dict):
+        driver = self.driver if self.module is None or not self.module._is_hooked() else self.whole
+        return driver((*self.first, *args), kwargs)
+
+    def forget(self) -> None:
+        self.driver.segments.clear()
+        self.whole.segments.clear()
+
+    def conditions(self) -> list[str]:
+        """What the graphs depend on, in words."""
+        segments = [
+            *self.driver.segments.values(),
+            *(self.whole.segments.values() if self.whole is not self.driver else ()),
+        ]
+        return [line for segment in segments for entry in segment.entries for line in entry.conditions]
+
+
+def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
+    """(first arguments, Python function): what calling `fn` comes down to."""
+    fn = fn.forward if isinstance(fn, Module) else fn
+    is_module = isinstance(getattr(fn, "__self__", None), Module)
+    first, function = ((fn.__self__,), fn.__func__) if isinstance(fn, types.MethodType) else ((), fn)
+    if isinstance(function, types.FunctionType) and (is_module or not is_ours(module_of(function))):
+        return first, function
+
+    def call(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return (), call
+
+
+class OptimizedModule(Module):
+    """A module whose calls are compiled. Everything else is the module's own."""
+
+    def __init__(self, mod: Module, make: Callable[[Callable], CompiledFunction]):
+        super().__init__()
+        self._modules["_orig_mod"] = mod
+        self.__dict__["compiled_call"] = make(mod)
+
+    def __call__(self, *args, **kwargs):
+        return self.compiled_call(*args, **kwargs)
+
+    forward = __call__
+
+    def __getitem__(self, key):
+        return self._modules["_orig_mod"][key]
+
+    def __len__(self) -> int:
+        return len(self._modules["_orig_mod"])
+
+    def __iter__(self):
+        return iter(self._modules["_orig_mod"])
+
+    def __getattr__(self, name: str):
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value) -> None:
+        if (
+            name in ("_orig_mod", "_modules", "_parameters", "_buffers")
+            or name not in self.__dict__.get("_modules", {})
+            and not hasattr(self, "_modules")
+        ):
+            super().__setattr__(name, value)
+        elif name == "training":
+            object.__setattr__(self, name, value)
+            if "_orig_mod" in self._modules:
+                self._modules["_orig_mod"].training = value
+        else:
+            setattr(self._modules["_orig_mod"], name, value)
+
+
+def compile(
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    guard_fail_fn: Callable | None = None,
+) -> Callable:
+    """Compile a function or module: it gives the same results, through graphs that `backend` compiled."""
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if model is None:
+        return functools.partial(
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable,
+            guard_fail_fn=guard_fail_fn,
+        )  # fmt: skip
+    if not callable(model):
+        raise RuntimeError(f"compile: expected a function or a module, got {type(model).__name__}")
+    if disable:
+        return model
+    chosen = lookup_backend(backend)
+
+    def make(fn, **sizes) -> CompiledFunction:
+        made = CompiledFunction(
+            fn,
+            chosen,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            options=options,
+            on_guard_failure=guard_fail_fn,
+            sizes=sizes,
+        )
+        if config.compiled_autograd and not sizes:
+            how = {
+                "fullgraph": fullgraph,
+                "dynamic": dynamic,
+                "options": options,
+                **config.compiled_autograd_kwargs_override,
+            }
+            made.compile_backward = functools.partial(compile, backend=backend, **how)
+        return made
+
+    if hasattr(model, "compile_with"):  # a graph that says itself what of it can be compiled
+        return model.compile_with(make, fullgraph)
+    if isinstance(model, Module):
+        return OptimizedModule(model, make)
+    return as_function(model, make(model))
+
+
+def optimize(
+    backend: str | Callable = "inductor",
+    *,
+    nopython: bool = False,
+    dynamic: bool | None = None,
+    guard_fail_fn: Callable | None = None,
+    **options,
+):
+    """`compile` by its older form: `optimize(backend)(fn)`."""
+    return functools.partial(compile, backend=backend, fullgraph=nopython, dynamic=dynamic, guard_fail_fn=guard_fail_fn)
+
+
+def optimize_assert(backend: str | Callable = "inductor", *, dynamic: bool | None = None, **options):
+    """`optimize` of one whole graph."""
+    return optimize(backend, nopython=True, dynamic=dynamic)
+
+
+def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:
+    """`export(f)(*args)`: (graph, guards) of one call: the graph takes the arguments of `f` and holds its parameters."""
+
+    def run(*args, **kwargs):
+        made = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
+        flat, spec = tree.tree_flatten((args, kwargs))
+        entry = Straight(f, made).capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
+        return ExportResult(standalone(entry), entry.guards)
+
+    return run
+
+
+class ExportResult(NamedTuple):
+    """What `export` gives."""
+
+    graph_module: GraphModule
+    guards: Guards
+
+
+def standalone(entry: Captured) -> GraphModule:
+    """A captured graph with the tensors it reached as attributes, and outputs in the program's structure."""
+    module = entry.graph
+    graph = module.graph
+    for t, node in zip(
+        reversed(entry.lifted.tensors), reversed([n for n in graph.nodes if n.op == "placeholder"]), strict=False
+    ):
+        name = node.name
+        setattr(module, name, t)
+        with graph.inserting_before(node):
+            read = graph.get_attr(name)
+        read.meta = node.meta
+        node.replace_all_uses_with(read)
+        graph.erase_node(node)
+    out = graph.output_node()
+    leaves = [out.args[0][place] if place is not None else constant for place, constant in entry.outputs]
+    out.args = (tree.tree_unflatten(leaves, entry.spec),)
+    module.recompile()
+    return module
+
+
+def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
+    """A plain function (so that it binds as a method) around the compiled one."""
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        return compiled(*args, **kwargs)
+
+    call._torchdynamo_orig_callable = fn
+    call.compiled = compiled
+    return call

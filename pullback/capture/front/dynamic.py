@@ -1,0 +1,121 @@
+"""Which sizes of a compiled function's arguments are symbols: what users mark, and what changed from call to call."""
+
+from __future__ import annotations
+
+import math
+import types
+import weakref
+
+from ...core.tensor import Tensor
+from ..shapes.contexts import DimDynamic, RelaxedUnspecConstraint, StatelessSymbolicContext
+from ..trace.subclasses import is_wrapper
+from .config import config
+
+
+def mark_dynamic(t: Tensor, index: int | list | tuple, *, min: int | None = None, max: int | None = None) -> None:
+    """Ask that a dimension be a symbol: compiling raises where the program needs one value of it."""
+    _mark(t, "_dynamo_dynamic_indices", index)
+    if min is not None or max is not None:
+        t.__dict__.setdefault("_dynamo_dynamic_range", set()).add((index, min, max))
+
+
+def maybe_mark_dynamic(t: Tensor, index: int | list | tuple) -> None:
+    """Ask that a dimension be a symbol, if the program allows it."""
+    _mark(t, "_dynamo_weak_dynamic_indices", index)
+
+
+def mark_static(t: Tensor, index: int | list | tuple | None = None) -> None:
+    """Ask that a dimension (or all) be a constant of the graph."""
+    _mark(t, "_dynamo_static_indices", list(range(t.ndim)) if index is None else index)
+
+
+def mark_static_address(t: Tensor, guard: bool = True) -> None:
+    """Say that a tensor stays where it is: no effect on the CPU."""
+    t.__dict__["_dynamo_static_input_type"] = "guarded" if guard else "unguarded"
+
+
+def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_dynamic: expected a tensor, got {type(t).__name__}")
+    for d in index if isinstance(index, (list, tuple)) else (index,):
+        if not 0 <= d < t.ndim:
+            raise IndexError(f"mark_dynamic: dimension {d} of a tensor with {t.ndim} dimensions")
+        t.__dict__.setdefault(attribute, set()).add(d)
+
+
+class Moving:
+    """Sizes and numbers that changed from one graph of a place of a program to the next."""
+
+    def __init__(self) -> None:
+        self.dims: dict[int | str, set[int]] = {}  # by an argument's place, or by a value's name
+        self.ints: set[str] = set()
+
+
+_moving: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Moving]] = weakref.WeakKeyDictionary()
+
+
+def moving_at(code: types.CodeType, place: tuple) -> Moving:
+    """What changed at a place of a program: whoever compiles it again need not find that out again."""
+    return _moving.setdefault(code, {}).setdefault(place, Moving())
+
+
+forget_moving = _moving.clear
+
+
+class Sizes:
+    """The sizes of a function's arguments over its calls."""
+
+    def __init__(
+        self, dynamic: bool | None, numbers: bool = False, marks_bind: bool = True, moving: Moving | None = None
+    ):
+        self.moving = moving or Moving()
+        self.last: dict[int | str, tuple] = {}  # by an argument's place, or by a value's name
+        self.ints: dict[str, int] = {}
+        self.dynamic = dynamic
+        self.numbers = bool(dynamic) or numbers and dynamic is None  # whether int arguments are symbols too
+        self.marks_bind = marks_bind  # whether a dimension that a user marked must stay a symbol
+
+    def contexts(self, flat: list) -> dict[int, StatelessSymbolicContext]:
+        """What to make symbols of, per argument; arguments that are not there have the sizes they have."""
+        found = {i: self.context(i, t) for i, t in enumerate(flat) if isinstance(t, Tensor)}
+        return {i: context for i, context in found.items() if context is not None}
+
+    def context(self, i: int | str, t: Tensor) -> StatelessSymbolicContext | None:
+        """What to make symbols of in one tensor; None where its sizes are what they are."""
+        if self.dynamic is False or not t.ndim or is_wrapper(t):  # wrappers keep the sizes of their parts
+            return None
+        self._note(i, t)
+        wanted = self._dynamic(i, t)
+        if not wanted:
+            return None
+        ways = [wanted.get(d, (DimDynamic.STATIC, None)) for d in range(t.ndim)]
+        return StatelessSymbolicContext([w for w, _ in ways], constraint_sizes=[c for _, c in ways])
+
+    def is_dynamic_number(self, name: str, value: int | float) -> bool:
+        """Whether a number that a program reads is a symbol: ints where asked for, all where they were another before."""
+        if self.dynamic is False or isinstance(value, bool):
+            return False
+        if isinstance(value, float) and not math.isfinite(value):
+            return False
+        if self.ints.setdefault(name, value) != value:
+            self.moving.ints.add(name)
+        return self.numbers and isinstance(value, int) or config.automatic_dynamic_shapes and name in self.moving.ints
+
+    def _note(self, i: int | str, t: Tensor) -> None:
+        shape, before = tuple(t.shape), self.last.get(i)
+        if before is not None and len(before) == len(shape):
+            self.moving.dims.setdefault(i, set()).update(d for d in range(len(shape)) if shape[d] != before[d])
+        self.last[i] = shape
+
+    def _dynamic(self, i: int | str, t: Tensor) -> dict:
+        marks = t.__dict__
+        fixed = marks.get("_dynamo_static_indices", ())
+        out: dict = {}
+        if self.dynamic:
+            out = dict.fromkeys(range(t.ndim), (DimDynamic.DUCK, None))
+        elif config.automatic_dynamic_shapes:
+            out = dict.fromkeys(self.moving.dims.get(i, ()), (DimDynamic.DUCK, None))
+        out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
+        marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
+        out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)
+        return {d: way for d, way in out.items() if d not in fixed}

@@ -1,0 +1,94 @@
+"""What compiling a function comes to: its graphs, where they end and why, what each depends on.
+
+`explain(f)(*args)` compiles and runs a function once and gives an `Explanation`, which prints as a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ...graph import GraphModule
+from .compile import CompiledFunction, Stretches
+
+
+class GraphBreak(NamedTuple):
+    """Where a graph ended: why, and at which line of the user's."""
+
+    reason: str
+    user_stack: str | None
+
+
+@dataclass
+class Explanation:
+    """Graphs in the order in which they were made, with what ended them."""
+
+    graphs: list[GraphModule] = field(default_factory=list)
+    break_reasons: list[GraphBreak] = field(default_factory=list)
+    out_guards: list[str] = field(default_factory=list)
+
+    @property
+    def graph_count(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        return len(self.break_reasons)
+
+    @property
+    def ops_per_graph(self) -> list[list]:
+        return [[n.target for n in g.graph.nodes if n.op.startswith("call_")] for g in self.graphs]
+
+    @property
+    def op_count(self) -> int:
+        return sum(map(len, self.ops_per_graph))
+
+    def __str__(self) -> str:
+        lines = [
+            f"Graph Count: {self.graph_count}",
+            f"Graph Break Count: {self.graph_break_count}",
+            f"Op Count: {self.op_count}",
+            "Break Reasons:",
+        ]
+        for i, found in enumerate(self.break_reasons, 1):
+            lines += [f"  Break Reason {i}:", f"    Reason: {found.reason}", f"    User Stack: {found.user_stack}"]
+        lines.append("Ops per Graph:")
+        for i, ops in enumerate(self.ops_per_graph, 1):
+            lines += [f"  Ops {i}:", *(f"    {op}" for op in ops)]
+        lines.append("Guards:")
+        lines += [f"  {guard}" for guard in self.out_guards]
+        return "\n".join(lines)
+
+
+class Explained(CompiledFunction):
+    """A compiled function that keeps account."""
+
+    def __init__(self, fn: Callable):
+        self.account = Explanation()
+        super().__init__(fn, self._keep)
+
+    def _keep(self, graph: GraphModule, inputs: list) -> Callable:
+        self.account.graphs.append(graph)
+        return graph
+
+    def broke(self, reason: str, where: str | None) -> None:
+        super().broke(reason, where)
+        self.account.break_reasons.append(GraphBreak(reason, where))
+
+    def uncaptured(self, reason: str) -> None:
+        super().uncaptured(reason)
+        self.account.break_reasons.append(GraphBreak(reason, None))
+
+
+def explain(f: Callable, *given, **named):
+    """`explain(f)(*args)`: an `Explanation` of compiling and running `f` on these arguments."""
+
+    def run(*args, **kwargs) -> Explanation:
+        compiled = Explained(f)
+        compiled(*args, **kwargs)
+        if isinstance(compiled.front, Stretches):
+            compiled.account.out_guards = compiled.front.conditions()
+        return compiled.account
+
+    return run(*given, **named) if given or named else run

@@ -1,0 +1,321 @@
+"""Recording operators into a graph, from below autograd.
+
+`GraphTrace` is a dispatch mode: every operator that reaches it becomes a `call_function` node whose target is the
+operator, and the results are marked with that node. Gradients are computed by the same operators, so a function that
+calls `backward` gives one graph of both passes. What comes in besides the inputs (tensors that the function closes
+over, tensors made of Python data) becomes an attribute of the graph's module, met at most once each.
+
+A tensor's node is kept on the tensor, under the trace that made it (`marks_of`), and goes along when autograd makes
+another tensor object of the same value. Symbolic numbers have an expression in symbols instead; nodes for it are made
+where an operator needs the number.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from bisect import bisect
+from typing import Any
+
+from ...core.modes import ambient
+from ...core.node import AccumulateGrad, next_sequence
+from ...core.tensor import FAKE, Tensor, stride_of
+from ...graph import Graph, Node, traceback
+from ...ops.system import dispatch as dispatching
+from ...ops.system.operator import Operator
+from ...ops.system.overrides import TorchDispatchMode, call_form
+from ..fake.mode import FakeTensorMode, unset_fake_temporarily
+from .subclasses import is_wrapper, layout_of, parts_of, rebuilt, taken_by_wrappers
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
+GENERATED = "<pullback "  # the file name of generated wrappers
+
+
+def marks_of(t: Tensor) -> dict:
+    """What traces know of a tensor: trace -> its node there (or whatever a mode keeps under its own key)."""
+    return t.__dict__.get("trace") or _NOTHING
+
+
+_NOTHING: dict = {}
+
+
+def mark(t: Tensor, key, value) -> None:
+    """Note something on a tensor; objects that autograd makes of the same value carry it along."""
+    t.__dict__["trace"] = {**(t.__dict__.get("trace") or _NOTHING), key: value}
+
+
+def current_value(t: Tensor) -> Tensor:
+    """What a tensor holds now, where a functionalization that has ended wrote to its memory."""
+    for mode in t.memory.__dict__["written"]:
+        if mode not in ambient.dispatch_modes and not mode.active:
+            return mode.value(t)
+    return t
+
+
+class GraphTrace(TorchDispatchMode):
+    """Records what is called while it is active. `graph` and `constants` (attribute name -> tensor) are the result."""
+
+    partitioned = False  # whether what is to be computed again is decided later, by tags on the nodes (`tagging`)
+
+    def __init__(
+        self, *, fake_mode: FakeTensorMode | None = None, decompositions: dict | None = None, stacks: bool = True
+    ):
+        super().__init__()
+        self.graph = Graph()
+        self.constants: dict[str, Any] = {}
+        self.fake_mode = fake_mode
+        self.snapshots = fake_mode or FakeTensorMode(allow_non_fake_inputs=True)
+        self.decompositions = decompositions or {}
+        self.stacks = stacks
+        self.symbols: dict = {}  # symbol -> the function that makes (or gives) its node
+        self.expressions: dict = {}  # symbolic expression -> node
+        self.numbers: list[int] = []  # sequence numbers of the forward's nodes, and where each was called
+        self.forward: list[str | None] = []
+        self.lifted: dict[int, tuple] = {}  # id of a constant tensor -> (the tensor, its node)
+
+    # ---- values and nodes
+    def track(self, value, node: Node) -> None:
+        """Say that `node` gives `value`: a tensor, a number, or a sequence of them."""
+        if isinstance(value, Tensor):
+            mark(value, self, node)
+            node.meta["val"] = self.snapshot(value)
+            self._note_symbols(value, node)
+        elif getattr(value, "is_symbolic", False):
+            node.meta["val"] = value
+            self._note_symbol(value, lambda: node)
+        elif isinstance(value, (tuple, list)):
+            node.meta["val"] = (
+                type(value)([self.snapshot(v) for v in value])
+                if not hasattr(value, "_fields")
+                else tuple(self.snapshot(v) for v in value)
+            )
+            for i, v in enumerate(value):
+                if isinstance(v, (Tensor, tuple, list)) or getattr(v, "is_symbolic", False):
+                    self.track(v, self.create_node(operator.getitem, (node, i), {}, "getitem"))
+        else:
+            node.meta["val"] = value
+
+    def snapshot(self, value):
+        """What a node's `meta["val"]` keeps of a value: no data, no history, nothing that a later write could change."""
+        if not isinstance(value, Tensor):
+            return value
+        if value.keys & FAKE:
+            made = value.shallow(storage=False)
+            made.autograd = None
+            return made
+        if is_wrapper(value):
+            return rebuilt(layout_of(value), iter([self.snapshot(p) for p in parts_of(value)]))
+        if value.array.__class__.__name__ not in ("ndarray", "Geometry"):
+            return value.detach()
+        return self.snapshots.make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
+
+    def node_of(self, t: Tensor) -> Node:
+        """The node of a tensor; one that the trace has not met becomes a constant."""
+        if t.memory is not None and "written" in t.memory.__dict__:
+            t = current_value(t)
+        node = marks_of(t).get(self)
+        return node if node is not None else self.constant(t)
+
+    def constant(self, t: Tensor) -> Node:
+        """An attribute of the graph's module that holds a tensor from outside."""
+        known = self.lifted.get(id(t))
+        if known is None:
+            if t.keys & FAKE and self.fake_mode is not None and t.__dict__["fake_mode"] is self.fake_mode:
+                raise RuntimeError(
+                    f"a fake tensor of shape {list(t.shape)} that is no input of the traced function, and was not made in it, was used there"
+                )
+            name = f"_tensor_constant{sum(isinstance(c, Tensor) for c in self.constants.values())}"
+            self.constants[name] = t
+            node = self.graph.create_node("get_attr", name, (), {}, name=name)
+            node.meta["val"] = self.snapshot(t)
+            known = self.lifted[id(t)] = (t, node)
+        return known[1]
+
+    def _note_symbols(self, t: Tensor, node: Node) -> None:
+        for dim, size in enumerate(t.array.shape):
+            if size.__class__ is not int and getattr(size, "is_symbolic", False):
+                self._note_symbol(size, lambda d=dim: self.graph_number("sym_size.int", node, d))
+        if t.array.__class__.__name__ == "Geometry":
+            for dim, step in enumerate(t.array.stride):
+                if step.__class__ is not int and getattr(step, "is_symbolic", False):
+                    self._note_symbol(step, lambda d=dim: self.graph_number("sym_stride.int", node, d), False)
+        if getattr(t.offset, "is_symbolic", False):
+            self._note_symbol(t.offset, lambda: self.graph_number("sym_storage_offset.default", node), False)
+
+    def _note_symbol(self, number, make, computed: bool = True) -> None:
+        """Remember where a symbol's value can be read. Computed strides are no such place: dimensions of size 0 or 1 have any."""
+        expr = number.node.expr
+        if not hasattr(expr, "is_symbol"):  # already known to be one number
+            return
+        if expr.is_symbol:
+            self.symbols.setdefault(expr, make)
+        elif computed:
+            self.expressions.setdefault(expr, make)
+
+    def graph_number(self, name: str, *args) -> Node:
+        from ...ops.system.operator import find
+
+        return self.create_node(find(name), args, {})
+
+    def number(self, value) -> Node | Any:
+        """The node of a symbolic number, made of the sizes it is computed from; a known number as it is."""
+        expr = value.node.expr
+        return self._number_node(expr, value) if hasattr(expr, "is_symbol") else expr
+
+    def _number_node(self, expr, value=None) -> Node | Any:
+        known = self.expressions.get(expr)
+        if known is None or callable(known):
+            if known is not None:
+                made = known()
+            elif expr.is_symbol:
+                made = self.symbols[expr]()
+            else:
+                made = expr.build(self._number_node, lambda f, *parts: self._compute(f, parts))
+            self.expressions[expr] = known = made
+            if isinstance(made, Node) and value is not None:
+                made.meta.setdefault("val", value)
+        return known
+
+    def _compute(self, function, parts: tuple) -> Node:
+        return self.create_node(function, parts, {})
+
+    def argument(self, value):
+        """A call's argument as a node's argument."""
+        if isinstance(value, Tensor):
+            return self.node_of(value)
+        if value.__class__ in (list, tuple):
+            return type(value)([self.argument(v) for v in value])
+        if value.__class__ is dict:
+            return {k: self.argument(v) for k, v in value.items()}
+        if getattr(value, "is_symbolic", False):
+            return self.number(value)
+        return value
+
+    # ---- recording
+    def create_node(self, target, args: tuple, kwargs: dict, name: str | None = None) -> Node:
+        node = self.graph.create_node("call_function", target, args, kwargs, name=name)
+        current = traceback.current_meta
+        if current:
+            node.meta.update(current)
+        if ambient.tasks:
+            node.meta["partitioner_tag"] = "is_backward"
+            self._of_forward(node)
+        if self.stacks and "stack_trace" not in node.meta:
+            where = self.place()
+            if where is not None:
+                node.meta["stack_trace"] = where
+        if not ambient.tasks:
+            self._as_forward(node)
+        return node
+
+    def place(self) -> str | None:
+        """The line of the user's code that is being traced."""
+        return user_stack()
+
+    def _as_forward(self, node: Node) -> None:
+        """Number a node of the forward: what autograd records for it gets the numbers up to the next node's."""
+        number = node.meta["seq_nr"] = next_sequence()
+        self.numbers.append(number)
+        self.forward.append(node.meta.get("stack_trace"))
+
+    def _of_forward(self, node: Node) -> None:
+        """Give a node of the backward the number and the user's line of the call whose gradient it computes."""
+        running = ambient.tasks[-1].node
+        at = bisect(self.numbers, running.sequence) - 1 if running is not None and running.sequence < NEVER else -1
+        if at >= 0:
+            node.meta["seq_nr"] = self.numbers[at]
+            if self.forward[at] is not None:
+                node.meta.setdefault("stack_trace", self.forward[at])
+
+    def handle(self, op: Operator, args: tuple):
+        """Run an operator below this mode and record it."""
+        taken = taken_by_wrappers(self, op, args)
+        if taken is not NotImplemented:
+            return taken
+        decomposed = self.decompositions.get(op)
+        if decomposed is not None:
+            with self:
+                positional, keywords = call_form(op, args)
+                made = decomposed(*positional, **keywords)
+            if made is not NotImplemented:
+                return made
+        if op.name in SPECIAL:
+            return SPECIAL[op.name](self, op, args)
+        return self.record(op, args)
+
+    def higher_order(self, op, args: tuple, kwargs: dict):
+        """An operator that takes functions."""
+        return op.trace_rule(self, *args, **kwargs)
+
+    def record(self, op: Operator, args: tuple):
+        positional, keywords = call_form(op, args)
+        nodes = tuple([self.argument(a) for a in positional])
+        named = {k: self.argument(v) for k, v in keywords.items()} if keywords else keywords
+        out = dispatching.autograd_layer(op, args) if op.body is None else op.body(*args)
+        node = self.create_node(op, nodes, named, op.name)
+        self.track(out, node)
+        return out
+
+    def set_memory(self, target: Tensor, source: Tensor) -> None:
+        """A tensor takes over another's memory: from now on it is that value."""
+        mark(target, self, self.node_of(source))
+
+    def resize(self, target: Tensor, shape: tuple) -> None:
+        raise NotImplementedError("resize_() of a tensor is traced under functionalization only")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _lift_fresh(trace: GraphTrace, op: Operator, args: tuple):
+    """A tensor made of Python data: the data is a constant of the graph, copied at each run."""
+    t = args[0]
+    if marks_of(t).get(trace) is not None:
+        return t
+    with unset_fake_temporarily():
+        source = trace.constant(t.clone())  # the program may write to its own
+    out = dispatching.autograd_layer(op, args)
+    from ...ops.system.operator import find
+
+    if out is t:
+        out = t.shallow()
+    trace.track(out, trace.create_node(find("lift_fresh_copy.default"), (source,), {}, "lift_fresh_copy"))
+    return out
+
+
+def _number(trace: GraphTrace, op: Operator, args: tuple):
+    """`item()`: a symbol's node where the number is symbolic; a plain number is a constant of the trace."""
+    source = trace.node_of(args[0]) if marks_of(args[0]).get(trace) is not None else None
+    out = dispatching.autograd_layer(op, args)
+    if getattr(out, "is_symbolic", False) and source is not None:
+        node = trace.create_node(op, (source,), {})
+        trace.track(out, node)
+    return out
+
+
+SPECIAL = {"lift_fresh": _lift_fresh, "_local_scalar_dense": _number}
+
+
+def user_stack() -> str | None:
+    """The innermost lines of the user's code that led here, formatted as a traceback is."""
+    frame = sys._getframe(3)
+    while frame is not None and frame.f_code.co_filename.startswith((PACKAGE, GENERATED)):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    return _line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+_lines: dict[tuple, str] = {}
+
+
+def _line(file: str, line: int, name: str) -> str:
+    known = _lines.get((file, line, name))
+    if known is None:
+        import linecache
+
+        code = linecache.getline(file, line).strip()
+        known = _lines[file, line, name] = f'  File "{file}", line {line}, in {name}\n    {code}\n'
+    return known

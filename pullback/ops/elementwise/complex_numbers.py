@@ -1,0 +1,176 @@
+"""Complex numbers: conjugates, angles, and numbers made of parts.
+
+`conj()` of a complex tensor is a view of the same memory with one bit set; whatever computes with it conjugates first
+(see `dispatch.resolve_bits`). `_neg_view` is the like for negation: the imaginary part of a conjugate view is one.
+`resolve_conj` and `resolve_neg` carry the bit out; `conj_physical` conjugates at once.
+"""
+
+from __future__ import annotations
+
+from ...core.dtype import dtype
+from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
+from ..family.base import composite
+from ..family.pointwise import INT_TO_FLOAT, pointwise
+from ..family.view import ViewFamily
+from ..system.calls import export_operator, front
+from ..system.operator import LINEAR, Operator, Spec
+from .selection import where
+
+
+class LazyBit(ViewFamily):
+    """Views of the same elements with one bit of their meaning turned over."""
+
+    def __init__(self, bit: int):
+        self.bit = bit
+
+    def execute(self, op: Operator, args: tuple) -> Tensor:
+        t = args[0]
+        out = view_of(t, t.array, t.dtype, t.offset)
+        out.keys ^= self.bit
+        return out
+
+    run_meta = execute
+
+    def meta(self, op: Operator, args: tuple) -> Spec:
+        return Spec(args[0].array.shape, args[0].dtype, stride_of(args[0]))
+
+
+def _lazy(schema: str, bit: int, vjp) -> Operator:
+    op = Operator(
+        schema,
+        LazyBit(bit),
+        jvp=LINEAR,
+        vjp=vjp,
+        vmap=lambda args, dims, size: (op(args[0]), dims[0]),
+        lazy_bits=True,
+        method=False,
+    )
+    return export_operator(op)
+
+
+conj_view = _lazy("_conj(Tensor(a) self) -> Tensor(a)", CONJ, lambda g: g.conj())
+neg_view = _lazy("_neg_view(Tensor(a) self) -> Tensor(a)", NEG, lambda g: -g)
+
+
+@composite("conj(Tensor(a) self) -> Tensor(a)", out=False)
+def conj(self):
+    return conj_view(self) if self.dtype.is_complex else self
+
+
+@composite("resolve_conj(Tensor(a) self) -> Tensor(a)", out=False)
+def resolve_conj(self):
+    return self.clone() if self.is_conj() else self
+
+
+@composite("resolve_neg(Tensor(a) self) -> Tensor(a)", out=False)
+def resolve_neg(self):
+    return self.clone() if self.is_neg() else self
+
+
+conjugate = pointwise(
+    "_conj_physical(Tensor self) -> Tensor",
+    ufunc="conjugate",
+    direct="number",
+    kernel=lambda xp, x: xp.conjugate(x) if x.dtype.kind == "c" else x.copy(),
+    function=False,
+    method=False,
+    inplace="hidden",
+    inplace_node="ConjPhysicalBackward1",
+    jvp=LINEAR,
+    vjp=lambda g: g.conj_physical(),
+)
+
+
+@composite("conj_physical(Tensor self) -> Tensor")
+def conj_physical(self):
+    return conjugate(self) if self.dtype.is_complex else self
+
+
+@front("torch.conj_physical_", "Tensor.conj_physical_")
+def conj_physical_(input: Tensor) -> Tensor:
+    """Conjugate in place."""
+    return conjugate.inplace_function(input)
+
+
+# ---- angles
+def _angle(xp, x):
+    if x.dtype.kind == "c":
+        return xp.arctan2(x.imag, x.real)
+    return xp.where(xp.isnan(x), x, xp.where(x < 0, xp.asarray(xp.pi, dtype=x.dtype), xp.asarray(0, dtype=x.dtype)))
+
+
+def _angle_rule(g, self):
+    if not self.dtype.is_complex:
+        return g * 0
+    turn = self / self.abs().square() * 1j
+    return where(self == 0, 0.0, g * turn)
+
+
+angle = pointwise(
+    "angle(Tensor self) -> Tensor",
+    promote=INT_TO_FLOAT,
+    numbers=(),
+    kernel=_angle,
+    result=lambda d: d.to_real(),
+    inplace=False,
+    vjp=_angle_rule,
+)
+
+
+# ---- numbers of two parts
+_PARTS = ("Half", "Float", "Double")
+
+
+def _check_parts(name: str):
+    def check(first, second) -> None:
+        ours, theirs = first.dtype.scalar_name, second.dtype.scalar_name
+        if ours not in _PARTS or theirs not in _PARTS:
+            raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {ours} and {theirs}")
+        if ours != theirs:
+            raise RuntimeError(
+                f"Expected object of scalar type {ours} but got scalar type {theirs} for second argument"
+            )
+        if ours == "Half":
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Half'")
+
+    return check
+
+
+def _of_parts(xp, real, imag):
+    """Real and imaginary parts side by side; a sum with 1j would spoil infinities."""
+    real, imag = xp.broadcast_arrays(real, imag)
+    out = xp.empty(real.shape, xp.result_type(real.dtype, xp.complex64))
+    out.real, out.imag = real, imag
+    return out
+
+
+def _to_complex(d: dtype) -> dtype:
+    return d.to_complex()
+
+
+complex_ = pointwise(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    numbers=(),
+    check=_check_parts("complex"),
+    kernel=_of_parts,
+    result=_to_complex,
+    method=False,
+    inplace=False,
+    vjp={"real": lambda g: g.real, "imag": lambda g: g.imag},
+    jvp={"real": lambda t: t.to(t.dtype.to_complex()), "imag": lambda t: t * 1j},
+)
+
+polar = pointwise(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    numbers=(),
+    check=_check_parts("polar"),
+    kernel=lambda xp, size, angle: _of_parts(xp, size * xp.cos(angle), size * xp.sin(angle)),
+    result=_to_complex,
+    method=False,
+    inplace=False,
+    vjp={
+        "abs": lambda g, out: (g.conj() * out.sgn()).real,
+        "angle": lambda g, out: (g.conj() * (out * 1j)).real,
+    },
+    jvp={"abs": lambda t, out: t * out.sgn(), "angle": lambda t, out: t * (out * 1j)},
+)

@@ -1,0 +1,143 @@
+"""Exponentials, logarithms and roots of elements, and sums of exponentials.
+
+Integers become the default float first. Rules are complex-correct: a holomorphic function's gradient is multiplied by
+the conjugate of its derivative.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...core import dtype as dtypes
+from ..family.base import operator
+from ..family.pointwise import INT_TO_FLOAT, pointwise
+from ..system.operator import Spec
+from .arithmetic import conj
+from .array_kernels import logistic, number
+
+LN2 = math.log(2)
+LN10 = math.log(10)
+
+
+def _unary(name: str, ufunc: str | None = None, *, vjp, **rules):
+    """A function of one element, of integers by way of floats."""
+    if "kernel" not in rules:
+        rules["ufunc"] = ufunc or name
+    return pointwise(
+        f"{name}(Tensor self) -> Tensor", promote=INT_TO_FLOAT, numbers=(), inplace="function", vjp=vjp, **rules
+    )
+
+
+exp = _unary("exp", vjp=lambda g, out: g * conj(out))
+exp2 = _unary("exp2", vjp=lambda g, out: g * conj(out) * LN2)
+expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1))
+log = _unary("log", vjp=lambda g, self: g / conj(self))
+log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10))
+log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1))
+log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2))
+sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)))
+rsqrt = _unary(
+    "rsqrt", kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3)
+)
+
+
+# ---- the logistic function
+def _logistic_slope(xp, g, y):
+    slope = (number(xp, 1, y) - y) * y
+    return g * (xp.conjugate(slope) if y.dtype.kind == "c" else slope)
+
+
+sigmoid_backward = pointwise(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    kernel=_logistic_slope,
+    fast=True,
+    function=False,
+    method=False,
+    inplace=False,
+    vjp={
+        "grad_output": lambda g, output: sigmoid_backward.function(g, conj(output)),
+        "output": lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)),
+    },
+)
+
+sigmoid = _unary("sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward.function(g, out))
+
+
+# ---- sums of exponentials
+def _log_sum(exponential: str, logarithm: str, ufunc: str):
+    """The kernel of log(e^x + e^y) in some base; complex numbers are ordered by their real parts."""
+
+    def kernel(xp, x, y):
+        if x.dtype.kind != "c":
+            return getattr(xp, ufunc)(x, y)
+        larger = x.real >= y.real
+        high, low = xp.where(larger, x, y), xp.where(larger, y, x)
+        return high + getattr(xp, logarithm)(1 + getattr(xp, exponential)(low - high))
+
+    return kernel
+
+
+logaddexp = pointwise(
+    "logaddexp(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    supports="float",
+    kernel=_log_sum("exp", "log", "logaddexp"),
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: g / conj(1 + (other - self).exp()),
+        "other": lambda g, self, other: g / conj(1 + (self - other).exp()),
+    },
+)
+
+logaddexp2 = pointwise(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    supports="real_float",
+    kernel=_log_sum("exp2", "log2", "logaddexp2"),
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: g / conj(1 + (other - self).exp2()),
+        "other": lambda g, self, other: g / conj(1 + (self - other).exp2()),
+    },
+)
+
+
+# ---- mantissas and exponents
+def _check_ldexp(self, other) -> None:
+    if other.dtype is dtypes.bool and self.dtype.is_floating_point:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+
+
+ldexp = pointwise(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    promote=INT_TO_FLOAT,
+    numbers=(),
+    check=_check_ldexp,
+    kernel=lambda xp, x, y: x * xp.exp2(y),
+    inplace="function",
+    vjp={
+        "self": lambda g, other: g * conj(other.exp2()),
+        "other": lambda g, out: g * conj(out) * LN2,
+    },
+)
+
+
+def _frexp_spec(self) -> tuple[Spec, Spec]:
+    if not self.dtype.is_floating_point:
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    return Spec(self.shape, self.dtype), Spec(self.shape, dtypes.int32)
+
+
+def _frexp(xp, x):
+    if x.dtype.kind in "biuc":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
+    mantissa, exponent = xp.frexp(x if x.dtype.itemsize > 2 else x.astype(xp.float32))
+    return xp.asarray(mantissa).astype(x.dtype), xp.where(xp.isfinite(mantissa), exponent, 0).astype(xp.int32)
+
+
+frexp = operator(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    kernel=_frexp,
+    meta=_frexp_spec,
+    vjp={"self": lambda gs, exponent, self_dtype: gs[0] / exponent.to(self_dtype).exp2()},
+)

@@ -1,0 +1,364 @@
+"""One element or another: larger and smaller, limits, masks, replacements.
+
+In: operands that broadcast; masks (`condition`, `mask`) broadcast with them and take no part in promotion. Ties share
+the gradient in `maximum` and `minimum`; limits pass it to whichever operand was taken.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from ...core import dtype as dtypes
+from ...core.geometry import broadcast_shapes
+from ...core.tensor import Tensor
+from ..family.pointwise import POINTWISE, pointwise
+from ..system.calls import front
+from ..system.scalars import c_name, check_fits, is_bool, is_complex
+from .array_kernels import masked, number
+
+
+# ---- larger and smaller
+def _check_ordered(name: str):
+    def check(self, other) -> None:
+        if is_complex(self) or is_complex(other):
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
+def _tied(g, self, other, losing):
+    return g.masked_fill(losing, 0).div(1 + (self == other).to(g.dtype))
+
+
+maximum = pointwise(
+    "maximum(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    check=_check_ordered("maximum"),
+    ufunc="maximum",
+    direct="real",
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: _tied(g, self, other, self < other),
+        "other": lambda g, self, other: _tied(g, self, other, other < self),
+    },
+)
+
+minimum = pointwise(
+    "minimum(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    check=_check_ordered("minimum"),
+    ufunc="minimum",
+    direct="real",
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: _tied(g, self, other, self > other),
+        "other": lambda g, self, other: _tied(g, self, other, other > self),
+    },
+)
+
+fmax = pointwise(
+    "fmax(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    check=_check_ordered("fmax"),
+    ufunc="fmax",
+    direct="real",
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: g.masked_fill((self >= other).logical_or(other.isnan()).logical_not(), 0),
+        "other": lambda g, self, other: g.masked_fill((self >= other).logical_or(other.isnan()), 0),
+    },
+)
+
+fmin = pointwise(
+    "fmin(Tensor self, Tensor other) -> Tensor",
+    numbers=(),
+    check=_check_ordered("fmin"),
+    ufunc="fmin",
+    direct="real",
+    inplace=False,
+    vjp={
+        "self": lambda g, self, other: g.masked_fill((self <= other).logical_or(other.isnan()).logical_not(), 0),
+        "other": lambda g, self, other: g.masked_fill((self <= other).logical_or(other.isnan()), 0),
+    },
+)
+
+
+# ---- limits
+def _limited(xp, x, low, high):
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if low is not None:
+        x = xp.maximum(x, _limit(xp, low, x))
+    return x if high is None else xp.minimum(x, _limit(xp, high, x))
+
+
+def _limit(xp, limit, like):
+    return limit if hasattr(limit, "dtype") else number(xp, limit, like)
+
+
+def _check_limits(self, min=None, max=None) -> None:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if is_complex(self) or any(isinstance(limit, complex) for limit in (min, max)):
+        raise NotImplementedError("clamp is not supported for complex types")
+    for limit in (min, max):
+        if limit is not None and not isinstance(limit, (Tensor, float)) and self.dtype.category == dtypes.INT:
+            check_fits(limit, self.dtype)
+
+
+def _inside(self, low, high):
+    """Where an element is within its limits."""
+    if high is None:
+        return self >= low
+    return self <= high if low is None else (self >= low).logical_and(self <= high)
+
+
+def _limits_rule(g, self, min, max, mask):
+    """Gradients of the element and of its two limits; where the limits cross, the upper one holds."""
+    within = where(_inside(self, min, max), g, 0) if mask[0] else None
+    low = high = None
+    if mask[1]:
+        below = self < min if max is None else (self < min).logical_and(min < max)
+        low = where(below, g, 0)
+    if mask[2]:
+        above = self > max if min is None else (self > max).logical_or(max < min)
+        high = where(above, g, 0)
+    return within, low, high
+
+
+def _clamp_name(self, min=None, max=None) -> str:
+    if any(isinstance(v, Tensor) for v in (min, max)):
+        return "clamp_cpu" if min is not None and max is not None else "maximum_cpu" if max is None else "minimum_cpu"
+    return "clamp_scalar_cpu" if min is not None and max is not None else _one_sided("min" if max is None else "max")
+
+
+def _one_sided(side: str) -> str:
+    return f"clamp_{side}_scalar_cpu"
+
+
+def _supported(self, min=None, max=None) -> str:
+    tensors = any(isinstance(v, Tensor) for v in (min, max))
+    return (
+        "real" if tensors or not (is_bool(self) and all(v is None or is_bool(v) for v in (min, max))) else "real_number"
+    )
+
+
+clamp_number = pointwise(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    operands=("self", "min", "max"),
+    numbers=(),
+    check=_check_limits,
+    supports=_supported,
+    kernel_name=_clamp_name,
+    kernel=_limited,
+    fast=True,
+    check_plain=False,
+    function=False,
+    method=False,
+    inplace="hidden",
+    number=1,
+    vjp=lambda g, self, min, max: where(_inside(self, min, max), g, 0),
+)
+
+clamp = pointwise(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    check=_check_limits,
+    supports="real",
+    kernel_name=_clamp_name,
+    kernel=_limited,
+    overloads={"min": clamp_number, "max": clamp_number},
+    inplace="function",
+    aliases=("clip",),
+    vjp={("self", "min", "max"): _limits_rule},
+)
+
+
+def _one_limit(side: str, ufunc: str, inside: str, outside: str):
+    """`clamp_min` or `clamp_max`: a limit that is a number, and one that is a tensor."""
+    kernel = lambda xp, x, limit: getattr(xp, ufunc)(x, _limit(xp, limit, x))
+    check = lambda self, limit: _check_limits(self, limit) if not isinstance(limit, Tensor) else None
+
+    def taken(g, self, limit, which):
+        return where(getattr(self, which)(limit), g, 0)
+
+    rules = {
+        "min": (lambda g, self, min: taken(g, self, min, inside), lambda g, self, min: taken(g, self, min, outside)),
+        "max": (lambda g, self, max: taken(g, self, max, inside), lambda g, self, max: taken(g, self, max, outside)),
+    }[side]
+    number = pointwise(
+        f"clamp_{side}(Tensor self, Scalar {side}) -> Tensor",
+        operands=("self", side),
+        numbers=(),
+        check=check,
+        supports=_supported,
+        kernel_name=_one_sided(side),
+        kernel=kernel,
+        fast=True,
+        check_plain=False,
+        function=False,
+        method=False,
+        inplace="hidden",
+        vjp=rules[0],
+    )
+    return number, pointwise(
+        f"clamp_{side}.Tensor(Tensor self, Tensor {side}) -> Tensor",
+        supports="real",
+        kernel_name=f"{ufunc}_cpu",
+        ufunc=ufunc,
+        overloads={side: number},
+        inplace="function",
+        number=1,
+        vjp={"self": rules[0], side: rules[1]},
+    )
+
+
+clamp_min_number, clamp_min = _one_limit("min", "maximum", "ge", "lt")
+clamp_max_number, clamp_max = _one_limit("max", "minimum", "le", "gt")
+
+
+# ---- one or the other
+def _check_condition(condition, self, other) -> None:
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+    if condition.dtype is dtypes.uint8:
+        warnings.warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.",
+            stacklevel=2,
+        )
+    elif condition.dtype is not dtypes.bool:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.dtype.scalar_name}"
+        )
+
+
+def _where(xp, condition, x, y):
+    if condition.shape == x.shape == y.shape and condition.dtype.kind == "b":
+        return masked(xp, y, condition, x)
+    return xp.where(condition, x, y)
+
+
+where_op = pointwise(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+    operands=("self", "other"),
+    check=_check_condition,
+    kernel=_where,
+    fast="all",
+    check_plain=False,
+    native=True,
+    function=False,
+    method=False,
+    inplace=False,
+    vjp={"self": lambda g, condition: where(condition, g, 0), "other": lambda g, condition: where(condition, 0, g)},
+)
+
+
+def where(condition: Tensor, x, y) -> Tensor:
+    """`x` where the condition holds, `y` elsewhere: the operator, for rules."""
+    return where_op.function(condition, x, y)
+
+
+@front("torch.where")
+def where_front(condition, input=None, other=None, *, self=None, out: Tensor | None = None):
+    """Elements of `input` where the condition holds, of `other` elsewhere; alone, where the condition holds."""
+    input = self if input is None else input
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    return where_op.function(condition, input, other, out=out)
+
+
+@front("Tensor.where")
+def where_method(input: Tensor, condition: Tensor, other) -> Tensor:
+    """Elements of this tensor where the condition holds, of `other` elsewhere."""
+    return where_op.function(condition, input, other)
+
+
+# ---- masks
+def _check_mask(self, mask, value) -> None:
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
+    if isinstance(value, Tensor):
+        if value.array.ndim:
+            raise RuntimeError(
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.array.ndim} dimension(s)."
+            )
+    else:
+        check_fits(value, self.dtype)
+    if mask.array.shape != self.array.shape:
+        broadcast_shapes(mask.array.shape, self.array.shape)
+
+
+def _masked_fill(xp, x, mask, value):
+    if x.dtype.kind != "c" and (
+        isinstance(value, complex) or getattr(value, "dtype", None) and value.dtype.kind == "c"
+    ):
+        value = value.real
+    if mask.shape == x.shape:
+        return masked(xp, x, mask, xp.asarray(value).astype(x.dtype) if hasattr(value, "dtype") else value)
+    return xp.where(mask, xp.asarray(value).astype(x.dtype), x)
+
+
+def _masked_fill_vmap(args: tuple, dims: tuple, size: int):
+    """A batch of values is no longer one number: it is chosen by the mask as any tensor is."""
+    x, mask, value = args
+    if dims[2] is None:
+        return POINTWISE.vmap(masked_fill, args, dims, size)
+    return POINTWISE.vmap(where_op, (mask, value.to(x.dtype), x), (dims[1], dims[2], dims[0]), size)
+
+
+masked_fill_number = pointwise(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    contiguous=True,
+    operands=("self",),
+    check=_check_mask,
+    kernel=_masked_fill,
+    fast="all",
+    native=True,
+    function=False,
+    method=False,
+    inplace="hidden",
+    vjp={"self": lambda g, mask: g.masked_fill(mask, 0)},
+)
+
+masked_fill = pointwise(
+    "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    contiguous=True,
+    operands=("self",),
+    check=_check_mask,
+    kernel=_masked_fill,
+    native=True,
+    overloads={"value": masked_fill_number},
+    vmap=_masked_fill_vmap,
+    out=False,
+    number=1,
+    vjp={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: where(mask, g, 0)},
+)
+
+
+# ---- replacements
+def _nan_to_num(xp, x, nan, posinf, neginf):
+    if x.dtype.kind == "c":
+        out = xp.empty_like(x)
+        out.real = _nan_to_num(xp, x.real, nan, posinf, neginf)
+        out.imag = _nan_to_num(xp, x.imag, nan, posinf, neginf)
+        return out
+    if x.dtype.kind in "biu":
+        return x.copy()
+    limits = dtypes.finfo(dtypes.by_numpy[x.dtype])
+    high = limits.max if posinf is None else posinf
+    low = limits.min if neginf is None else neginf
+    out = xp.where(xp.isnan(x), xp.asarray(0 if nan is None else nan).astype(x.dtype), x)
+    out = xp.where(x == xp.inf, xp.asarray(high).astype(x.dtype), out)
+    return xp.where(x == -xp.inf, xp.asarray(low).astype(x.dtype), out)
+
+
+nan_to_num = pointwise(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    numbers=(),
+    kernel=_nan_to_num,
+    native=True,  # the largest number is that of the dtype itself
+    inplace="function",
+    vjp=lambda g, self: g * self.isfinite(),
+)

@@ -1,0 +1,383 @@
+"""`x[...]` and `x[...] = v`: Python's index syntax as views and index operators.
+
+In: any index Python can write (ints, slices, None, Ellipsis, bools, sequences, arrays, tensors of integers or truth
+values, and tuples of those). Out: a view where only ints, slices, None and Ellipsis occur, else a copy of the
+elements picked. Basic parts are applied first, left to right, each as one view; tensors are collected and applied
+together at the end. That is PyTorch's order: an int next to a tensor selects, it does not take part in the tensors'
+broadcasting.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.arrays import library
+from ...core.modes import ambient
+from ...core.objects import make_tensor, make_view
+from ...core.tensor import FAKE, META, PLAIN, Tensor, wrap
+from ..family.view import is_plain, may_have_history, plain_view
+from ..make.lifting import lifted
+from ..shape.shapes import overridden, raw
+from ..shape.views import alias, select, slice_
+from ..system.dispatch import dispatch
+from ..system.operator import exports
+from ..system.overrides import call_overridden
+from . import index_kernels as kernels
+from .index_operators import index as index_op
+from .index_operators import index_put
+
+_ALL = slice(None)
+_NOT_AN_INDEX = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
+)
+_SCALAR = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+    "tensor to a number"
+)
+_TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
+
+
+# ---- one basic index at a time
+def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
+    """`place`: of this part in the whole index, for the error."""
+    a = t.array
+    shape = a.shape
+    if not shape:
+        raise IndexError(_SCALAR)
+    size = shape[dim]
+    if not getattr(index, "is_symbolic", False) and not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
+    if not is_plain(t):
+        return dispatch(select, (t, dim, index))
+    at = index if index >= 0 else index + size
+    made = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
+    return plain_view(t, made, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
+
+
+def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
+    a = t.array
+    if not a.shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if not is_plain(t):
+        return dispatch(slice_, (t, dim, *_slice_numbers(index)))
+    start, stop, step = index.indices(a.shape[dim])
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    made = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
+    offset = t.offset + start * (a.strides[dim] // a.itemsize)
+    return plain_view(t, made, offset, slice_, (t, dim, start, stop, step))
+
+
+def _is_whole(t: Tensor, dim: int, index: slice) -> bool:
+    """Whether a slice takes a dimension as it is: beside other parts of an index, and in a write, it is no view then."""
+    if index == _ALL:
+        return True
+    if not is_plain(t) or not t.array.shape:
+        return False
+    size = t.array.shape[dim]
+    return index.indices(size) == (0, size, 1)
+
+
+def _slice_numbers(index: slice) -> tuple:
+    """Start, end and step of a slice as ints (symbolic ones as they are)."""
+    start, stop, step = (_slice_number(v) for v in (index.start, index.stop, index.step))
+    step = 1 if step is None else step
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    return start, stop, step
+
+
+def _slice_number(value):
+    if value is None or value.__class__ is int or getattr(value, "is_symbolic", False):
+        return value
+    if not hasattr(value, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return value.__index__()
+
+
+# ---- the whole index
+def _as_tuple(index) -> tuple:
+    """The index as a tuple of parts. A short list that holds more than numbers is one too."""
+    if index.__class__ is tuple:
+        return index
+    if isinstance(index, tuple):
+        return tuple(index)
+    if isinstance(index, list) and len(index) < _TUPLE_LIKE and any(_is_structured(i) for i in index):
+        return tuple(index)
+    return (index,)
+
+
+def _is_structured(item) -> bool:
+    return item is None or item is Ellipsis or isinstance(item, (Tensor, slice, list, tuple, range, np.ndarray))
+
+
+def _normal(item):
+    """One part of an index as int, bool, slice, None, Ellipsis or a tensor."""
+    kind = item.__class__
+    if kind is int or kind is slice or item is None or item is Ellipsis or kind is bool or isinstance(item, Tensor):
+        return item
+    if isinstance(item, np.ndarray) and item.dtype.kind != "O":
+        return (
+            int(item) if not item.ndim and item.dtype.kind in "iu" else exports["torch"]["from_numpy"](np.array(item))
+        )
+    if isinstance(item, (list, tuple, range)):
+        return _sequence(item)
+    if getattr(item, "is_symbolic", False):
+        return item
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if hasattr(item, "__index__") and not isinstance(item, np.bool_):
+        return item.__index__()
+    name = f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ not in ("builtins", None) else kind.__name__
+    raise IndexError(_NOT_AN_INDEX.format(name))
+
+
+def _sequence(items) -> Tensor:
+    """A sequence of numbers as an index tensor: truth values where all are, else integers."""
+    if not len(items):
+        return lifted(wrap(np.zeros(0, np.int64)))
+    if any(isinstance(i, str) for i in items):
+        raise TypeError("new(): invalid data type 'str'")
+    made = exports["torch"]["tensor"](list(items))
+    return made if made.dtype.category <= 1 else made.to(exports["torch"]["tensor"](0).dtype)
+
+
+def _dims_of(item) -> int:
+    """How many dimensions of the tensor one part of an index stands for."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if isinstance(item, Tensor) and kernels.is_mask(item.array):
+        return item.ndim
+    return 1
+
+
+def apply_index(t: Tensor, index, writes: bool = False) -> tuple[Tensor, list]:
+    """(the view that basic parts make, index tensors per dimension of it; an empty list where there are none)."""
+    parts = [_normal(p) for p in _as_tuple(index)]
+    named = sum(map(_dims_of, parts))
+    rank = t.ndim
+    if named > rank:
+        if not rank and len(parts) == 1 and not isinstance(parts[0], (slice, Tensor)):
+            raise IndexError(_SCALAR)
+        if not rank and isinstance(parts[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    found: list = []  # (dimension, index tensor)
+    out, dim = t, 0
+    for place, item in enumerate(parts):
+        if item is Ellipsis:
+            dim += rank - named
+        elif item is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+        elif item.__class__ is bool:
+            out, dim = _truth(out, dim, item, found)
+        elif item.__class__ is slice:
+            if len(parts) == 1 and not (writes and rank) or not _is_whole(out, dim, item):
+                out = _slice(out, dim, item)
+            dim += 1
+        elif isinstance(item, Tensor):
+            out, dim = _tensor(out, dim, item, found, place)
+        else:
+            out = _select(out, dim, item, place)
+    return out, _spread(found)
+
+
+def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
+    """True is a new dimension of size 1, False one of size 0."""
+    zeros = (np if t.keys & META else library(t.device)).zeros(1 if value else 0, np.int64)
+    found.append((dim, 1, lifted(wrap(zeros, device=t.device))))
+    return t.unsqueeze(dim), dim + 1
+
+
+def _tensor(t: Tensor, dim: int, item: Tensor, found: list, place: int) -> tuple:
+    kernels.check_types((item.array,))
+    mask = kernels.is_mask(item.array)
+    if not item.ndim and (not item.keys & META or item.keys & FAKE):
+        if mask:
+            return _truth(t, dim, bool(item.item()), found)
+        return _select(t, dim, item.item(), place), dim
+    covers = item.ndim if mask else 1
+    if mask:
+        kernels.check_mask(item.shape, t.shape, dim)
+    found.append((dim, covers, item))
+    return t, dim + covers
+
+
+def _spread(found: list) -> list:
+    """Index tensors in a list with one entry per dimension (a mask: one for all of its dimensions), None between."""
+    out: list = []
+    covered = 0
+    for dim, covers, item in found:
+        out += [None] * (dim - covered)
+        out.append(item)
+        covered = dim + covers
+    return out
+
+
+# ---- reading
+@raw("Tensor.__getitem__")
+def getitem(self, index):
+    """`self[index]`. One int or slice into a plain tensor is the case that must be quick: all of it stands here."""
+    if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2:
+        a = self.array
+        kind = index.__class__
+        op = None
+        if kind is slice:
+            if shape := a.shape:
+                start, stop, step = index.indices(shape[0])
+                if step > 0:
+                    op, args, made = slice_, (self, 0, start, stop, step), a[index]
+                    offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+        elif kind is int:
+            if (shape := a.shape) and -(size := shape[0]) <= index < size:
+                op, args, made = select, (self, 0, index), a[index, ...]
+                start = index if index >= 0 else index + size
+                offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+        elif kind is tuple:
+            if (out := _basic(self, index)) is not None:
+                return out
+        elif index is None:
+            return self.unsqueeze(0)
+        elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
+            return out
+        if op is not None:
+            t = make_view(self, made, offset, op, args, mode)
+            if mode and self.autograd is not None and may_have_history(self):
+                op.record(t, *args)
+            return t
+    elif overridden(self, index):
+        return call_overridden(getitem, (self, index), {})
+    return _getitem_general(self, index)
+
+
+def _getitem_general(self: Tensor, index):
+    out, indices = apply_index(self, index)
+    if indices:
+        return dispatch(index_op, (out, tuple(indices)))
+    return dispatch(alias, (self,)) if out is self else out
+
+
+def _basic(t: Tensor, index: tuple):
+    """A plain tensor by ints, slices, None and Ellipsis; None where there is something else, or anything is wrong."""
+    named = 0
+    for item in index:
+        kind = item.__class__
+        if kind is int or kind is slice and (item.step is None or item.step.__class__ is int and item.step > 0):
+            named += 1
+        elif item is not None and item is not Ellipsis:
+            return None
+    rank = len(t.array.shape)
+    if named > rank:
+        return None
+    out, dim = t, 0
+    for place, item in enumerate(index):
+        kind = item.__class__
+        if kind is int:
+            out = _select(out, dim, item, place)
+        elif kind is slice:
+            if len(index) == 1 or not _is_whole(out, dim, item):
+                out = _slice(out, dim, item)
+            dim += 1
+        elif item is None:
+            out = out.unsqueeze(dim)
+            dim += 1
+        else:
+            dim += rank - named
+    return None if out is t else out
+
+
+def _quick_pick(t: Tensor, index: Tensor):
+    """A plain tensor by one plain tensor of integers; None where it takes more than that."""
+    at = index.array
+    if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not t.array.ndim:
+        return None
+    try:
+        made = t.array.take(at, 0)
+    except IndexError:
+        return None  # the general path finds the words
+    out = make_tensor(made, t.dtype)
+    return index_op.record(out, t, (index,)) if ambient.mode and t.autograd is not None else out
+
+
+# ---- writing
+@raw("Tensor.__delitem__")
+def delitem(self, index) -> None:
+    raise TypeError("Tensor does not support deleting items")
+
+
+@raw("Tensor.__setitem__")
+def setitem(self, index, value) -> None:
+    """`self[index] = value`."""
+    if overridden(self, index, value):
+        call_overridden(setitem, (self, index, value), {})
+        return
+    if index is False:
+        return
+    if _quick_set(self, index, value):
+        return
+    given = _value(self, value)
+    out, indices = apply_index(self, index, writes=True)
+    if indices:
+        if not isinstance(given, Tensor):
+            given = _number_tensor(out, given)
+        elif given.ndim == 0 and given.dtype is not out.dtype and not isinstance(value, Tensor):
+            given = given.to(out.dtype)
+        dispatch(index_put.inplace, (out, tuple(indices), given, False))
+    elif isinstance(given, Tensor):
+        _copy_into(out, given)
+    else:
+        out.fill_(given)
+
+
+def _quick_set(self: Tensor, index, value) -> bool:
+    """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
+    if (
+        self.__class__ not in PLAIN
+        or self.keys
+        or self.autograd is not None
+        or ambient.mode > 1
+        or self.view_info is not None
+    ):
+        return False
+    if value.__class__ not in (int, float) or self.dtype.category != 2 or index.__class__ not in (int, slice):
+        return False
+    if index.__class__ is slice and (index.step is not None or not self.array.ndim):
+        return False
+    try:
+        self.array[index] = value
+    except (IndexError, OverflowError):
+        return False
+    self.version[0] += 1
+    return True
+
+
+def _value(self: Tensor, value):
+    if isinstance(value, (Tensor, int, float, complex)) or getattr(value, "is_symbolic", False):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return exports["torch"]["from_numpy"](value)
+    raise TypeError(f"can't assign a {type(value).__name__} to a {self.type()}")
+
+
+def _number_tensor(out: Tensor, number) -> Tensor:
+    return exports["torch"]["full"]((), number, dtype=out.dtype, device=out.device)
+
+
+def _copy_into(out: Tensor, value: Tensor) -> None:
+    """Copy, once leading ones of the value are dropped; shapes that do not fit get `expand`'s words."""
+    shape = tuple(value.shape)
+    drop = 0
+    while drop < len(shape) - out.ndim and shape[drop] == 1:
+        drop += 1
+    value = value.reshape(shape[drop:]) if drop else value
+    if not value.ndim and out.ndim and not value.keys & ~(META | FAKE) and value.dtype.is_complex <= out.dtype.is_complex:
+        out.fill_(value)
+        return
+    if tuple(value.shape) != tuple(out.shape):
+        value = value.expand(tuple(out.shape))
+    out.copy_(value)

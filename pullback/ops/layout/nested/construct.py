@@ -1,0 +1,181 @@
+"""Nested tensors from lists, from packed values, from parts of a dense tensor; and back to a padded dense tensor.
+
+Comes in: tensors (or lists of numbers). Goes out: a nested tensor; `as_nested_tensor`, `nested_tensor_from_jagged`
+and `narrow` keep history, `nested_tensor` makes a leaf.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ....core import device as devices
+from ....core.tensor import Tensor, set_requires_grad
+from ...make.construct import tensor as make_tensor
+from ...system.operator import exports
+from .layouts import Structure, is_nested, wrap_nested
+from .operators import components, from_values, get_values
+
+_JAGGED_ONLY = (
+    "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only "
+    "allows for a single "
+    "ragged dimension. For example: (B, *, D_0, D_1, ..., D_N), with ragged * dim."
+)
+
+
+def pack(parts: list[Tensor], layout) -> Tensor:
+    """A nested tensor of components, with their history."""
+    cat = exports["torch"]["cat"]
+    for i, p in enumerate(parts):
+        if p.ndim != parts[0].ndim:
+            raise RuntimeError(
+                "All Tensors given to nested_tensor must have the same dimension. "
+                f"Found dimension {p.ndim} for Tensor at index {i} and dimension {parts[0].ndim} for Tensor at index 0."
+            )
+    if layout is devices.jagged:
+        if not parts or not parts[0].ndim:
+            raise RuntimeError(
+                "Cannot construct a nested tensor of jagged layout from an empty tensor list or from 0-d tensors"
+            )
+        if any(p.shape[1:] != parts[0].shape[1:] for p in parts):
+            raise RuntimeError(_JAGGED_ONLY)
+        structure = Structure(layout, offsets=make_tensor(_running([p.shape[0] for p in parts])))
+        values = cat(list(parts))
+    else:
+        structure = Structure(devices.strided, sizes=tuple(tuple(p.shape) for p in parts))
+        values = cat([p.reshape(-1) for p in parts]) if parts else make_tensor([])
+    return from_values(values, wrap_nested(values.detach(), structure))
+
+
+def _running(lengths: list[int]) -> list[int]:
+    out = [0]
+    for n in lengths:
+        out.append(out[-1] + n)
+    return out
+
+
+def _layout(layout):
+    if layout not in (None, devices.strided, devices.jagged):
+        raise RuntimeError(f"Specified layout is unsupported for nested tensor: {layout}")
+    return devices.strided if layout is None else layout
+
+
+def _cast(t: Tensor, dtype, device) -> Tensor:
+    return t if dtype is None and device is None else t.to(dtype=dtype or t.dtype, device=device or t.device)
+
+
+def nested_tensor(
+    tensor_list, *, dtype=None, layout=None, device=None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A nested tensor without history, from a list of tensors or of nested lists of numbers."""
+    layout = _layout(layout)
+    if not isinstance(tensor_list, (list, tuple)):
+        raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
+    parts = [
+        _cast(t.detach(), dtype, device) if isinstance(t, Tensor) else make_tensor(t, dtype=dtype, device=device)
+        for t in tensor_list
+    ]
+    if parts and dtype is None:
+        parts = [p.to(parts[0].dtype) for p in parts]
+    made = pack(parts, layout)
+    if requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
+def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:
+    """A nested tensor of components, through which gradients reach them."""
+    layout = _layout(layout)
+    if is_nested(ts):
+        return _cast(ts, dtype, device)
+    if isinstance(ts, Tensor):
+        if ts.ndim < 2:
+            raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
+        parts = list(ts.unbind(0))
+    elif isinstance(ts, (list, tuple)) and all(isinstance(t, Tensor) for t in ts):
+        parts = list(ts)
+    else:
+        raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
+    return pack([_cast(p, dtype, device) for p in parts], layout)
+
+
+def nested_tensor_from_jagged(
+    values: Tensor,
+    offsets: Tensor | None = None,
+    lengths: Tensor | None = None,
+    jagged_dim: int | None = None,
+    min_seqlen: int | None = None,
+    max_seqlen: int | None = None,
+) -> Tensor:
+    """A jagged nested tensor on packed values."""
+    if jagged_dim not in (None, 1):
+        raise NotImplementedError("nested_tensor_from_jagged(): only jagged_dim=1 is implemented")
+    if offsets is None:
+        if lengths is None:
+            raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
+        offsets, lengths = make_tensor(_running(lengths.tolist())), None
+    if offsets.ndim != 1 or offsets.shape[0] < 2:
+        raise RuntimeError(
+            f"nested_tensor_from_jagged(): offsets must be 1-d with at least 2 elements, got shape "
+            f"{list(offsets.shape)}"
+        )
+    structure = Structure(
+        devices.jagged, offsets=offsets.detach(), lengths=None if lengths is None else lengths.detach()
+    )
+    return from_values(values, wrap_nested(values.detach(), structure))
+
+
+def narrow(tensor: Tensor, dim: int, start, length, layout=devices.strided) -> Tensor:
+    """Part of each row of a dense tensor: component i is tensor[i, start[i] : start[i] + length[i]]."""
+    if dim != 1:
+        raise RuntimeError(f"narrow() only supports dim=1 for nested tensors, got {dim}")
+    rows, width = tensor.shape[0], tensor.shape[1]
+    starts = start.tolist() if isinstance(start, Tensor) else [start] * rows
+    lengths = length.tolist() if isinstance(length, Tensor) else [length] * rows
+    if any(a < 0 or n < 0 or a + n > width for a, n in zip(starts, lengths, strict=True)):
+        raise RuntimeError(f"narrow(): start and length must lie inside dimension 1 of size {width}")
+    if layout is not devices.jagged:
+        return pack(
+            [tensor[i].narrow(0, a, n) for i, (a, n) in enumerate(zip(starts, lengths, strict=True))], _layout(layout)
+        )
+    offsets = [i * width + a for i, a in enumerate(starts)]
+    offsets.append(offsets[-1] + lengths[-1])
+    values = tensor.reshape(rows * width, *tensor.shape[2:])
+    return nested_tensor_from_jagged(values, make_tensor(offsets), make_tensor(lengths))
+
+
+def to_padded_tensor(input: Tensor, padding: float, output_size=None, out=None) -> Tensor:
+    """A dense tensor of all components, filled up with `padding`."""
+    if not is_nested(input):
+        raise RuntimeError("to_padded_tensor() expects a nested tensor")
+    parts = components(input)
+    if not parts:
+        return get_values(input)
+    largest = [max(p.shape[d] for p in parts) for d in range(parts[0].ndim)]
+    if output_size is not None:
+        if (
+            len(output_size) != len(largest) + 1
+            or output_size[0] != len(parts)
+            or any(o < n for o, n in zip(output_size[1:], largest, strict=True))
+        ):
+            raise RuntimeError(
+                f"Value in output_size is less than NestedTensor padded size. Truncation is not supported: got "
+                f"{list(output_size)}, padded size is {[len(parts), *largest]}"
+            )
+        largest = list(output_size[1:])
+    return exports["torch"]["stack"]([_padded(p, largest, padding) for p in parts])
+
+
+def _padded(p: Tensor, size: list[int], padding: float) -> Tensor:
+    if list(p.shape) == size:
+        return p
+    widths = [w for have, want in zip(reversed(p.shape), reversed(size), strict=True) for w in (0, want - have)]
+    return exports["nn.functional"]["pad"](p, widths, value=padding) if math.prod(size) else p.new_zeros(size)
+
+
+def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
+    """Rows of a dense tensor where the mask is set, as a jagged nested tensor."""
+    if tensor.layout is not devices.strided or is_nested(tensor):
+        raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, got {tensor.layout}")
+    mask = mask.expand(tensor.shape)
+    lengths = mask.reshape(mask.shape[0], -1).sum(1)
+    return nested_tensor_from_jagged(tensor.masked_select(mask), lengths=lengths)

@@ -1,0 +1,57 @@
+"""Sparse tensors: coordinates (COO) and compressed rows, columns and blocks (CSR, CSC, BSR, BSC).
+
+Importing this package declares the sparse operators and hooks them into dispatch; its public functions (`sparse.mm`,
+`sparse.sum`, ...) are filled in from the operators' exports. `layouts` says what a sparse tensor holds.
+"""
+
+from __future__ import annotations
+
+from ....core.tensor import SPARSE, Tensor
+from ...system import inplace
+from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes
+from .invariants import check_sparse_tensor_invariants
+from .layouts import is_sparse, wrap_sparse
+from .semi_structured import (
+    SparseSemiStructuredTensor,
+    SparseSemiStructuredTensorCUSPARSELT,
+    SparseSemiStructuredTensorCUTLASS,
+    to_sparse_semi_structured,
+)
+from .table import execute_sparse
+from .testing import as_sparse_gradcheck
+
+
+def write_sparse(target: Tensor, result: Tensor) -> None:
+    """Put a result into a tensor where either is sparse: a sparse target takes over the parts, cast to its dtype."""
+    if not is_sparse(target):
+        inplace.write(target, conversion.to_dense(result.detach()))
+        return
+    if not is_sparse(result):
+        raise RuntimeError(f"a dense result cannot be written into a tensor of layout {target.layout}")
+    made = result.array
+    if result.dtype is not target.dtype:
+        made = wrap_sparse(made.with_values(made.values.to(target.dtype))).array
+    target.array = made
+    inplace.bump(target)
+
+
+__all__ = [
+    "SPARSE",
+    "SparseSemiStructuredTensor",
+    "SparseSemiStructuredTensorCUSPARSELT",
+    "SparseSemiStructuredTensorCUTLASS",
+    "arithmetic",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "construct",
+    "conversion",
+    "execute_sparse",
+    "gradients",
+    "masks",
+    "products",
+    "reductions",
+    "shapes",
+    "softmaxes",
+    "to_sparse_semi_structured",
+    "write_sparse",
+]

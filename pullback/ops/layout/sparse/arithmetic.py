@@ -1,0 +1,331 @@
+"""Element-wise arithmetic with sparse tensors.
+
+Comes in: canonical arguments of a pointwise operator. Goes out: a sparse tensor, or a dense one where a dense tensor is
+added to. Always holds: an element that is not specified counts as zero, and only operators that keep zero at zero are
+here; the rest has no rule.
+"""
+
+from __future__ import annotations
+
+from ....core import device as devices
+from ....core.arrays import library
+from ....core.promotion import result_type
+from ....core.tensor import Tensor
+from ...system.operator import Operator
+from . import kernels
+from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
+from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
+from .masks import masked
+from .table import not_implemented, rule, run_dense
+
+_LINEAR = ("neg", "positive", "conj_physical", "_conj", "_conj_physical", "deg2rad", "rad2deg")
+_UNARY = (
+    "abs",
+    "angle",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "erf",
+    "erfinv",
+    "expm1",
+    "floor",
+    "frac",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "log1p",
+    "nan_to_num",
+    "relu",
+    "round",
+    "sgn",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+)
+
+
+def with_values(t: Tensor, values: Tensor) -> Tensor:
+    """The same indices with other values."""
+    return wrap_sparse(t.array.with_values(values))
+
+
+@rule(*_LINEAR)
+def linear(op: Operator, self, *rest):
+    """f(a + b) = f(a) + f(b): values at one index may stay apart."""
+    if op.name in ("_conj", "_conj_physical"):
+        return with_values(self, self.array.values.conj_physical())
+    return with_values(self, run_dense(op, self.array.values, *rest))
+
+
+@rule(*_UNARY)
+def unary(op: Operator, self, *rest):
+    """f(0) = 0, but f(a + b) is not f(a) + f(b)."""
+    source = coalesced(self) if is_coo(self) else self
+    return with_values(source, run_dense(op, source.array.values, *rest))
+
+
+@rule("pow")
+def power(op: Operator, self, exponent):
+    if not is_sparse(self) or isinstance(exponent, Tensor) or exponent == 0:
+        raise not_implemented(op, (self, exponent))
+    return unary(op, self, exponent)
+
+
+@rule("threshold_backward")
+def threshold_backward(op: Operator, grad_output, self, threshold):
+    """The gradient of relu: where both are sparse, at the places of `self`."""
+    if not is_sparse(self):
+        raise not_implemented(op, (grad_output, self, threshold))
+    source = coalesced(self) if is_coo(self) else self
+    g = masked(grad_output, source)
+    return with_values(source, run_dense(op, g.array.values, source.array.values, threshold))
+
+
+# ---- products
+def _is_number(x) -> bool:
+    return not isinstance(x, Tensor) or not is_sparse(x) and not x.ndim
+
+
+def _scale(op: Operator, t: Tensor, by, *rest) -> Tensor:
+    return with_values(t, run_dense(op, t.array.values, by, *rest))
+
+
+@rule("mul")
+def mul(op: Operator, self, other):
+    if _is_number(other):
+        return _scale(op, self, other)
+    if _is_number(self):
+        return _scale(op, other, self)
+    if not is_sparse(other):
+        return _mul_dense(op, self, other)
+    if not is_sparse(self):
+        return _mul_dense(op, other, self)
+    if self.shape != other.shape:
+        raise RuntimeError(
+            f"mul: expected 'self' and 'other' to have same sizes, but got {list(self.shape)} and {list(other.shape)}"
+        )
+    return _intersect(op, self, other)
+
+
+def _mul_dense(op: Operator, t: Tensor, dense: Tensor) -> Tensor:
+    """Values times the dense numbers at their places."""
+    if dense.ndim > t.ndim:
+        raise RuntimeError(
+            f"mul: a sparse tensor of shape {list(t.shape)} cannot be broadcast to the dense shape {list(dense.shape)}"
+        )
+    there = masked(dense.expand(t.shape), t)
+    return with_values(t, run_dense(op, t.array.values, there.array.values))
+
+
+def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
+    """Elements specified in both."""
+    if a.layout in COMPRESSED or b.layout in COMPRESSED:
+        if a.layout is not b.layout:
+            raise RuntimeError(
+                f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and "
+                f"{b.layout}"
+            )
+        return with_values(a, run_dense(op, a.array.values, masked(b, a).array.values))
+    if a.array.sparse_dim != b.array.sparse_dim:
+        raise RuntimeError(
+            f"mul operands have incompatible sparse dimensions: {a.array.sparse_dim} and {b.array.sparse_dim}"
+        )
+    a, b = coalesced(a), coalesced(b)
+    xp = library(a.device)
+    keys_a, keys_b = (kernels.flat_keys(xp, t.array.indices.array, t.array.shape) for t in (a, b))
+    at, there = kernels.find(xp, keys_a, keys_b)
+    values = run_dense(op, as_tensor(a.array.values.array[there], a), as_tensor(b.array.values.array[at[there]], b))
+    return wrap_coo(as_tensor(a.array.indices.array[:, there], a), values, a.array.shape, True)
+
+
+@rule("div", "true_divide", "floor_divide")
+def div(op: Operator, self, other, *rest):
+    if not _is_number(other) or not is_sparse(self):
+        shape = list(other.shape) if isinstance(other, Tensor) else []
+        raise RuntimeError(
+            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+        )
+    mode = rest[0] if rest else "floor" if op.name == "floor_divide" else None
+    source = coalesced(self) if mode and is_coo(self) else self
+    return _scale(op, source, other, *rest)
+
+
+# ---- sums
+@rule("add")
+def add(op: Operator, self, other, alpha=1):
+    return _add(op, self, other, alpha)
+
+
+@rule("sub")
+def sub(op: Operator, self, other, alpha=1):
+    return _add(op, self, other, -alpha)
+
+
+def _add(op: Operator, self, other, alpha):
+    name = op.name
+    if not is_sparse(self) or not is_sparse(other):
+        if is_sparse(self) and is_coo(self) or _is_number(self) or _is_number(other):
+            raise RuntimeError(f"{name}(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+        if self.shape != other.shape:
+            raise RuntimeError(
+                f"add: expected 'self' and 'other' to have same size, but self has size {list(self.shape)} while "
+                f"other has size {list(other.shape)}"
+            )
+        return _add_to_dense(to_dense(self), other, alpha)
+    if self.shape != other.shape:
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+        )
+    if is_coo(self) != is_coo(other):
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have one layout, but got {self.layout} and {other.layout}"
+        )
+    dtype = result_type(self, other)
+    left, right = _cast(self, dtype), _cast(other, dtype)
+    right = right if alpha == 1 else with_values(right, right.array.values * alpha)
+    return _add_coo(left, right) if is_coo(left) else _add_compressed(left, right)
+
+
+def _cast(t: Tensor, dtype) -> Tensor:
+    return t if t.dtype is dtype else with_values(t, t.array.values.to(dtype))
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a is b or a.array is b.array or a.shape == b.shape and bool((a.array == b.array).all())
+
+
+def _add_coo(a: Tensor, b: Tensor) -> Tensor:
+    x, y = a.array, b.array
+    if x.sparse_dim != y.sparse_dim:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has "
+            f"{x.sparse_dim} while 'other' has {y.sparse_dim}"
+        )
+    if _same(x.indices, y.indices):
+        return wrap_coo(x.indices, x.values + y.values, x.shape, x.coalesced, True)
+    xp = library(a.device)
+    indices = as_tensor(xp.concatenate((x.indices.array, y.indices.array), axis=1), a)
+    values = as_tensor(xp.concatenate((x.values.array, y.values.array)), a)
+    made = wrap_coo(indices, values, x.shape, False, True)
+    return coalesced(made) if x.coalesced and y.coalesced else made
+
+
+def _add_compressed(a: Tensor, b: Tensor) -> Tensor:
+    x, y = a.array, b.array
+    if (
+        x.layout is y.layout
+        and x.blocksize == y.blocksize
+        and _same(x.compressed, y.compressed)
+        and _same(x.plain, y.plain)
+    ):
+        return with_values(a, x.values + y.values)
+    total = coalesced(_add_coo(to_coo(a), to_coo(b)))
+    return coo_to_compressed(total, x.layout, x.blocksize, None)
+
+
+def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
+    """dense + alpha * sparse, touching specified elements only."""
+    if not is_sparse(other):
+        return dense.add(other, alpha=alpha)
+    if not is_coo(other):
+        return dense.add(to_dense(other), alpha=alpha)
+    dtype = result_type(dense, other)
+    a = coalesced(_cast(other, dtype)).array
+    kernels.check_range(a.indices.array, a.shape)
+    scaled = a.values if alpha == 1 else a.values * alpha
+    out = as_tensor(dense.to(dtype).array.copy(), dense)
+    if not a.sparse_dim:
+        return out.add(scaled.sum(0))
+    out.array[tuple(a.indices.array)] += scaled.array
+    return out
+
+
+# ---- copies
+@rule("clone")
+def clone(op: Operator, self, memory_format=None):
+    from .layouts import CompressedArray
+
+    a = self.array
+    if is_coo(self):
+        return wrap_coo(a.indices.clone(), a.values.clone(), a.shape, a.coalesced)
+    return wrap_sparse(CompressedArray(a.layout, a.compressed.clone(), a.plain.clone(), a.values.clone(), a.shape))
+
+
+@rule("detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg")
+def detach(op: Operator, self):
+    return self.shallow()
+
+
+@rule("_to_copy")
+def to_copy(op: Operator, self, dtype, layout, device, *rest):
+    if device is not None and device.type == "meta":
+        raise NotImplementedError("sparse tensors on device meta are not supported")
+    if layout is not None and layout is not self.layout:
+        from .convert import convert
+
+        self = convert(self, layout)
+        return self if dtype is None else _cast(self, dtype) if is_sparse(self) else self.to(dtype)
+    source = clone(op, self)
+    if device is not None and device.type != self.device.type:
+        source = _moved(source, device)
+    return source if dtype is None else _cast(source, dtype)
+
+
+def _moved(t: Tensor, device) -> Tensor:
+    """The same elements on another device."""
+    a = t.array
+    if is_coo(t):
+        return wrap_coo(a.indices.to(device), a.values.to(device), a.shape, a.coalesced)
+    parts = [p.to(device) for p in (a.compressed, a.plain, a.values)]
+    return wrap_sparse(CompressedArray(a.layout, *parts, a.shape))
+
+
+@rule("copy")
+def copy(op: Operator, self, src, non_blocking=False):
+    if not (is_sparse(self) and is_sparse(src)):
+        raise RuntimeError(
+            f"copy_() between dense and sparse Tensors is not implemented! Found self type = {self.type()} and src "
+            f"type = {src.type()}"
+        )
+    if self.layout is not src.layout:
+        raise RuntimeError(f"copy_: self and src must have the same layout, but got {self.layout} and {src.layout}")
+    return _cast(clone(op, src), self.dtype)
+
+
+@rule("zero", "zeros_like", "empty_like")
+def zeros(op: Operator, self, *options):
+    """No specified element at all."""
+    dtype = options[0] if options else None
+    layout = options[1] if options and options[1] is not None else self.layout
+    if layout is devices.strided:
+        from ...make.factories import zeros as dense_zeros
+
+        return dense_zeros(self.shape, dtype=dtype or self.dtype)
+    a = self.array
+    if is_coo(self):
+        indices, values = a.indices[:, :0].clone(), a.values[:0].clone()
+        made = wrap_coo(indices, values, a.shape, True)
+    else:
+        made = _empty_compressed(self)
+    return made if dtype is None else _cast(made, dtype)
+
+
+def _empty_compressed(t: Tensor) -> Tensor:
+    from .layouts import CompressedArray
+
+    a, at = t.array, t.array.batch_dim
+    values = a.values.narrow(at, 0, 0).clone()
+    return wrap_sparse(
+        CompressedArray(
+            a.layout, a.compressed.new_zeros(a.compressed.shape), a.plain.narrow(at, 0, 0).clone(), values, a.shape
+        )
+    )

@@ -1,0 +1,98 @@
+"""How an operator reaches its sparse rule.
+
+Comes in: an operator and canonical arguments of which at least one is sparse, without history (autograd has done its
+work above). Goes out: what the rule for that operator gives. Operators that exist for sparse tensors alone are declared
+with `layout_operator` and bring their own `run`; all others find a rule here by name, or raise what PyTorch raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....core.tensor import Tensor
+from ...family.base import Family
+from ...system import dispatch
+from ...system.calls import export_operator
+from ...system.operator import NoShapeRule, Operator
+from .layouts import backend_name, is_sparse
+
+rules: dict[str, Callable] = {}
+
+
+def rule(*names: str):
+    """Register `function(op, *args)` as the sparse rule of the operators named (all overloads)."""
+
+    def decorate(function):
+        for name in names:
+            if name in rules:
+                raise ValueError(f"the sparse rule of {name} is declared twice")
+            rules[name] = function
+        return function
+
+    return decorate
+
+
+class LayoutFamily(Family):
+    """Operators that make, take apart or convert sparse tensors: `run(*args)` takes and gives tensors."""
+
+    def execute(self, op: Operator, args: tuple):
+        return op.options["run"](*[without_history(a) for a in args])
+
+    def run_meta(self, op: Operator, args: tuple):
+        raise NoShapeRule(f"{op.display}() is not implemented for tensors on device meta")
+
+
+LAYOUT = LayoutFamily()
+
+
+def layout_operator(schema: str, run, **options) -> Operator:
+    """Declare an operator of this family; it has no public name unless it says so."""
+    named = {"function": False, "method": False, "out": False, "strict": True, **options}
+    return export_operator(Operator(schema, LAYOUT, run=run, **named))
+
+
+def without_history(a):
+    """A tensor (or the tensors of a list) as data alone."""
+    if isinstance(a, Tensor):
+        return a if a.autograd is None else a.shallow()
+    if a.__class__ is tuple and a and isinstance(a[0], Tensor):
+        return tuple(without_history(x) for x in a)
+    return a
+
+
+def execute_sparse(op: Operator, args: tuple):
+    """The sparse rule of an operator, on its arguments."""
+    if op.family is LAYOUT:
+        return LAYOUT.execute(op, args)
+    found = rules.get(op.name)
+    if found is None:
+        raise not_implemented(op, args)
+    return found(op, *[without_history(a) for a in args])
+
+
+def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
+    """PyTorch's error for an operator that a layout does not have."""
+    backend = next((backend_name(t) for t in op.tensors(args) if is_sparse(t)), "SparseCPU")
+    name = op.qualified_name
+    return NotImplementedError(
+        f"Could not run '{name}' with arguments from the '{backend}' backend. This could be because the operator "
+        f"doesn't exist for this backend. "
+        f"'{name}' is only available for dense tensors: convert with to_dense() first."
+    )
+
+
+def refuse_dense(name: str, t: Tensor) -> NotImplementedError:
+    """PyTorch's error for a sparse operator on a dense tensor."""
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{backend_name(t)}' backend. This could be because the "
+        f"operator doesn't exist for "
+        f"this backend. 'aten::{name}' is only available for these backends: [SparseCPU]."
+    )
+
+
+def run_dense(op: Operator, *args):
+    """An operator on plain tensors, under autograd."""
+    keys = 0
+    for t in op.tensors(args):
+        keys |= t.keys
+    return dispatch.execute(op, args, keys)

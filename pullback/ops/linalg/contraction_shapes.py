@@ -1,0 +1,204 @@
+"""What contractions take and what comes out of them: one rule each, for shape, dtype and every refusal.
+
+A rule takes the operator's arguments, reads only metadata, raises in PyTorch's words, and gives a `Spec`.
+"""
+
+from __future__ import annotations
+
+from ...core.geometry import infer_size
+from ...core.tensor import Tensor
+from ..shape import view_geometry
+from ..system.operator import Operator, Spec
+from ..system.schema import type_name
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "uint16": "unsigned short",
+    "uint32": "unsigned int", "uint64": "unsigned long",
+}  # fmt: skip
+
+
+def c_name(d) -> str:
+    """The name that some of PyTorch's messages give a dtype."""
+    return _C_NAMES.get(d.name, d.name)
+
+
+def require_tensors(op: Operator, args: tuple) -> None:
+    """Refuse numbers where tensors belong: nothing is promoted here, so nothing could be made of them."""
+    for i, (argument, value) in enumerate(zip(op.schema.arguments, args, strict=False)):
+        if argument.is_tensor and not argument.is_list and value is not None and not isinstance(value, Tensor):
+            name = "input" if argument.name == "self" else argument.name
+            raise TypeError(
+                f"{op.display}(): argument '{name}' (position {i + 1}) must be Tensor, not {type_name(value)}"
+            )
+
+
+def exact_out(result: Tensor, out: Tensor) -> None:
+    """`out=` of the products must have the very dtype of the result."""
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {c_name(result.dtype)}, but got {c_name(out.dtype)} instead"
+        )
+
+
+def dot_out(result: Tensor, out: Tensor) -> None:
+    """Likewise, in the words of dot and vdot."""
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"result dtype {out.dtype.scalar_name} does not match input dtype {result.dtype.scalar_name}"
+        )
+
+
+def bad_inplace(shape: tuple, result: tuple) -> str:
+    """What an in-place call says whose target has not the shape of the result."""
+    return f"Bad in-place call: input tensor size {list(shape)} and output tensor size {list(result)} should match"
+
+
+def _numbers(name: str, dtype) -> None:
+    if dtype.name == "bool":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+
+
+def check_expands(addend: Tensor, shape: tuple) -> None:
+    """Raise the errors of `expand` where an addend does not broadcast to the product."""
+    from ..shape.views import _check_expand
+
+    _check_expand(addend, shape)
+    view_geometry.expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
+
+
+# ---- two matrices
+def mm(self, mat2) -> Spec:
+    if self.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if mat2.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    _check_inner(self, mat2)
+    _check_same_dtype(self, mat2)
+    _numbers("addmm_impl_cpu_", self.dtype)
+    return Spec((self.array.shape[0], mat2.array.shape[1]), self.dtype)
+
+
+def _check_inner(mat1, mat2) -> None:
+    (n, m), (k, p) = mat1.array.shape, mat2.array.shape
+    if m != k:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
+
+
+def _check_same_dtype(mat1, mat2) -> None:
+    if mat1.dtype is not mat2.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(mat1.dtype)} != {c_name(mat2.dtype)}"
+        )
+
+
+def _check_addend_dtype(addend, mat2) -> None:
+    if addend.dtype is not mat2.dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {addend.dtype.scalar_name} and {mat2.dtype.scalar_name}"
+        )
+
+
+def addmm(self, mat1, mat2, beta, alpha) -> Spec:
+    for name, t in (("mat1", mat1), ("mat2", mat2)):
+        if t.ndim != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {t.ndim}-D tensor")
+    _check_inner(mat1, mat2)
+    _check_addend_dtype(self, mat2)
+    _check_same_dtype(mat1, mat2)
+    shape = (mat1.array.shape[0], mat2.array.shape[1])
+    check_expands(self, shape)
+    _numbers("addmm_impl_cpu_", self.dtype)
+    return Spec(shape, self.dtype)
+
+
+# ---- batches of matrices
+def _batches(batch1, batch2) -> tuple:
+    for name, t in (("batch1", batch1), ("batch2", batch2)):
+        if t.ndim != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    (b, n, m), (c, k, p) = batch1.array.shape, batch2.array.shape
+    if b != c or m != k:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: [{c}, {k}]."
+        )
+    return b, n, p
+
+
+def _check_scalar_types(batch1, batch2) -> None:
+    if batch1.dtype is not batch2.dtype:
+        raise RuntimeError(f"expected scalar type {batch1.dtype.scalar_name} but found {batch2.dtype.scalar_name}")
+
+
+def bmm(self, mat2) -> Spec:
+    shape = _batches(self, mat2)
+    _check_scalar_types(self, mat2)
+    _numbers("bmm", self.dtype)
+    return Spec(shape, self.dtype)
+
+
+def baddbmm(self, batch1, batch2, beta, alpha) -> Spec:
+    check_expands(self, (batch1.size(0), batch1.size(1), batch2.size(2)))
+    shape = _batches(batch1, batch2)
+    _check_scalar_types(batch1, batch2)
+    if self.dtype is not batch1.dtype:
+        names = f"input {c_name(self.dtype)}, batch1: {c_name(batch1.dtype)}, batch2: {c_name(batch2.dtype)}"
+        raise RuntimeError(f"Input dtypes must be the same, got: {names}")
+    _numbers("baddbmm", self.dtype)
+    return Spec(shape, self.dtype)
+
+
+def addbmm(self, batch1, batch2, beta, alpha) -> Spec:
+    check_expands(self, (batch1.size(1), batch2.size(2)))
+    _, n, p = _batches(batch1, batch2)
+    _check_addend_dtype(self, batch2)
+    _check_same_dtype(batch1, batch2)
+    _numbers("addmm_impl_cpu_", self.dtype)
+    return Spec((n, p), self.dtype)
+
+
+# ---- a matrix and a vector
+def mv(self, vec) -> Spec:
+    if not self.ndim:
+        self.size(0)  # raises
+    return _mat_vec(self, vec, 1, self.array.shape[0], vec.dtype)
+
+
+def addmv(self, mat, vec, beta, alpha) -> Spec:
+    return _mat_vec(mat, vec, self.ndim, self.array.shape[0] if self.ndim else 1, self.dtype)
+
+
+def _mat_vec(mat, vec, ndim: int, length: int, dtype) -> Spec:
+    """`ndim`, `length` and `dtype` are the addend's, or the result's where there is none."""
+    if not (mat.ndim == 2 and vec.ndim == 1 and ndim <= 1):
+        raise RuntimeError(f"vector + matrix @ vector expected, got {ndim}, {mat.ndim}, {vec.ndim}")
+    n, m = mat.array.shape
+    if m != vec.array.shape[0] or length not in (n, 1):
+        raise RuntimeError(f"size mismatch, got input ({length}), mat ({n}x{m}), vec ({vec.array.shape[0]})")
+    if not (dtype is mat.dtype is vec.dtype):
+        names = f"{dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
+        raise RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
+    _numbers("addmv_impl_cpu", dtype)
+    return Spec((n,), dtype)
+
+
+# ---- two vectors
+def dot(self, other) -> Spec:
+    if self.ndim != 1 or other.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {other.ndim}D tensors")
+    if self.dtype is not other.dtype:
+        names = f"{self.dtype.scalar_name} and {other.dtype.scalar_name}"
+        raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {names}")
+    n, m = self.array.shape[0], other.array.shape[0]
+    if n != m:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, "
+            f"but got {n} and {m} elements respectively"
+        )
+    _numbers("dot", self.dtype)
+    return Spec((), self.dtype)
+
+
+def unsafe_view(self, size) -> Spec:
+    return Spec(infer_size(size, self.numel()), self.dtype)

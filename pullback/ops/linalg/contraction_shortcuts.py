@@ -1,0 +1,81 @@
+"""The plain cases of matmul, bmm and linear, computed without the general path.
+
+Each function takes the arguments of a public call and gives the result, or None where something listens, dtypes differ,
+shapes do not fit or more would have to be recorded than it does: then the general path decides, and raises what there
+is to raise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.modes import ambient
+from ...core.tensor import PLAIN, Tensor, view_of, wrap
+from ..family.contraction import DIRECT, product
+from ..system.operator import registry
+
+
+def _plain(*tensors) -> bool:
+    dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None
+    if dtype not in DIRECT or ambient.mode >= 2:
+        return False
+    return all(t.__class__ in PLAIN and not t.keys and t.dtype is dtype for t in tensors)
+
+
+def _recorded(*tensors) -> bool:
+    return bool(ambient.mode) and any(t.autograd is not None for t in tensors)
+
+
+def matmul(x, y) -> Tensor | None:
+    """Products with batches, where nothing is recorded but a bmm."""
+    if not _plain(x, y):
+        return None
+    a, b = x.array, y.array
+    if a.ndim == 3 and b.ndim == 3:
+        return bmm(x, y)
+    if _recorded(x, y):
+        return None
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        return None
+    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous and a.size:  # one large product instead of many
+        return wrap(a.reshape(-1, a.shape[-1]).dot(b).reshape(*a.shape[:-1], b.shape[1]), x.dtype)
+    try:
+        made = np.asarray(product(np, a, b))
+    except ValueError:
+        return None
+    return wrap(made if made.flags.c_contiguous else made.copy(), x.dtype)
+
+
+def bmm(x, y) -> Tensor | None:
+    """Products of two batches of matrices."""
+    if not _plain(x, y):
+        return None
+    a, b = x.array, y.array
+    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        return None
+    made = product(np, a, b)
+    t = wrap(made if made.flags.c_contiguous else made.copy(), x.dtype)
+    return registry["bmm.default"].record(t, x, y) if _recorded(x, y) else t
+
+
+def linear(x, weight, bias) -> Tensor | None:
+    """x Wᵀ + b for a matrix x; recorded as the transposition and the addmm that it is."""
+    given = (x, weight) if bias is None else (x, weight, bias)
+    if not _plain(*given):
+        return None
+    a, w = x.array, weight.array
+    if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias.array.shape != w.shape[:1]:
+        return None
+    turned = w.T
+    made = a.dot(turned)
+    if bias is not None:
+        np.add(made, bias.array, made)
+    t = wrap(made, x.dtype)
+    if not _recorded(*given):
+        return t
+    transposed = view_of(weight, turned, weight.dtype, weight.offset)
+    if weight.autograd is not None:
+        registry["t.default"].record(transposed, weight)
+    if bias is None:
+        return registry["mm.default"].record(t, x, transposed)
+    return registry["addmm.default"].record(t, bias, x, transposed, 1, 1)

@@ -1,0 +1,198 @@
+"""Products over chosen dimensions: outer, inner, kron, cross, tensordot, chains of matrices.
+
+Tensors in, tensors out. All but `addr` are written in other operators, and inherit their rules.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from ...core.geometry import wrap_dims
+from ...core.promotion import result_type
+from ...core.tensor import Tensor
+from ..elementwise.arithmetic import conj
+from ..family.base import composite
+from ..family.contraction import contraction
+from ..system.calls import front
+from ..system.operator import Spec
+from .contraction import _batched, _combine, _count, scaled, unsafe_view
+from .contraction_shapes import check_expands, require_tensors
+
+
+def _check_vector(function: str, name: str, t: Tensor) -> None:
+    if t.ndim != 1:
+        raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {t.ndim}-D")
+
+
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+def outer(self, vec2):
+    require_tensors(outer, (self, vec2))
+    _check_vector("outer", "self", self)
+    _check_vector("outer", "vec2", vec2)
+    return self.reshape(self.shape[0], 1) * vec2
+
+
+@composite("ger(Tensor self, Tensor vec2) -> Tensor")
+def ger(self, vec2):
+    return outer(self, vec2)
+
+
+def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
+    _check_vector("addr", "vec1", vec1)
+    _check_vector("addr", "vec2", vec2)
+    shape = (vec1.array.shape[0], vec2.array.shape[0])
+    check_expands(self, shape)
+    dtype = result_type(self, vec1, vec2)
+    if dtype.category <= 1:
+        for name, value in (("beta", beta), ("alpha", alpha)):
+            if isinstance(value, float):
+                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+    return Spec(shape, dtype)
+
+
+def _vmap_addr(args, dims, size):
+    addend, x, y = _batched(args[0], dims[0], 2), _batched(args[1], dims[1], 1), _batched(args[2], dims[2], 1)
+    made = x.unsqueeze(-1) * y.unsqueeze(-2) * args[4]
+    return (made if args[3] == 0 else made + addend * args[3]), 0
+
+
+addr = contraction(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    meta=_addr_shape,
+    kernel=lambda xp, self, vec1, vec2, beta, alpha: _combine(xp, self, xp.multiply.outer(vec1, vec2), beta, alpha),
+    inplace=True,
+    vjp={
+        "self": lambda g, beta: scaled(g, beta),
+        "vec1": lambda g, vec2, alpha: scaled(g.mv(conj(vec2).to(g.dtype)), alpha),
+        "vec2": lambda g, vec1, alpha: scaled(g.t().mv(conj(vec1).to(g.dtype)), alpha),
+    },
+    vmap=_vmap_addr,
+)
+
+
+@composite("kron(Tensor self, Tensor other) -> Tensor")
+def kron(self, other):
+    require_tensors(kron, (self, other))
+    rank = max(self.ndim, other.ndim)
+    a = (1,) * (rank - self.ndim) + tuple(self.shape)
+    b = (1,) * (rank - other.ndim) + tuple(other.shape)
+    wide = self.reshape([s for size in a for s in (size, 1)])
+    tall = other.reshape([s for size in b for s in (1, size)])
+    return unsafe_view((wide * tall).contiguous(), tuple(m * n for m, n in zip(a, b, strict=True)))
+
+
+@composite("inner(Tensor self, Tensor other) -> Tensor")
+def inner(self, other):
+    require_tensors(inner, (self, other))
+    if not self.ndim or not other.ndim:
+        return self * other
+    if self.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            f"inner() the last dimension must match on both input tensors but got shapes {list(self.shape)} and "
+            f"{list(other.shape)}"
+        )
+    return tensordot_dims(self, other, (-1,), (-1,))
+
+
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+def cross(self, other, dim=None):
+    from .. import public
+
+    require_tensors(cross, (self, other))
+    if dim is None:
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
+            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
+            "in a future release.",
+            stacklevel=4,
+        )
+        dim = next((d for d, s in enumerate(self.shape) if s == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return public("linalg", "cross")(self, other, dim=dim)
+
+
+# ---- tensordot
+@composite(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", function=False, method=False
+)
+def tensordot_dims(self, other, dims_self, dims_other):
+    if len(dims_self) != len(dims_other):
+        raise RuntimeError("both dimension lists should have same length")
+    if self.dtype is not other.dtype:
+        raise RuntimeError("both inputs should have same dtype")
+    self, other = _drop_broadcast(self, other, dims_self, dims_other)
+    ours, theirs = wrap_dims(dims_self, self.ndim), wrap_dims(dims_other, other.ndim)
+    free = [d for d in range(self.ndim) if d not in ours]
+    rest = [d for d in range(other.ndim) if d not in theirs]
+    depth = _count(self.shape[d] for d in ours)
+    rows, columns = [self.shape[d] for d in free], [other.shape[d] for d in rest]
+    left = self.permute(*free, *ours).reshape(_count(rows), depth) if self.ndim else self.reshape(1, 1)
+    right = other.permute(*theirs, *rest).reshape(depth, _count(columns)) if other.ndim else other.reshape(1, 1)
+    return left.mm(right).reshape([*rows, *columns])
+
+
+def _drop_broadcast(self, other, dims_self, dims_other):
+    """A contracted dimension of size 1 on one side alone is summed away on the other."""
+    for a, b in zip(dims_self, dims_other, strict=True):
+        m, n = self.size(a), other.size(b)
+        if m == n:
+            continue
+        if n == 1:
+            self = self.sum(a, keepdim=True, dtype=self.dtype)
+        elif m == 1:
+            other = other.sum(b, keepdim=True, dtype=other.dtype)
+        else:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {m} in dim {a} and second has size {n} in "
+                f"dim {b}"
+            )
+    return self, other
+
+
+@front("torch.tensordot")
+def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
+    """Contract `dims` dimensions (the last of `a` with the first of `b`), or the two lists of dimensions given."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, (tuple, list)):
+        if len(dims) != 2:
+            raise RuntimeError(
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two "
+                f"lists, but got dims={dims}"
+            )
+        for name, given, place in (("dims_self", dims[0], 3), ("dims_other", dims[1], 4)):
+            if isinstance(given, int):
+                raise TypeError(f"tensordot(): argument '{name}' (position {place}) must be tuple of ints, not int")
+        ours, theirs = tuple(dims[0]), tuple(dims[1])
+    else:
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        ours, theirs = tuple(range(-dims, 0)), tuple(range(dims))
+    if out is None:
+        return tensordot_dims(a, b, ours, theirs)
+    from ..system.inplace import write_out
+
+    return write_out(tensordot_dims, (a, b, ours, theirs), out)
+
+
+@front("torch.chain_matmul")
+def chain_matmul(*matrices, out: Tensor | None = None) -> Tensor:
+    """The product of several matrices, in the cheapest order."""
+    from .. import public
+
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
+        stacklevel=3,
+    )
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for m in matrices:
+        if m.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")
+    if len(matrices) == 1:
+        return matrices[0]
+    return public("linalg", "multi_dot")(list(matrices), **({} if out is None else {"out": out}))

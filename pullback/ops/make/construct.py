@@ -1,0 +1,508 @@
+"""Tensors from Python data, NumPy arrays, buffers and DLPack capsules; the constructors `Tensor(...)` and `FloatTensor(...)`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import device as devices
+from ...core import dtype as dtypes
+from ...core import modes
+from ...core import tensor as core_tensor
+from ...core.arrays import assign, library, to_device
+from ...core.dtype import computable, dtype, numpy_to_dtype
+from ...core.geometry import Geometry
+from ...core.modes import ambient
+from ...core.promotion import promote_types
+from ...core.size import Size
+from ...core.storage import Storage, UntypedStorage, window
+from ...core.symbolic import concrete, symbolic
+from ...core.tensor import FAKE, META, Tensor, set_requires_grad, wrap, wrap_meta
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.inplace import cast_array
+from .factories import convert_option, empty_op, sizes_from
+from .lifting import lift_fresh, lifted
+
+
+def infer_dtype(data) -> dtype:
+    """The dtype that nested Python data asks for."""
+    if isinstance(data, (Tensor, np.generic, np.ndarray)):
+        return data.dtype if isinstance(data, Tensor) else numpy_to_dtype(data.dtype)
+    if isinstance(data, (bool, int, float, complex)) or getattr(data, "is_symbolic", False):
+        from ...core.promotion import scalar_dtype
+
+        return scalar_dtype(data)
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, (tuple, list)) or hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        found: dtype | None = None
+        for d in data:
+            if isinstance(d, str):
+                raise ValueError("too many dimensions 'str'")
+            one = infer_dtype(d)
+            found = one if found is None else promote_types(found, one)
+        return found or ambient.default_dtype
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def _shape_of(data) -> tuple[int, ...]:
+    """The shape of nested sequences, by their first elements."""
+    shape = []
+    while (
+        isinstance(data, (tuple, list))
+        or hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, (str, Tensor, np.ndarray))
+    ):
+        shape.append(len(data))
+        if not len(data):
+            break
+        data = data[0]
+    if isinstance(data, (Tensor, np.ndarray)) and data.ndim:
+        if not shape:
+            return tuple(data.shape)
+        if isinstance(data, np.ndarray):
+            return (*shape, *data.shape)
+        if data.numel() == 1:  # counts as a number
+            return tuple(shape)
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return tuple(shape)
+
+
+def _check_ragged(data, shape: tuple, dim: int = 0) -> None:
+    if dim == len(shape):
+        return
+    if not hasattr(data, "__len__") or isinstance(data, Tensor) and not data.ndim:
+        raise TypeError("not a sequence")
+    if len(data) != shape[dim]:
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
+    if dim + 1 < len(shape) and not isinstance(data, np.ndarray):
+        for d in data:
+            _check_ragged(d, shape, dim + 1)
+
+
+def array_from(data, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
+    """An array of its own from nested data, and its dtype."""
+    if wanted is not None:
+        computable(wanted)
+    if isinstance(data, np.ndarray):
+        have = numpy_to_dtype(data.dtype)
+        return cast_array(np.array(data, dtype=have.numpy, order="C"), have, wanted or have), wanted or have
+    if isinstance(data, np.generic):
+        have = numpy_to_dtype(data.dtype)
+        return cast_array(np.array(data), have, wanted or have), wanted or have
+    inferred = infer_dtype(data)
+    target = wanted or inferred
+    shape = _shape_of(data)
+    _check_ragged(data, shape)
+    try:
+        raw = np.array(_plain(data, len(shape)), dtype=_intermediate(inferred, target))
+    except OverflowError:
+        if target.category == 1 and target.itemsize < 8:
+            raise RuntimeError(f"value cannot be converted to type {target.name} without overflow") from None
+        raise ValueError("Overflow when unpacking long long") from None
+    except ValueError:
+        raise TypeError("'list' object cannot be interpreted as an integer") from None
+    if inferred.is_complex and not target.is_complex and target is not dtypes.bool:
+        raise TypeError("must be real number, not complex")
+    _check_range(raw, inferred, target)
+    return cast_array(raw.reshape(shape), _numpy_dtype(raw), target), target
+
+
+def _check_range(raw, inferred: dtype, target: dtype) -> None:
+    if target.category == 1 and inferred.category == 1 and raw.size:
+        info = np.iinfo(target.numpy)
+        if raw.min() < info.min and target.is_signed or raw.max() > info.max or raw.min() < -int(info.max) - 1:
+            raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+
+
+def _intermediate(inferred: dtype, target: dtype):
+    if inferred.is_complex:
+        return np.complex128
+    if inferred.is_floating_point:
+        return np.float64
+    return np.uint64 if target is dtypes.uint64 else np.int64 if inferred.category == 1 else np.bool_
+
+
+def _numpy_dtype(array) -> dtype:
+    return numpy_to_dtype(array.dtype)
+
+
+def _plain(data, depth: int):
+    if depth and not isinstance(data, (np.ndarray, Tensor)):
+        return [_plain(d, depth - 1) for d in data]
+    if data.__class__ in (int, float, bool):
+        return data
+    if symbolic(data):
+        return concrete(data)
+    return (
+        data.tolist()
+        if isinstance(data, Tensor) and depth
+        else data.item()
+        if isinstance(data, (Tensor, np.generic))
+        else data
+    )
+
+
+def _place(array, d: dtype, device) -> Tensor:
+    device = devices.indexed(device if device is not None else ambient.default_device)
+    if device is devices.meta:
+        return wrap_meta(array.shape, d)
+    if ambient.mode & modes.DISPATCH:
+        return dispatch(lift_fresh, (wrap(array, d),)).to(device)
+    computable(d, device)
+    library(device)
+    return wrap(to_device(array, device) if device.keys else array, d, device)
+
+
+@front("torch.tensor")
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False, names=None) -> Tensor:
+    """A new leaf tensor that copies `data`."""
+    if dtype is not None:
+        dtype = convert_option("tensor", "dtype", dtype, empty_op)
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            stacklevel=3,
+        )
+        made = data.detach().to(dtype=dtype or data.dtype, device=device or data.device, copy=True)
+    elif hasattr(data, "__array_interface__") and not isinstance(data, (np.ndarray, np.generic)):
+        made = _place(*array_from(np.asarray(data), dtype), device)
+    else:
+        made = _place(*array_from(data, dtype), device)
+    if requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
+@front("torch.as_tensor")
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """A tensor that shares memory with `data` where it can."""
+    if isinstance(data, Tensor):
+        return data.to(device=device or data.device, dtype=dtype or data.dtype)
+    if isinstance(data, np.ndarray):
+        return from_numpy(data).to(device=device, dtype=dtype)
+    return tensor(data, dtype=dtype, device=device)
+
+
+@front("torch.asarray")
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
+    """A tensor from anything array-like: tensor, array, DLPack, buffer, number or sequence."""
+    if isinstance(obj, Tensor):
+        made = obj if obj.dtype is (dtype or obj.dtype) else obj.to(dtype)
+    elif isinstance(obj, np.ndarray):
+        made = as_tensor(obj, dtype=dtype, device=device)
+    elif hasattr(obj, "__dlpack__"):
+        made = from_dlpack(obj).to(dtype=dtype, device=device)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        made = frombuffer(obj, dtype=dtype or ambient.default_dtype)
+    else:
+        made = tensor(obj, dtype=dtype, device=device)
+    shares = made is obj or isinstance(obj, np.ndarray) and np.shares_memory(made.array, obj)
+    if copy is True and (shares or isinstance(obj, (bytearray, memoryview))):
+        made = made.clone()
+    elif (
+        copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__")
+    ):
+        raise ValueError(
+            "can't alias arbitrary sequence into a tensor."
+            if not isinstance(obj, (Tensor, np.ndarray))
+            else "can't alias tensor with a different dtype or device."
+        )
+    if made is obj and requires_grad is False and made.requires_grad:
+        made = made.detach()
+    if requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
+@front("Tensor.new_tensor")
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False) -> Tensor:
+    """A new leaf tensor from `data`, by default of this tensor's dtype and device."""
+    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+
+
+@front("Tensor.new")
+def new(self, *args, device=None) -> Tensor:
+    """The old constructor with this tensor's dtype."""
+    return legacy(self.dtype, args, device or self.device)
+
+
+@front("torch.from_numpy")
+def from_numpy(ndarray) -> Tensor:
+    """A tensor on the memory of a NumPy array."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    d = numpy_to_dtype(ndarray.dtype)
+    if ndarray.dtype != d.numpy:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+        )
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
+            "(You can probably work around this by making a copy of your array  with array.copy().) "
+        )
+    if any(s % d.itemsize for s in ndarray.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
+    if not ndarray.flags.writeable:
+        import warnings
+
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will "
+            "result in undefined behavior. You may want to copy the array to protect its data or make it writable before converting it to a tensor. "
+            "This type of warning will be suppressed for the rest of this program.",
+            stacklevel=3,
+        )
+    made = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
+    from ...core.storage import storage_of
+
+    storage_of(made).resizable = False
+    return lifted(made)
+
+
+@front("torch.frombuffer")
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor:
+    """A 1-d tensor on the memory of an object with the buffer protocol."""
+    size = memoryview(buffer).nbytes
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1"
+        )
+    if count < 0 and (size - offset) % dtype.itemsize:
+        raise ValueError(
+            f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({dtype.itemsize})"
+        )
+    if count > 0 and offset + count * dtype.itemsize > size:
+        raise ValueError(
+            f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
+        )
+    made = lifted(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype))
+    if requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
+@front("torch.from_dlpack", "utils.dlpack.from_dlpack")
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+    """A tensor on the memory of an object with `__dlpack__` (or of a capsule)."""
+    if hasattr(ext_tensor, "__dlpack__"):
+        kind, index = ext_tensor.__dlpack_device__()
+        if int(kind) == 2:
+            where = devices.device("cuda", int(index))
+            array = library(where).from_dlpack(ext_tensor)
+            return wrap(array, numpy_to_dtype(array.dtype), where)
+        return from_numpy(np.from_dlpack(ext_tensor))
+
+    class _Capsule:
+        def __dlpack__(self, **kwargs):
+            return ext_tensor
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    return from_numpy(np.from_dlpack(_Capsule()))
+
+
+@front("torch.to_dlpack", "utils.dlpack.to_dlpack")
+def to_dlpack(tensor):
+    """A DLPack capsule on the memory of a tensor."""
+    return tensor.__dlpack__()
+
+
+@front("torch.from_file")
+def from_file(
+    filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False
+) -> Tensor:
+    """A 1-d tensor mapped from a file; with `shared=True`, writes go to the file."""
+    d = dtype or ambient.default_dtype
+    return lifted(wrap(np.asarray(np.memmap(filename, d.numpy, "r+" if shared else "c", shape=(size,))), d))
+
+
+def _dlpack(self: Tensor, stream=None, **kwargs):
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if isinstance(self.array, Geometry):
+        raise BufferError("Cannot pack tensors on meta" if not self.keys & FAKE else core_tensor.NO_DATA_POINTER)
+    return self.array.__dlpack__()
+
+
+Tensor.__dlpack__ = _dlpack
+Tensor.__dlpack_device__ = lambda self: (2, self.device.index) if self.is_cuda else (1, 0)
+
+
+# ---- constructors
+def construct(cls, *args, **kwargs) -> Tensor:
+    """`Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`, and the same for subclasses."""
+    device = kwargs.pop("device", None)
+    kwargs.pop("requires_grad", None)
+    made = legacy(ambient.default_dtype, args, device)
+    return made if cls is Tensor else core_tensor.subclass_of(cls, made)
+
+
+def legacy(d: dtype, args: tuple, device=None) -> Tensor:
+    """The old constructors: sizes or data."""
+    if not args:
+        return _place(np.empty(0, d.numpy), d, device)
+    first = args[0]
+    if len(args) == 1 and isinstance(first, Tensor):
+        return first.detach().to(d)
+    if len(args) == 1 and isinstance(first, (UntypedStorage, TypedStorage)):
+        storage = first._storage if isinstance(first, UntypedStorage) else first._untyped_storage._storage
+        return on_storage(storage, d)
+    if len(args) == 1 and isinstance(first, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if len(args) == 1 and isinstance(first, float):
+        raise TypeError("new(): data must be a sequence (got float)")
+    if (
+        len(args) == 1
+        and not isinstance(first, (int, Size))
+        and (hasattr(first, "__len__") or hasattr(first, "__iter__"))
+    ):
+        return _place(*array_from(first if hasattr(first, "__len__") else list(first), d), device)
+    return _place(np.zeros(sizes_from("new", args), d.numpy), d, device)
+
+
+def on_storage(storage: Storage, d: dtype) -> Tensor:
+    """A flat tensor over a whole storage."""
+    n = storage.length // d.itemsize
+    made = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
+    made.memory = storage
+    return made
+
+
+core_tensor.construct = construct
+
+
+class _TypedTensorMeta(type):
+    """`isinstance(x, FloatTensor)` asks for the dtype."""
+
+    def __instancecheck__(cls, x) -> bool:
+        return isinstance(x, Tensor) and x.dtype is cls.dtype and not x.is_cuda
+
+
+def _typed_constructor(d: dtype):
+    def __new__(cls, *args, device=None):
+        return legacy(d, args, device)
+
+    return _TypedTensorMeta(
+        f"{d.scalar_name}Tensor",
+        (),
+        {
+            "__new__": __new__,
+            "dtype": d,
+            "is_cuda": False,
+            "__module__": "torch",
+            "is_sparse": False,
+            "layout": devices.strided,
+        },
+    )
+
+
+TYPED = {
+    f"{d.scalar_name}Tensor": _typed_constructor(d)
+    for d in dtypes.ALL
+    if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
+}
+
+
+class TypedStorage:
+    """The old typed storages: a storage seen through one dtype."""
+
+    def __init__(
+        self,
+        *args,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: dtype | None = None,
+        device=None,
+        _internal=False,
+    ):
+        self.dtype = dtype or ambient.default_dtype
+        if wrap_storage is None:
+            n = args[0] if args and isinstance(args[0], int) else len(args[0]) if args else 0
+            wrap_storage = UntypedStorage(n * self.dtype.itemsize)
+            if args and not isinstance(args[0], int):
+                on_storage(wrap_storage._storage, self.dtype).array[...] = args[0]
+        self._untyped_storage = wrap_storage
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    def untyped(self) -> UntypedStorage:
+        return self._untyped_storage
+
+    def _tensor(self) -> Tensor:
+        return on_storage(self._untyped_storage._storage, self.dtype)
+
+    def size(self) -> int:
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def resize_(self, size: int) -> TypedStorage:
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def fill_(self, value) -> TypedStorage:
+        self._tensor().array.fill(value)
+        return self
+
+    def tolist(self) -> list:
+        return self._tensor().array.tolist()
+
+    def clone(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def copy_(self, source, non_blocking=None) -> TypedStorage:
+        assign(self._tensor().array, source._tensor().array)
+        return self
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    def __getitem__(self, index):
+        return self._tensor().array[index].item()
+
+    def __setitem__(self, index, value) -> None:
+        self._tensor().array[index] = value
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, TypedStorage) and other._untyped_storage == self._untyped_storage
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def __reduce__(self):
+        return (_typed_storage, (self._untyped_storage, self.dtype))
+
+    def __repr__(self) -> str:
+        body = "".join(f" {v}\n" for v in self.tolist()[:20])
+        return f"{body}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+
+
+def _typed_storage(storage: UntypedStorage, d: dtype) -> TypedStorage:
+    """A typed storage from what pickle keeps of it."""
+    return TypedStorage(wrap_storage=storage, dtype=d)

@@ -1,0 +1,125 @@
+"""Writing one tensor or one number into another: `copy_`, `fill_`, `zero_`."""
+
+from __future__ import annotations
+
+from ...core.arrays import assign, library
+from ...core.geometry import broadcast_shapes
+from ...core.storage import new_array
+from ...core.tensor import META, Tensor, wrap
+from ..family.base import Family, operator
+from ..system.calls import export_operator, front
+from ..system.dispatch import dispatch
+from ..system.inplace import cast_array
+from ..system.operator import Operator, Spec
+from .factories import like_strides
+
+
+class Copying(Family):
+    """The numbers of one tensor in the layout of another."""
+
+    def execute(self, op: Operator, args: tuple) -> Tensor:
+        target, src = args[:2]
+        spec = _copy_spec(target, src)
+        array = new_array(spec.shape, spec.dtype, spec.stride, library(target.device))
+        assign(array, cast_array(src.array, src.dtype, target.dtype))
+        return wrap(array, target.dtype, target.device)
+
+
+def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
+    shape = target.array.shape
+    common = broadcast_shapes(shape, src.array.shape)
+    if common != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
+    return Spec(shape, target.dtype, like_strides(target, None))
+
+
+def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
+    _copy_spec(target, src)
+    if not target.keys & META:
+        if src.keys & META:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        assign(target.array, cast_array(src.array, src.dtype, target.dtype))
+
+
+copy = export_operator(
+    Operator(
+        "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+        Copying(),
+        meta=_copy_spec,
+        function=False,
+        method=False,
+        inplace=True,
+        node="CopyBackwards",
+        write=_copy_write,
+        vjp={"self": lambda g: g.new_zeros(g.shape), "src": lambda g: g},
+        jvp={
+            "self": lambda t: t.new_zeros(t.shape),
+            "src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape),
+        },
+    )
+)
+
+
+def _fill_write(target: Tensor, value) -> None:
+    if isinstance(value, Tensor):
+        if value.array.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+            )
+        value = value.item()
+    from .factories import _as_number
+
+    if not target.keys & META:
+        target.array.fill(_as_number(value, target.dtype))
+
+
+fill_scalar = operator(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor",
+    kernel=lambda xp, self, value: xp.full(self.shape, value).astype(self.dtype),
+    meta=lambda self, value: Spec(self.array.shape, self.dtype),
+    function=False,
+    method=False,
+    inplace="hidden",
+    inplace_node="FillBackward2",
+    write=_fill_write,
+    vjp=lambda g: g.new_zeros(g.shape),
+)
+fill_tensor = operator(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor",
+    kernel=lambda xp, self, value: xp.broadcast_to(value, self.shape).astype(self.dtype),
+    meta=lambda self, value: Spec(self.array.shape, self.dtype),
+    function=False,
+    method=False,
+    inplace="hidden",
+    number=1,
+    inplace_node="FillBackward3",
+    reads_first=True,
+    write=_fill_write,
+    vjp={"self": lambda g: g.new_zeros(g.shape), "value": lambda g: g.sum()},
+)
+zero = operator(
+    "zero(Tensor self) -> Tensor",
+    kernel=lambda xp, self: xp.zeros_like(self),
+    meta=lambda self: Spec(self.array.shape, self.dtype),
+    function=False,
+    method=False,
+    inplace="function",
+    write=lambda target: _fill_write(target, 0),
+    vjp=lambda g: g.new_zeros(g.shape),
+)
+
+
+@front("torch.fill")
+def fill(input, value) -> Tensor:
+    return dispatch(fill_tensor if isinstance(value, Tensor) else fill_scalar, (input, value))
+
+
+@front("torch.fill_", "Tensor.fill_")
+def fill_(input, value) -> Tensor:
+    if isinstance(value, Tensor):
+        if value.array.ndim:
+            raise RuntimeError(
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+            )
+        return dispatch(fill_tensor.inplace, (input, value))
+    return dispatch(fill_scalar.inplace, fill_scalar.convert((input, value)))

@@ -1,0 +1,83 @@
+"""Where Python values and tensors meet, as operators, so that traces and fake tensors see it happen.
+
+`sym_size` and its kin read metadata; `lift_fresh` is what `torch.tensor(data)` does with the tensor it has just made;
+`_local_scalar_dense` is what `item()` reads. With nothing listening neither is called: the value goes straight through.
+"""
+
+from __future__ import annotations
+
+from ...core import modes
+from ...core.arrays import to_host
+from ...core.modes import ambient
+from ...core.tensor import Tensor
+from ..family.base import Family
+from ..system.dispatch import dispatch
+from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
+from .conversion import COPY
+from .factories import like_strides
+
+
+class _Lift(Family):
+    """The tensor itself."""
+
+    def execute(self, op: Operator, args: tuple) -> Tensor:
+        return args[0]
+
+    run_meta = execute
+
+    def meta(self, op: Operator, args: tuple) -> Spec:
+        t = args[0]
+        return Spec(t.array.shape, t.dtype, t.stride())
+
+
+class _Number(Family):
+    """The one number in a tensor."""
+
+    def execute(self, op: Operator, args: tuple):
+        t = args[0]
+        value = to_host(t.array).reshape(-1)[0]
+        return value.item() if t.dtype.numpy.kind in "biufc" else float(value)
+
+    def run_meta(self, op: Operator, args: tuple):
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+lift_fresh = Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", _Lift(), vjp=NONDIFFERENTIABLE, lazy_bits=True)
+local_scalar_dense = Operator("_local_scalar_dense(Tensor self) -> Scalar", _Number(), vjp=NONDIFFERENTIABLE)
+
+
+def lifted(t: Tensor) -> Tensor:
+    """A tensor around an array that no operator made, as what listens sees it."""
+    return dispatch(lift_fresh, (t,)) if ambient.mode & modes.DISPATCH else t
+
+
+lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
+    "lift_fresh_copy(Tensor self) -> Tensor",
+    COPY,
+    lower="copy",
+    meta=lambda self: Spec(self.array.shape, self.dtype, like_strides(self, None)),
+    vjp=lambda g: g,
+    jvp=LINEAR,
+)
+
+
+class _Fact(Family):
+    """A number of a tensor's metadata, which graphs with symbolic sizes compute."""
+
+    def execute(self, op: Operator, args: tuple):
+        return op.kernel(*args)
+
+    run_meta = execute
+
+
+_FACT = _Fact()
+
+
+def _fact(text: str, read) -> Operator:
+    return Operator(text, _FACT, kernel=read, vjp=NONDIFFERENTIABLE, lazy_bits=True)
+
+
+sym_size = _fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.size(dim))
+sym_stride = _fact("sym_stride.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.stride(dim))
+sym_storage_offset = _fact("sym_storage_offset(Tensor self) -> SymInt", lambda self: self.storage_offset())
+sym_numel = _fact("sym_numel(Tensor self) -> SymInt", lambda self: self.numel())

@@ -1,0 +1,291 @@
+"""The memory under a tensor: `set_`, `resize_`, storages, sharing, element-wise Python calls, deep copies and pickles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.arrays import assign, library
+from ...core.cupy_library import device_count, pinned_like
+from ...core.modes import is_grad_enabled, whole_in_graphs
+from ...core.promotion import result_type
+from ...core.storage import UntypedStorage, check_bounds, storage_of, window
+from ...core.tensor import (
+    FAKE,
+    LAYOUTS,
+    META,
+    Tensor,
+    set_requires_grad,
+    stride_of,
+    subclass_of,
+    view_of,
+    wrap,
+    wrap_meta,
+)
+from ..shape.views import alias as alias_op
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.inplace import bump, resize, told_mode
+from ..system.operator import export
+from ..system.overrides import keeps_type
+from .construct import TypedStorage
+
+
+def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
+    """Make this tensor read another tensor's or storage's memory."""
+    if self.requires_grad and self.is_leaf and is_grad_enabled():
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if source is None:
+        fresh = (
+            wrap_meta((0,), self.dtype)
+            if self.keys & META
+            else wrap(library(self.device).empty(0, self.dtype.numpy), self.dtype, self.device)
+        )
+        self.array, self.memory, self.offset = fresh.array, storage_of(fresh), 0
+    elif isinstance(source, Tensor):
+        if (source.keys ^ self.keys) & META:
+            raise RuntimeError(
+                "set_(): a tensor with data and one without (on device meta, or fake) cannot share memory"
+            )
+        if source.dtype is not self.dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}"
+            )
+        told_mode("set_memory", self, source)
+        self.array, self.memory, self.offset = source.array, storage_of(source), source.offset
+    else:
+        storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
+        if size is None:
+            size = (storage.length // self.dtype.itemsize,)
+        size = (size,) if isinstance(size, int) else tuple(size)
+        from ...core.geometry import contiguous_strides
+
+        stride = tuple(stride) if stride is not None else contiguous_strides(size)
+        check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
+        self.array, self.memory, self.offset = (
+            window(storage, self.dtype, size, stride, storage_offset),
+            storage,
+            storage_offset,
+        )
+    bump(self)
+    if self.autograd is not None and self.autograd.accumulator is not None:
+        self.autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
+    return self
+
+
+front("Tensor.set_")(whole_in_graphs(_set_))
+
+
+@front("Tensor.resize_")
+@whole_in_graphs
+def resize_(self, *sizes, memory_format=None) -> Tensor:
+    """Change the shape in place; the storage grows if it must."""
+    from .factories import sizes_from
+
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    resize(self, sizes_from("resize_", sizes))
+    bump(self)
+    return self
+
+
+@front("Tensor.resize_as_", "torch.resize_as_")
+def resize_as_(input, the_template, memory_format=None) -> Tensor:
+    return input.resize_(the_template.shape)
+
+
+@front("Tensor.resize")
+def resize_out_of_place(self, *sizes) -> Tensor:
+    return self.reshape(*sizes) if sizes else self
+
+
+@front("Tensor.resize_as")
+def resize_as(self, tensor) -> Tensor:
+    return self.reshape(tensor.shape)
+
+
+@front("Tensor.storage")
+def storage(self) -> TypedStorage:
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+@front("Tensor.storage_type")
+def storage_type(self):
+    return TypedStorage
+
+
+@front("Tensor.is_set_to")
+def is_set_to(self, tensor) -> bool:
+    return (
+        storage_of(self) is storage_of(tensor)
+        and self.offset == tensor.offset
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+@front("Tensor.share_memory_")
+def share_memory_(self) -> Tensor:
+    storage_of(self).shared = True
+    return self
+
+
+@front("Tensor.pin_memory")
+def pin_memory(self, device=None) -> Tensor:
+    if not device_count():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if not self.is_cpu:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    pinned = pinned_like(self.array)
+    pinned[...] = self.array
+    return wrap(pinned, self.dtype)
+
+
+@front("Tensor.requires_grad_")
+@whole_in_graphs
+def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    set_requires_grad(self, requires_grad)
+    return self
+
+
+@front("Tensor.as_subclass")
+def as_subclass(self, cls) -> Tensor:
+    made = subclass_of(cls, self)
+    if self.requires_grad:
+        made.autograd = dispatch(alias_op, (self,)).autograd
+    return made
+
+
+keeps_type.add(as_subclass)
+
+
+@front("Tensor.apply_")
+def apply_(self, callable) -> Tensor:
+    """Replace each element by what a Python function makes of it."""
+    flat = [callable(v) for v in self.reshape(-1).tolist()]
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
+    bump(self)
+    return self
+
+
+@front("Tensor.map_")
+def map_(self, tensor, callable) -> Tensor:
+    """Replace each element by what a Python function makes of it and of another tensor's."""
+    other = tensor.expand(self.shape).reshape(-1).tolist()
+    flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other, strict=True)]
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
+    bump(self)
+    return self
+
+
+@front("Tensor.map2_")
+def map2_(self, x, y, callable) -> Tensor:
+    """As `map_`, with two other tensors."""
+    columns = (
+        self.reshape(-1).tolist(),
+        x.expand(self.shape).reshape(-1).tolist(),
+        y.expand(self.shape).reshape(-1).tolist(),
+    )
+    flat = [callable(*row) for row in zip(*columns, strict=True)]
+    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
+    bump(self)
+    return self
+
+
+@front("Tensor.dim_order")
+def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost in memory."""
+    return tuple(sorted(range(self.ndim), key=lambda d: (-self.stride(d), d)))
+
+
+@front("Tensor.module_load")
+def module_load(self, other, assign: bool = False) -> Tensor:
+    """What `load_state_dict` does with a tensor: copy it in, or take it over."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@front("Tensor.record_stream")
+def record_stream(self, stream) -> None:
+    """Memory of this tensor is in use by a stream: CuPy's pool hands memory out again to the same stream only."""
+    if not self.is_cuda:
+        raise RuntimeError("Tensor.record_stream(): CPU tensors have no streams")
+
+
+@front("Tensor.reinforce")
+def reinforce(self, reward):
+    raise RuntimeError(
+        "Trying to call reinforce(), which is not supported: use torch.distributions and log_prob(action) * reward instead"
+    )
+
+
+def _deepcopy(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were attempting to deepcopy "
+            "a module, this may be because of a torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    import copy as copying
+
+    from ..system.overrides import DisableTorchFunctionSubclass
+
+    with DisableTorchFunctionSubclass():
+        if self.keys & (META | LAYOUTS):
+            made = self.detach().clone()
+        else:
+            source = storage_of(self)
+            target = memo.get(id(source))
+            if target is None:
+                target = memo[id(source)] = UntypedStorage(storage=source).clone()._storage
+            made = view_of(
+                self,
+                window(target, self.dtype, self.array.shape, stride_of(self), self.offset),
+                self.dtype,
+                self.offset,
+            )
+            made.memory, made.version = target, [0]
+        if type(self) is not Tensor:
+            made = subclass_of(type(self), made)
+        kept = {k: v for k, v in self.__dict__.items() if k not in made.__dict__}  # a fake stays its mode's
+        made.__dict__.update(copying.deepcopy(kept, memo))
+        if self.requires_grad:
+            set_requires_grad(made, True)
+        if self.autograd is not None and self.autograd.grad is not None:
+            made.autograd.grad = copying.deepcopy(self.autograd.grad, memo)
+    memo[id(self)] = made
+    return made
+
+
+class _Held:
+    """What copies a fake and cannot be pickled."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def __reduce__(self):
+        from ...serialization.tensors import reduce_tensor
+
+        return reduce_tensor(self.tensor)  # which says why not
+
+
+def _another(held: _Held) -> Tensor:
+    """`copy.copy` of a fake: the same memory, no history."""
+    source = held.tensor
+    made = source.shallow()
+    made.__dict__.update(source.__dict__)
+    if source.requires_grad:
+        set_requires_grad(made, True)
+    return made
+
+
+def _reduce_ex(self, protocol):
+    if self.keys & FAKE:
+        return (_another, (_Held(self),))
+    from ...serialization.tensors import reduce_tensor
+
+    return reduce_tensor(self)
+
+
+Tensor.__deepcopy__ = _deepcopy
+Tensor.__reduce_ex__ = _reduce_ex
+export("torch", "result_type", lambda tensor, other: result_type(tensor, other))

@@ -1,0 +1,158 @@
+"""Tensors as Python values: `item`, `tolist`, `numpy`, truth, numbers, indices, formatting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import modes
+from ...core.arrays import to_host
+from ...core.modes import ambient, is_grad_enabled
+from ...core.tensor import (
+    CONJ,
+    CUDA,
+    DISPATCH_SUBCLASS,
+    FAKE,
+    META,
+    NEG,
+    OPAQUE,
+    SPARSE,
+    TRANSFORMED,
+    NoData,
+    Tensor,
+)
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import export
+from .lifting import local_scalar_dense
+
+
+def _item(self: Tensor):
+    """The one number in a tensor."""
+    if self.array.size != 1:
+        raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+    if self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
+        return dispatch(local_scalar_dense, (self,))
+    if self.keys:
+        if self.keys & META:
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        self = plain_numbers(self)
+    value = to_host(self.array).reshape(-1)[0]
+    return value.item() if self.dtype.numpy.kind in "biufc" else float(value)
+
+
+def no_numbers(t: Tensor, what: str) -> Exception:
+    """The error for reading numbers of a tensor that has none of its own: without data, or under a transform."""
+    if t.keys & TRANSFORMED:
+        return RuntimeError(
+            f"vmap: It looks like you're calling .{what}() on a Tensor. We don't support vmap over calling .{what}() on a "
+            "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+            "PyTorch internals, please file a bug report."
+        )
+    return NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+def plain_numbers(t: Tensor) -> Tensor:
+    """A tensor whose array holds its numbers: dense, conjugation and negation carried out."""
+    from ..system.dispatch import resolve_bits
+
+    if t.keys & (SPARSE | OPAQUE):
+        t = t.to_dense()
+    return resolve_bits(t) if t.keys & (CONJ | NEG) else t
+
+
+item = front("Tensor.item")(_item)
+
+
+@front("Tensor.tolist")
+def tolist(self):
+    """Nested Python lists, or a number."""
+    if self.keys & FAKE:
+        return [t.tolist() for t in self.unbind(0)] if self.ndim else self.item()
+    if self.keys & (META | TRANSFORMED):
+        raise no_numbers(self, "tolist")
+    t = plain_numbers(self)
+    array = to_host(t.array)
+    array = array if t.dtype.numpy.kind in "biufc" else array.astype(np.float32)
+    return array.tolist()
+
+
+@front("Tensor.numpy")
+def numpy(self, *, force: bool = False):
+    """The NumPy array on the same memory."""
+    if self.keys & FAKE:
+        raise NoData(".numpy() is not supported for tensor subclasses.")
+    if force:
+        return self.detach().cpu().resolve_conj().resolve_neg().numpy()
+    if is_grad_enabled() and self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if self.keys & CONJ:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
+        )
+    if self.keys & NEG:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
+        )
+    if self.keys & META:
+        raise TypeError(
+            "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if self.keys & CUDA:
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+    if self.dtype.numpy.kind not in "biufc":
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+    if self.keys & (SPARSE | OPAQUE):
+        name = "Mkldnn" if self.keys & OPAQUE else self.layout
+        raise TypeError(f"can't convert {name} layout tensor to numpy. Use Tensor.to_dense() first.")
+    return self.array.view()
+
+
+def _array(self, dtype=None, copy=None):
+    made = self.numpy()
+    return made if dtype is None else made.astype(dtype)
+
+
+def _to_number(kind, word: str):
+    def convert(self):
+        if self.array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        value = self.item()
+        if isinstance(value, complex) and kind is not complex:
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {word} without overflow")
+            value = value.real
+        return kind(value)
+
+    return convert
+
+
+def _bool(self) -> bool:
+    if self.array.size != 1:
+        if not self.array.size:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(self.item())
+
+
+def _index(self) -> int:
+    if self.array.size != 1 or self.dtype.category > 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(self.item())
+
+
+def _format(self, spec: str) -> str:
+    if not self.array.ndim and not self.keys & META and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
+
+
+Tensor.__array__ = _array
+Tensor.__bool__ = _bool
+Tensor.__index__ = _index
+Tensor.__format__ = _format
+Tensor.__float__ = _to_number(float, "double")
+Tensor.__int__ = _to_number(int, "int64_t")
+Tensor.__complex__ = _to_number(complex, "complex")
+export("Tensor", "is_nonzero", front("torch.is_nonzero")(lambda input: _bool(input)))

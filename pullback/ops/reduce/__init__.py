@@ -1,0 +1,1 @@
+"""Operators that reduce, scan, order or count along dimensions."""

@@ -1,0 +1,1 @@
+"""Operators that give the same elements another shape: views, joins, splits, rearrangements."""

@@ -1,0 +1,422 @@
+"""Tensors joined: cat, stack and their kin; tensors brought to one shape or laid out as a grid.
+
+In: a sequence of tensors. Out: one tensor that holds all their elements, in their common dtype (`cat`, `stack`, ...),
+or as many tensors as came in (`broadcast_tensors`, `meshgrid`, `atleast_*`). Everything but `cat` and `stack` is
+composed of those two and of views.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.dtype import by_numpy
+from ...core.geometry import broadcast_shapes as common_shape
+from ...core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
+from ...core.modes import ambient
+from ...core.objects import make_tensor, plain_arrays
+from ...core.promotion import can_cast, promote_types
+from ...core.size import Size
+from ...core.tensor import Tensor, stride_of, wrap
+from ..family.base import Family, composite
+from ..family.batching import batch_first
+from ..make.lifting import lifted
+from ..system.calls import export_operator, front
+from ..system.dispatch import dispatch, general
+from ..system.operator import Operator, Spec
+from .shapes import raw
+from .views import slice_
+
+
+class Joining(Family):
+    """Operators that join a list of tensors."""
+
+    def wrap_outputs(self, op: Operator, made, device):
+        """Row-major, or channels-last where every input is."""
+        if made.ndim in (4, 5) and not made.flags.c_contiguous:
+            made = made if made.base is None else made.copy(order="K")
+            if is_channels_last(made.shape, [s // made.itemsize for s in made.strides]):
+                return wrap(made, by_numpy[made.dtype], device)
+        return super().wrap_outputs(op, made, device)
+
+
+JOINING = Joining()
+
+
+def _common(dtypes) -> object:
+    first, *rest = dtypes
+    for d in rest:
+        first = promote_types(first, d)
+    return first
+
+
+def _check_out(tensors, out) -> None:
+    """`out=` must be able to hold the tensors' common dtype."""
+    given = [t for t in tensors if isinstance(t, Tensor)]
+    if given and isinstance(out, Tensor) and not can_cast(_common([t.dtype for t in given]), out.dtype):
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {out.dtype.scalar_name}")
+
+
+def _cast_all(arrays) -> list:
+    common = _common([by_numpy[a.dtype] for a in arrays]).numpy
+    return [a if a.dtype == common else a.astype(common) for a in arrays]
+
+
+def _skipped(shape) -> bool:
+    """An empty vector joins with anything, as it always did."""
+    return len(shape) == 1 and shape[0] == 0
+
+
+# ---- cat
+def _check_cat(shapes, dim: int) -> tuple:
+    """(dimension, shape of the result), or PyTorch's error."""
+    if not shapes:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, shape in enumerate(shapes):
+        if not len(shape):
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    counted = [(i, s) for i, s in enumerate(shapes) if not _skipped(s)]
+    if not counted:  # empty vectors alone: any dimension will do
+        return 0, (0,)
+    first = counted[0][1]
+    d = wrap_dim(dim, len(first))
+    for i, shape in counted:
+        if len(shape) != len(first):
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}")
+        for k, (a, b) in enumerate(zip(first, shape, strict=True)):
+            if k != d and a != b:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {d}. Expected size {a} but got size {b} "
+                    "for tensor "
+                    f"number {i} in the list."
+                )
+    return d, (*first[:d], sum(s[d] for _, s in counted), *first[d + 1 :])
+
+
+def _cat_kernel(xp, tensors, dim):
+    d, shape = _check_cat([a.shape for a in tensors], dim)
+    cast = _cast_all(tensors)
+    counted = [a for a in cast if not _skipped(a.shape)]
+    if not counted:
+        return xp.empty(shape, cast[0].dtype)
+    made = xp.concatenate(counted, axis=d)
+    return made if all(_is_channels_last(a) for a in counted) else xp.ascontiguousarray(made)
+
+
+def _is_channels_last(a) -> bool:
+    return (
+        a.ndim in (4, 5)
+        and not a.flags.c_contiguous
+        and is_channels_last(a.shape, [s // a.itemsize for s in a.strides])
+    )
+
+
+def _cat_meta(tensors, dim) -> Spec:
+    _, shape = _check_cat([t.array.shape for t in tensors], dim)
+    pairs = [(t.array.shape, stride_of(t)) for t in tensors if not _skipped(t.array.shape)]
+    last = pairs and all(is_channels_last(*p) and not is_contiguous(*p) for p in pairs)
+    return Spec(shape, _common([t.dtype for t in tensors]), channels_last_strides(shape) if last else None)
+
+
+@raw("torch.cat", "torch.concat", "torch.concatenate")
+def cat_public(tensors, dim=0, *, out=None, axis=None):
+    """Tensors joined along a dimension they have."""
+    dim = dim if axis is None else axis
+    if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
+        arrays, dtype, live = plain
+        try:
+            made = _concatenate(arrays, dim)
+        except (ValueError, TypeError):
+            made = None  # the general path finds the words, and joins with empty vectors
+        if made is not None and made.flags.c_contiguous:
+            t = make_tensor(made, dtype)
+            return cat.record(t, tuple(tensors), dim) if mode and live else t
+    if out is not None:
+        _check_out(tensors, out)
+    return general(cat_public, cat, (tensors, dim), out)
+
+
+# NumPy's own function without the layer that asks other array libraries first, which costs as much as the call
+_concatenate = getattr(np.concatenate, "_implementation", np.concatenate)
+
+
+def _cat_pieces(g, tensors_shape, dim):
+    d = wrap_dim(dim, g.ndim) if g.shape != (0,) else 0
+    pieces, at = [], 0
+    for shape in tensors_shape:
+        if _skipped(shape) and g.ndim != 1:
+            pieces.append(g.new_zeros(shape))
+            continue
+        pieces.append(dispatch(slice_, (g, d, at, at + shape[d], 1)))
+        at = at + shape[d]
+    return pieces
+
+
+def _batch_all(tensors, dims, size: int) -> list:
+    dims = dims or (None,) * len(tensors)
+    return [batch_first(t, d, size) for t, d in zip(tensors, dims, strict=True)]
+
+
+def _cat_vmap(args, dims, size):
+    batched = _batch_all(args[0], dims[0], size)
+    counted = [t for t in batched if not _skipped(t.shape[1:])] or batched
+    return dispatch(cat, (tuple(counted), wrap_dim(args[1], counted[0].ndim - 1) + 1)), 0
+
+
+cat = export_operator(
+    Operator(
+        "cat(Tensor[] tensors, int dim=0) -> Tensor",
+        JOINING,
+        lower="cat",
+        function=False,
+        method=False,
+        kernel=_cat_kernel,
+        meta=_cat_meta,
+        vjp={"tensors": _cat_pieces},
+        vmap=_cat_vmap,
+    )
+)
+
+
+# ---- stack
+def _check_stack(shapes, dim: int) -> int:
+    if not shapes:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    d = wrap_dim(dim, len(shapes[0]) + 1)
+    for i, shape in enumerate(shapes):
+        if tuple(shape) != tuple(shapes[0]):
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(shapes[0])} at entry 0 and "
+                f"{list(shape)} at entry {i}"
+            )
+    return d
+
+
+def _stack_kernel(xp, tensors, dim):
+    d = _check_stack([a.shape for a in tensors], dim)
+    return xp.ascontiguousarray(xp.stack(_cast_all(tensors), axis=d))
+
+
+def _stack_meta(tensors, dim) -> Spec:
+    d = _check_stack([t.array.shape for t in tensors], dim)
+    shape = tensors[0].array.shape
+    return Spec((*shape[:d], len(tensors), *shape[d:]), _common([t.dtype for t in tensors]))
+
+
+@raw("torch.stack")
+def stack_public(tensors, dim=0, *, out=None, axis=None):
+    """Tensors of one shape joined along a new dimension."""
+    dim = dim if axis is None else axis
+    if out is None and (mode := ambient.mode) < 2 and dim == 0 and (plain := plain_arrays(tensors)) is not None:
+        arrays, dtype, live = plain
+        shape = arrays[0].shape
+        rows = [a[None] for a in arrays if a.shape == shape]
+        if len(rows) == len(arrays) and (made := _concatenate(rows)).flags.c_contiguous:
+            t = make_tensor(made, dtype)
+            return stack.record(t, tuple(tensors), 0) if mode and live else t
+    return general(stack_public, stack, (tensors, dim), out)
+
+
+stack = export_operator(
+    Operator(
+        "stack(Tensor[] tensors, int dim=0) -> Tensor",
+        JOINING,
+        lower="stack",
+        function=False,
+        method=False,
+        kernel=_stack_kernel,
+        meta=_stack_meta,
+        vjp={"tensors": lambda g, dim: list(g.unbind(dim))},
+        vmap=lambda args, dims, size: (
+            dispatch(stack, (tuple(_batch_all(args[0], dims[0], size)), _stacked_dim(args, dims) + 1)), 0,
+        ),
+    )
+)  # fmt: skip
+
+
+def _stacked_dim(args, dims) -> int:
+    return wrap_dim(args[1], args[0][0].ndim - (dims[0][0] is not None) + 1)
+
+
+# ---- stacks by name
+def at_least(t: Tensor, rank: int) -> Tensor:
+    """A tensor with at least `rank` dimensions, where NumPy's `atleast_*` puts the new ones."""
+    have = t.ndim
+    if have >= rank:
+        return t
+    if rank == 3:
+        return t.reshape((1, 1, 1)) if have == 0 else t.unsqueeze(0).unsqueeze(-1) if have == 1 else t.unsqueeze(-1)
+    if rank == 2:
+        return t.reshape((1, 1)) if have == 0 else t.unsqueeze(0)
+    return t.reshape((1,))
+
+
+def _nonempty(name: str, tensors) -> None:
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", method=False)
+def hstack(tensors):
+    _nonempty("hstack", tensors)
+    made = tuple(at_least(t, 1) for t in tensors)
+    return dispatch(cat, (made, 0 if made[0].ndim == 1 else 1))
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", method=False, aliases=("row_stack",))
+def vstack(tensors):
+    _nonempty("vstack", tensors)
+    return dispatch(cat, (tuple(at_least(t, 2) for t in tensors), 0))
+
+
+@composite("dstack(Tensor[] tensors) -> Tensor", method=False)
+def dstack(tensors):
+    _nonempty("dstack", tensors)
+    return dispatch(cat, (tuple(at_least(t, 3) for t in tensors), 2))
+
+
+@composite("column_stack(Tensor[] tensors) -> Tensor", method=False)
+def column_stack(tensors):
+    _nonempty("column_stack", tensors)
+    return hstack([t.reshape((t.numel(), 1)) if t.ndim <= 1 else t for t in tensors])
+
+
+def _make_at_least(rank: int):
+    name = f"atleast_{rank}d"
+
+    def make(*tensors):
+        """A tensor, or a tuple of them, with at least that many dimensions."""
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            return tuple(at_least(_tensor(name, t), rank) for t in tensors[0])
+        made = tuple(at_least(_tensor(name, t), rank) for t in tensors)
+        return made[0] if len(made) == 1 else made
+
+    make.__name__ = name
+    return front(f"torch.{name}")(make)
+
+
+def _tensor(name: str, t) -> Tensor:
+    if not isinstance(t, Tensor):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({type(t).__name__}), but expected "
+            "one of:\n * (Tensor input)\n"
+            " * (tuple of Tensors tensors)\n"
+        )
+    return t
+
+
+atleast_1d, atleast_2d, atleast_3d = _make_at_least(1), _make_at_least(2), _make_at_least(3)
+
+
+# ---- one shape for all
+def _flat_list(tensors: tuple) -> tuple:
+    return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+
+
+@front("torch.broadcast_tensors")
+def broadcast_tensors(*tensors):
+    """Views of the tensors in their common shape."""
+    tensors = _flat_list(tensors)
+    shape = common_shape(*[t.shape for t in tensors])
+    return tuple(t.expand(shape) for t in tensors)
+
+
+@front("torch.broadcast_shapes")
+def broadcast_shapes(*shapes) -> Size:
+    """The shape that tensors of these shapes broadcast to."""
+    out: list = []
+    for i, given in enumerate(shapes):
+        shape = (given,) if not isinstance(given, (tuple, list)) else tuple(given)
+        out = [1] * (len(shape) - len(out)) + out
+        for k in range(-1, -1 - len(shape), -1):
+            size = shape[k]
+            if size < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if size != 1 and out[k] not in (1, size):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {size} at {k}! Mismatching argument at "
+                    f"index {i} had {shape}; "
+                    f"but expected shape should be broadcastable to {out}"
+                )
+            out[k] = out[k] if size == 1 else size
+    return Size(out)
+
+
+# ---- grids
+def _check_grid(tensors) -> None:
+    _nonempty("meshgrid", tensors)
+    for t in tensors:
+        if t.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t}")
+        if t.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if t.device is not tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
+
+
+@front("torch.meshgrid")
+def meshgrid(*tensors, indexing: str | None = None):
+    """Coordinates of a grid: one tensor per axis, each of the grid's shape."""
+    tensors = _flat_list(tensors)
+    _check_grid(tensors)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    shape = tuple(t.numel() for t in tensors)
+    grids = [t.reshape((1,) * i + (-1,) + (1,) * (len(tensors) - 1 - i)).expand(shape) for i, t in enumerate(tensors)]
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+
+
+@front("torch.cartesian_prod")
+def cartesian_prod(*tensors) -> Tensor:
+    """All combinations of one element of each vector."""
+    tensors = _flat_list(tensors)
+    for t in tensors:
+        if t.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return stack([g.flatten() for g in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", method=False)
+def combinations(self, r, with_replacement):
+    if self.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return self.new_empty((0,))
+    grids = meshgrid(*[self] * r, indexing="ij")
+    places = _combination_indices(self.numel(), r, with_replacement)
+    return stack([g.flatten()[lifted(wrap(places, device=self.device))] for g in grids], 1)
+
+
+def _combination_indices(n: int, r: int, with_replacement: bool):
+    """Flat places in an n^r grid whose coordinates go up."""
+    axes = np.indices((n,) * r).reshape(r, -1)
+    rising = axes[:-1] <= axes[1:] if with_replacement else axes[:-1] < axes[1:]
+    return np.flatnonzero(rising.all(axis=0))
+
+
+@front("torch.block_diag")
+def block_diag(*tensors) -> Tensor:
+    """A matrix with the given matrices on its diagonal."""
+    tensors = _flat_list(tensors)
+    for i, t in enumerate(tensors):
+        if t.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.ndim} dimensions"
+            )
+    blocks = [at_least(t, 2) for t in tensors]
+    if not blocks:
+        return lifted(wrap(np.empty((1, 0), np.float32)))
+    width = sum(b.shape[1] for b in blocks)
+    rows, at = [], 0
+    common = _common([b.dtype for b in blocks])
+    for b in blocks:
+        left, right = b.new_zeros((b.shape[0], at)), b.new_zeros((b.shape[0], width - at - b.shape[1]))
+        rows.append(dispatch(cat, ((left, b, right), 1)).to(common))
+        at += b.shape[1]
+    return dispatch(cat, (tuple(rows), 0))

@@ -1,0 +1,87 @@
+"""The `_copy` form of every view: `view_copy`, `t_copy`, ... give a fresh tensor where the view shares memory.
+
+In: a view's arguments. Out: a copy of the view (of each of them, where there are several). Made from the views by a
+table: the schema is the view's without its alias marks.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..family.base import PLAIN_FAMILY
+from ..make.conversion import detach_op
+from ..system.calls import export_operator
+from ..system.dispatch import dispatch
+from ..system.operator import Operator
+from ..system.overloads import overloaded
+from .complex_views import view_as_complex, view_as_real, view_dtype
+from .views import (
+    alias,
+    as_strided,
+    diagonal,
+    expand,
+    permute,
+    reshape_alias,
+    select,
+    slice_,
+    split_even,
+    split_with_sizes,
+    squeeze_all,
+    squeeze_dim,
+    squeeze_dims,
+    t,
+    transpose,
+    unbind,
+    unfold,
+    unsqueeze,
+    view_,
+)
+
+
+def _copying(view: Operator):
+    def body(*args):
+        made = dispatch(view, args)
+        return tuple(m.clone() for m in made) if isinstance(made, (tuple, list)) else made.clone()
+
+    return body
+
+
+def _reshaped(self, size):
+    """`view_copy` also takes what no view can give: a copy may change the order of memory."""
+    made = self.reshape(size)
+    return made.clone() if made.version is self.version else made
+
+
+def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
+    """The operator `NAME_copy` of a view; `body` where it is not just a clone of the view."""
+    text = re.sub(r"\(a[^)]*\)", "", view.text)
+    head, paren, rest = text.partition("(")
+    name, dot, overload = head.partition(".")
+    several = text.rstrip().endswith("[]")
+    return export_operator(
+        Operator(
+            f"{name}_copy{dot}{overload}{paren}{rest}",
+            PLAIN_FAMILY,
+            body=body or _copying(view),
+            function=function,
+            method=False,
+            out=not several,
+            strict=True,
+        )
+    )
+
+
+for _view in (
+    alias, as_strided, diagonal, expand, permute, reshape_alias, select, slice_, split_even, split_with_sizes, t,
+    transpose, unbind, unfold, unsqueeze, view_as_complex, view_as_real, detach_op,
+):  # fmt: skip
+    make_copy(_view)
+
+overloaded("view_copy", make_copy(view_, False, _reshaped), make_copy(view_dtype, False), homes=("torch",))
+overloaded(
+    "squeeze_copy",
+    make_copy(squeeze_all, False),
+    make_copy(squeeze_dim, False),
+    make_copy(squeeze_dims, False),
+    homes=("torch",),
+)

@@ -1,0 +1,1 @@
+"""How a call becomes work: declarations, dispatch, generated functions, recording, overrides."""

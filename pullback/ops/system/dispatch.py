@@ -1,0 +1,259 @@
+"""How a call reaches its kernel when it is not the plain case.
+
+    general(function, op, args, out)   from a public wrapper: overrides, conversion of arguments, then dispatch
+    dispatch(op, args)                 canonical arguments: transforms, autocast, composite bodies, recording
+    below(op, args, keys)              under autograd: dispatch modes and subclasses
+    execute(op, args, keys)            the kernel, by where the data is
+
+Each layer does its own work and calls the next; with nothing listening the four are four ifs.
+"""
+
+from __future__ import annotations
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.node import UNTRACKED_VIEW, View, requires_grad
+from ...core.tensor import (
+    CONJ,
+    CUDA,
+    DISPATCH_SUBCLASS,
+    FAKE,
+    INFERENCE_TENSOR,
+    LAYOUTS,
+    META,
+    NAMED,
+    NEG,
+    NESTED,
+    SPARSE,
+    TRANSFORMED,
+    Tensor,
+)  # fmt: skip
+from . import overrides
+from .operator import NONDIFFERENTIABLE, Operator
+from .placement import execute_on_device
+
+LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
+
+
+def general(function, op: Operator, args: tuple, out=None):
+    """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
+    if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
+        positional, keywords = overrides.call_form(op, args, lists=False)
+        return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
+    try:
+        args = op.convert(args)
+    except TypeError:
+        found = positions(args)
+        if found is None:
+            raise
+        args = op.convert(found[0])
+    if out is not None:
+        from .inplace import write_out
+
+        return write_out(op, args, out)
+    return dispatch(op, args)
+
+
+def dispatch(op: Operator, args: tuple, seen: int = 0):
+    """Run an operator on canonical arguments. `seen`: listeners that have had this call already."""
+    mode = ambient.mode & ~seen
+    if mode & LISTENERS:
+        if mode & modes.PROFILE:
+            return profiled(op, args)
+        if mode & modes.AUTOCAST:
+            args = autocast(op, args)
+        if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
+            return ambient.captures[-1].process(op, args)
+    if op.body is not None:
+        return op.body(*args) if run_body is None else run_body(op, args)
+    if mode & modes.TRANSFORM:
+        return ambient.transforms[-1].process(op, args)
+    if op.layer is not None:
+        return op.layer(args)
+    return autograd_layer(op, args)
+
+
+run_body = None  # set by the fake tensor layer: (operator, args) -> result of a composite's body
+
+
+def profiled(op: Operator, args: tuple):
+    """Replaced by the profiler."""
+    raise RuntimeError("the profiler is not loaded")
+
+
+def autocast(op: Operator, args: tuple) -> tuple:
+    """Replaced by amp: casts arguments by the operator's autocast class."""
+    return args
+
+
+def autograd_layer(op: Operator, args: tuple):
+    """Record the call where a gradient is wanted; keep track of views; carry tangents."""
+    mode = ambient.mode
+    if op.inplace_of is not None:
+        from .inplace import run_inplace
+
+        if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
+            return forward_inplace(op, args)
+        return run_inplace(op, args)
+    tensors = op.tensors(args)
+    keys = 0
+    for t in tensors:
+        keys |= t.keys
+    if keys & NAMED and not mode & modes.UNNAMED:
+        return named_layer(op, args)
+    if keys & NESTED and "run" not in op.options:
+        return nested_layer(op, args)
+    if mode & modes.BELOW_AUTOGRAD:
+        return below(op, args, keys)
+    wanted = bool(mode & modes.GRAD) and any(requires_grad(t) for t in tensors)
+    if mode & modes.FORWARD:
+        return forward_layer(op, args, keys, wanted)
+    out = below(op, args, keys)
+    if wanted and op.vjp is not None:
+        if keys & INFERENCE_TENSOR:
+            check_inference(op, args)
+        out = record(op, out, args)
+    if op.is_view and not keys & LAYOUTS:  # those layouts have no memory that a view could share
+        mark_views(op, out, args)
+    return out
+
+
+def named_layer(op: Operator, args: tuple):
+    """Replaced by the layer of named dimensions: run the operator, then say the names of its results."""
+    raise NotImplementedError(f"{op.display}() is not implemented for named tensors")
+
+
+def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
+    """Replaced by the layer of named dimensions: arguments with positions in the place of names."""
+
+
+def nested_layer(op: Operator, args: tuple):
+    """Replaced by the nested layer, which writes operators in others on packed values and so stands above recording."""
+    raise NotImplementedError(f"{op.display}() is not implemented for nested tensors")
+
+
+def record(op: Operator, out, args: tuple):
+    """Hang the call on its results."""
+    if op.differentiable:
+        op.record(out, *args)
+        if ambient.mode & modes.ANOMALY:
+            note_stack(out)
+    return out
+
+
+def note_stack(out) -> None:
+    """Replaced by anomaly mode: remember where a node was made."""
+
+
+def check_inference(op: Operator, args: tuple) -> None:
+    if any(t.keys & INFERENCE_TENSOR for t in op.tensors(args)):
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked "
+            "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+            "`torch.no_grad()` instead of `torch.inference_mode()`."
+        )
+
+
+def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
+    """Replaced by forward-mode differentiation."""
+    raise RuntimeError("forward mode is not loaded")
+
+
+def forward_inplace(op: Operator, args: tuple):
+    """Replaced by forward-mode differentiation: an in-place write, and the tangent's."""
+    raise RuntimeError("forward mode is not loaded")
+
+
+def mark_views(op: Operator, out, args: tuple) -> None:
+    """Say on each result that it is a view, of what, and how to make it again; no gradient goes through some."""
+    if op.vjp is NONDIFFERENTIABLE:
+        return
+    source = op.tensors(args)[0]
+    many = not isinstance(out, Tensor)
+    for i, t in enumerate(out if many else (out,)):
+        if isinstance(t, Tensor) and t.view_info is None and t is not source:
+            mark_view(t, source, op, args, i if many else None)
+
+
+def mark_view(t: Tensor, source: Tensor, op: Operator, args: tuple, index: int | None = None) -> None:
+    info = source.view_info
+    base, parent = (source, None) if info is None else (info.base, info)
+    creation = "multi_output" if index is not None else None if info is None else info.creation
+    if not ambient.mode & modes.GRAD:
+        creation = "inference" if ambient.mode & modes.INFERENCE else "no_grad"
+    t.view_info = View(base, parent, op, args if index is None else (index, args), t.version[0], creation)
+    if t.autograd is None:
+        t.autograd = UNTRACKED_VIEW
+
+
+def below(op: Operator, args: tuple, keys: int):
+    """Under autograd: hand the call to dispatch modes and subclasses, or run it."""
+    if keys & DISPATCH_SUBCLASS or ambient.mode & modes.DISPATCH:
+        handled = overrides.call_dispatch(op, args)
+        if handled is not NotImplemented:
+            return handled
+    if op.backend is not None:
+        made = op.backend(args, keys)
+        if made is not NotImplemented:
+            return made
+    return execute(op, args, keys)
+
+
+def execute(op: Operator, args: tuple, keys: int = 0):
+    """Compute: the kernel on arrays, the meta rule where there are none, the sparse rule where the layout is sparse."""
+    if keys & (CONJ | NEG) and not op.options.get("lazy_bits"):
+        args = tuple(_resolve(a) for a in args)
+    if keys & (LAYOUTS | TRANSFORMED):
+        return execute_layout(op, args, keys)
+    if keys & META:
+        return execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
+    if keys & CUDA:
+        out = execute_on_device(op, args)
+    else:
+        out = op.family.execute(op, args)
+    if ambient.mode & modes.INFERENCE and not (
+        op.is_view and not keys & INFERENCE_TENSOR
+    ):  # a view is what its base is
+        _mark_inference(out, args)
+    return out
+
+
+def _mark_inference(out, args: tuple) -> None:
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and not any(t is a for a in args):
+            t.keys |= INFERENCE_TENSOR
+
+
+def execute_fake(op: Operator, args: tuple):
+    """Replaced by the fake tensor layer: the shape rule, on the devices of the arguments."""
+    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
+
+
+def execute_layout(op: Operator, args: tuple, keys: int):
+    """Replaced by the sparse and nested layers."""
+    kind = "sparse" if keys & SPARSE else "nested" if keys & NESTED else "transformed"
+    raise NotImplementedError(f"{op.display}() is not implemented for {kind} tensors")
+
+
+def _resolve(a):
+    if isinstance(a, Tensor):
+        return resolve_bits(a) if a.keys & (CONJ | NEG) else a
+    if isinstance(a, tuple) and a and isinstance(a[0], Tensor):
+        return tuple(_resolve(x) for x in a)
+    return a
+
+
+def resolve_bits(t: Tensor) -> Tensor:
+    """A tensor whose array holds the numbers the tensor means: conjugation and negation carried out."""
+    from ...core.arrays import library
+    from ...core.tensor import wrap
+
+    array = t.array
+    if t.keys & META:
+        return t.shallow()
+    xp = library(t.device)
+    if t.keys & CONJ:
+        array = xp.conjugate(array, out=...)
+    if t.keys & NEG:
+        array = xp.negative(array, out=...)
+    return wrap(array, t.dtype, t.device, t.keys & ~(CONJ | NEG))

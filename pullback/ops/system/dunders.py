@@ -1,0 +1,172 @@
+"""Python's operators on tensors: `x + y`, `x @ y`, `~x`, `x in t`, iteration, attributes such as `x.T`.
+
+Binary operators call the public functions and answer NotImplemented for operands they do not know, so that Python can
+ask the other side or raise its own TypeError.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.tensor import Tensor
+from .calls import lazy_function
+from .operator import exports
+
+_OPERANDS = (Tensor, int, float, complex, bool, np.generic)
+
+
+def _known(other) -> bool:
+    return (
+        isinstance(other, _OPERANDS)
+        or getattr(other, "is_symbolic", False)
+        or hasattr(type(other), "__torch_function__")
+    )
+
+
+def _binary(dunder: str, name: str) -> None:
+    function = exports["torch"].get(name) or exports["Tensor"].get(name)
+    if function is None:
+        return
+
+    def general(self, other):
+        if other.__class__ is Tensor or _known(other):
+            return function(self, other)
+        if isinstance(other, np.ndarray):
+            return function(self, _from_array(other))
+        return NotImplemented
+
+    op = getattr(function, "operator", None)
+    setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general))
+
+
+def quick_method(dunder: str, op, general):
+    """A method with the operator's own fast path in it, so that `x + y` is one call; for the rest, `general`."""
+
+    def prepare() -> tuple[str, dict]:
+        arguments = op.schema.arguments
+        values = ["input" if i == 0 else a.name for i, a in enumerate(arguments)]
+        quick = len(values) >= 2 and all(a.has_default for a in arguments[2:]) and op.layer is None is op.backend
+        lines = op.family.fast_lines(op, values, False) if quick else []
+        names = {**op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
+        names.update({a.name: a.default for a in arguments[2:]})
+        second = values[1] if quick else "other"
+        return "\n".join(
+            [f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]
+        ), names
+
+    method = lazy_function(dunder, prepare)
+    op.wrappers.append(method)
+    return method
+
+
+def _reflected(dunder: str, name: str) -> None:
+    function = exports["torch"].get(name) or exports["Tensor"].get(name)
+    if function is None:
+        return
+
+    turned = _TURNED.get(name)
+
+    def method(self, other):
+        if not _known(other):
+            return NotImplemented
+        return function(other, self) if turned is None else turned(self, other)
+
+    method.__name__ = dunder
+    setattr(Tensor, dunder, method)
+
+
+# `other OP self` by an operator whose first operand is the tensor: the way that is quick, and that PyTorch goes.
+_TURNED = {
+    "add": lambda self, other: self + other,
+    "mul": lambda self, other: self * other,
+    "sub": lambda self, other: exports["torch"]["rsub"](self, other),
+    "true_divide": lambda self, other: self.reciprocal() * other,
+    "bitwise_and": lambda self, other: self & other,
+    "bitwise_or": lambda self, other: self | other,
+    "bitwise_xor": lambda self, other: self ^ other,
+}
+
+
+def _from_array(array):
+    return exports["torch"]["from_numpy"](array)
+
+
+def _inplace(dunder: str, name: str) -> None:
+    function = exports["Tensor"].get(name)
+    if function is None:
+        return
+
+    def method(self, other):
+        return function(self, other) if _known(other) else NotImplemented
+
+    method.__name__ = dunder
+    setattr(Tensor, dunder, method)
+
+
+def _equality(dunder: str, name: str) -> None:
+    function = exports["torch"].get(name)
+    if function is None:
+        return
+
+    def method(self, other):
+        return function(self, other) if _known(other) else NotImplemented
+
+    method.__name__ = dunder
+    setattr(Tensor, dunder, method)
+
+
+_ARITHMETIC = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul",
+}  # fmt: skip
+
+
+def install() -> None:
+    """Hang Python's operators on Tensor; called once all operators are declared."""
+    for dunder, name in _ARITHMETIC.items():
+        _binary(f"__{dunder}__", name)
+        _reflected(f"__r{dunder}__", name)
+        _inplace(f"__i{dunder}__", f"{name}_" if name != "true_divide" else "div_")
+    for dunder, name in {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}.items():
+        _binary(f"__{dunder}__", name)
+    _equality("__eq__", "eq")
+    _equality("__ne__", "ne")
+    Tensor.__hash__ = lambda self: id(self)
+    for dunder, name in {"__neg__": "neg", "__abs__": "abs", "__pos__": "positive"}.items():
+        if name in exports["torch"]:
+            setattr(Tensor, dunder, exports["torch"][name])
+    Tensor.__rdiv__ = Tensor.__dict__.get("__rtruediv__")
+    Tensor.__div__ = Tensor.__dict__.get("__truediv__")
+    Tensor.__idiv__ = Tensor.__dict__.get("__itruediv__")
+    Tensor.__matmul__ = _matmul
+    Tensor.__rmatmul__ = lambda self, other: (
+        exports["torch"]["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
+    )
+    Tensor.__invert__ = _invert
+    Tensor.__contains__ = _contains
+    Tensor.__iter__ = _iterate
+    Tensor.__reversed__ = lambda self: self.flip(0) if self.ndim else self
+
+
+def _matmul(self, other):
+    if isinstance(other, Tensor) or hasattr(type(other), "__torch_function__"):
+        return exports["torch"]["matmul"](self, other)
+    return NotImplemented
+
+
+def _invert(self):
+    if self.dtype.is_floating_point or self.dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return exports["torch"]["bitwise_not"](self)
+
+
+def _contains(self, element) -> bool:
+    if isinstance(element, (Tensor, int, float, bool, complex)):
+        return bool((element == self).any().item())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def _iterate(self):
+    if not self.array.ndim:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))

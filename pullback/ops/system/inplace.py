@@ -1,0 +1,411 @@
+"""Writing into tensors: in-place twins, `out=`, and what must hold before memory is changed.
+
+`run_inplace(op, args)` runs the functional operator and stores the result in the first argument. It refuses, before
+anything has changed: results of another shape or of a higher category, memory that holds one element at several
+indices, leaves that require grad, and views that may not be written. Then the version goes up and history is rebased.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ...core import modes
+from ...core import node as nodes
+from ...core.arrays import assign
+from ...core.geometry import is_dense, may_overlap
+from ...core.modes import ambient
+from ...core.node import requires_grad
+from ...core.promotion import can_cast
+from ...core.storage import storage_of, window
+from ...core.tensor import (
+    CONJ,
+    CUDA,
+    DISPATCH_SUBCLASS,
+    FAKE,
+    LAYOUTS,
+    META,
+    NAMED,
+    NEG,
+    Tensor,
+    stride_of,
+)
+from . import overrides
+from .operator import Operator
+from .placement import write_on_device
+
+
+def run_inplace(op: Operator, args: tuple, written=None):
+    """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
+
+    target = args[0]
+    functional = op.inplace_of
+    mode = ambient.mode
+    keys = 0
+    for t in op.tensors(args):
+        keys |= t.keys
+    recording = mode & modes.GRAD and not mode & modes.BELOW_AUTOGRAD
+    wanted = bool(recording) and any(requires_grad(t) for t in op.tensors(args))
+    if wanted:
+        check_writable(target)
+    if functional.is_view and not keys & LAYOUTS:  # no element is written: the shape changes
+        return op.family.execute(op, args)
+    before = None
+    if wanted and op.differentiable:
+        before = (before_write(functional, target), *[operand_before(a, target) for a in args[1:]])
+        version = target.version[0]
+    if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
+        compute_into(op, target, args, keys)
+    if keys & NAMED and not mode & modes.UNNAMED:
+        named_write(op, target, args)
+    if written is not None:
+        written()
+    if before is not None:
+        record_write(functional, target, before, version)
+    return target
+
+
+def named_write(op: Operator, target: Tensor, args: tuple) -> None:
+    """Replaced by the layer of named dimensions: the names of a tensor that was written."""
+
+
+def handed_over(op: Operator, args: tuple) -> bool:
+    """Whether a dispatch mode or subclass took the write; it then counts as one write, however it was done."""
+    version = args[0].version[0]
+    taken = overrides.call_dispatch(op, args) is not NotImplemented
+    if taken and args[0].version[0] == version:
+        bump(args[0])
+    return taken
+
+
+def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
+    """Run the functional operator and put its result into `target`: directly where the operator or its family can."""
+    from .dispatch import execute
+
+    if keys & FAKE:
+        write_fake(op, args)
+        return
+    functional = op.inplace_of
+    direct = functional.options.get("write")
+    if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
+        store(op, target, execute(functional, args, keys))
+        return
+    check_overlap(target)
+    check_operands(op, args)
+    if keys & CUDA:
+        written = write_on_device(functional, target, args)
+    elif direct is not None:
+        direct(*args)
+        written = True
+    else:
+        written = functional.family.write(functional, target, args)
+    if written:
+        bump(target)
+    else:
+        store(op, target, execute(functional, args, keys))
+
+
+def check_operands(op: Operator, args: tuple) -> None:
+    """Refuse operands that share some memory with the written tensor, where the result goes straight into it."""
+    functional, tensors = op.inplace_of, op.tensors(args)
+    if functional.options.get("write") is None and functional.family.write is None:
+        return
+    if any(t.keys & (CONJ | NEG | LAYOUTS) for t in tensors):
+        return
+    reads_first = functional.options.get("reads_first")  # a value of one element is read before anything is written
+    for t in tensors[1:]:
+        if not (reads_first and t.array.size == 1):
+            check_partial_overlap(args[0], t)
+
+
+def write_fake(op: Operator, args: tuple) -> None:
+    """Replaced by the fake tensor layer: an in-place operator where nothing can be written."""
+    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
+
+
+def check_partial_overlap(target: Tensor, other: Tensor) -> None:
+    """Refuse an operand that shares some memory with the written tensor without being the same view of it."""
+    if other.memory is None or other.memory is not target.memory or target.keys & META and not target.keys & FAKE:
+        return
+    ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
+    if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
+        return  # the same view: where a size is 1, strides say nothing
+    if target.array.size == other.array.size == 1 and ours[0] == theirs[0] or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
+        return
+    low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
+    if low < high:
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def before_write(op: Operator, target: Tensor) -> Tensor:
+    """The first argument as the rules must see it: its old history, and its old values where a rule reads them."""
+    from .record import plan_of
+
+    name = op.schema.arguments[0].name
+    if name in plan_of(op).saved:
+        kept = target.detach().clone()
+        kept.autograd = _history(target)
+        if kept.autograd is not None and target.autograd.tangents:
+            kept.autograd.tangents = {level: t.clone() for level, t in target.autograd.tangents.items()}
+        return kept
+    return target.shallow(_history(target))
+
+
+def operand_before(arg, target: Tensor):
+    """Another argument as it is before the write: one on the written memory keeps the history it has now."""
+    if isinstance(arg, (tuple, list)):
+        return type(arg)([operand_before(a, target) for a in arg])
+    if not isinstance(arg, Tensor) or arg.version is not target.version:
+        return arg
+    if ambient.saved_hooks:  # what they pack must be the old values
+        kept = arg.detach().clone()
+        kept.autograd = _history(arg)
+    else:
+        kept = arg.shallow(_history(arg))
+    if arg.autograd is not None and arg.autograd.tangents:
+        kept.autograd = nodes.with_tangents(kept.autograd, {k: t.clone() for k, t in arg.autograd.tangents.items()})
+    return kept
+
+
+def _history(target: Tensor):
+    edge = nodes.edge_of(target)
+    return None if edge is None else nodes.Autograd(True, edge)
+
+
+def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> None:
+    """Hang a node for the write on `target`; `args` and `version` are those before it."""
+    stand_in = target.shallow()
+    if target.autograd is not None and target.autograd.tangents:
+        stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
+    op.record(stand_in, *args)
+    if ambient.mode & modes.ANOMALY:
+        from .dispatch import note_stack
+
+        note_stack(stand_in)
+    if stand_in.autograd is not None:
+        node = stand_in.autograd.edge[0]
+        if "inplace_node" in op.options:
+            node.__class__ = _inplace_class(op)
+        node.saved = [_as_of(e, target.version, version) for e in node.saved]
+        rebase_history(target, stand_in.autograd.edge)
+        if target.view_info is not None:
+            node.saved = [_of_view(e, target) for e in node.saved]
+    elif target.view_info is not None:
+        target.view_info.version = target.version[0]
+
+
+@cache
+def _inplace_class(op: Operator) -> type:
+    """The node class of an operator whose in-place form has a node name of its own."""
+    return type(nodes.Node)(op.options["inplace_node"], (op.node_class,), {"__slots__": ()})
+
+
+def _as_of(entry, written: list, version: int):
+    """A saved operand on the written memory was saved as it was before: reading it after the write must raise."""
+    if entry.__class__ is list:
+        return [_as_of(e, written, version) for e in entry]
+    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED and entry[1].version is written:
+        return (*entry[:2], version, entry[3])
+    return entry
+
+
+def _of_view(entry, target: Tensor):
+    """A saved result that was written into a view has the view's history, not the write's alone."""
+    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED_OUTPUT:
+        return (*entry[:3], nodes.WeakEdge(target.autograd.edge))
+    if entry.__class__ is nodes.SavedTensor and entry.is_output:
+        entry.edge = nodes.WeakEdge(target.autograd.edge)
+    return entry
+
+
+def rebase_history(target: Tensor, edge: tuple) -> None:
+    """Replaced by autograd's view layer: make `edge` the history of `target`, and of its base if it is a view."""
+    raise RuntimeError("autograd is not loaded")
+
+
+def check_writable(target: Tensor) -> None:
+    """Refuse in-place writes that autograd cannot follow, before anything is written."""
+    if target.view_info is not None:
+        check_view(target)
+        if requires_grad(target) and target.view_info.base.is_leaf:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if requires_grad(target) and nodes.current_autograd(target).edge is None:  # of a view, since its base was written
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def check_view(target: Tensor) -> None:
+    """Replaced by autograd's view layer: raise for views that may not be written."""
+
+
+def bump(target: Tensor) -> None:
+    """One more write to this memory."""
+    target.version[0] += 1
+
+
+def store(op: Operator, target: Tensor, result: Tensor) -> None:
+    """Put the numbers of `result` into `target`, or raise and leave it as it was."""
+    check_result(op, target, result)
+    check_overlap(target)
+    write(target, result)
+
+
+def check_result(op: Operator, target: Tensor, result: Tensor) -> None:
+    """Refuse a result of another shape than the tensor it is to be written to, or of a higher category."""
+    shape = target.array.shape
+    if result.array.shape != shape:
+        words = op.inplace_of.options.get("inplace_words", _no_fit) if op.inplace_of is not None else _no_fit
+        raise RuntimeError(words(shape, result.array.shape))
+    check_cast(result.dtype, target.dtype)
+
+
+def _no_fit(shape: tuple, result: tuple) -> str:
+    return f"output with shape {list(shape)} doesn't match the broadcast shape {list(result)}"
+
+
+def check_cast(source, target) -> None:
+    if not can_cast(source, target):
+        raise RuntimeError(
+            f"result type {source.scalar_name} can't be cast to the desired output type {target.scalar_name}"
+        )
+
+
+def check_overlap(target: Tensor) -> None:
+    if target.memory is not None and may_overlap(target.array.shape, stride_of(target)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def write(target: Tensor, result: Tensor) -> None:
+    """Copy numbers, minding conjugate and negative views, and count the write."""
+    if (target.keys | result.keys) & LAYOUTS:
+        write_layout(target, result)
+        return
+    if not target.keys & META:
+        array = result.array
+        if target.keys & CONJ:
+            array = array.conjugate()
+        if target.keys & NEG:
+            array = -array
+        assign(target.array, cast_array(array, result.dtype, target.dtype))
+    bump(target)
+
+
+def write_layout(target: Tensor, result: Tensor) -> None:
+    """Replaced by the sparse and nested layers: a write where either tensor is no dense array."""
+    raise NotImplementedError("writing sparse or nested tensors needs the layers that define them")
+
+
+def cast_array(array, source, target):
+    """An array of another dtype, with PyTorch's meaning of each cast."""
+    if source is target:
+        return array
+    if source.is_complex and not target.is_complex:
+        array = array.real if target.name != "bool" else array
+    if source.is_floating_point and target.category == 1 and (target.itemsize < 8 or not target.is_signed):
+        return _float_to_narrow_int(array, target)
+    return array.astype(target.numpy)
+
+
+def _float_to_narrow_int(array, target):
+    """Floats truncate through int64, so that values outside the narrow range wrap as they do in PyTorch."""
+    if target.name == "uint64":
+        return array.astype(target.numpy)
+    wide = array.astype("f8") if array.dtype.itemsize < 4 else array
+    return wide.astype("i8").astype(target.numpy)
+
+
+def write_out(op: Operator, args: tuple, out):
+    """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
+    from ..make.filling import copy
+    from .dispatch import dispatch
+
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    with modes.masked(modes.GRAD):
+        result = dispatch(op, args)
+    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(results) != len(outs):
+        raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
+    check_out = op.options.get("check_out")
+    for o, r in zip(outs, results, strict=True):
+        if (o.keys ^ r.keys) & FAKE:
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {op}(..., out={'a real tensor' if r.keys & FAKE else 'a fake tensor'} of shape {list(o.array.shape)})"
+            )
+        if check_out is not None:
+            check_out(r, o)
+        check_cast(r.dtype, o.dtype)
+        if o.device is not r.device:
+            raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")
+    for o, r in zip(outs, results, strict=True):
+        if o.array.shape != r.array.shape:
+            resize_output(o, r.array.shape)
+        check_overlap(o)
+        if ambient.mode & modes.CAPTURE:
+            with modes.masked(modes.GRAD):
+                dispatch(copy.inplace, (o, r, False))
+        elif not ambient.mode & modes.DISPATCH or not handed_over(copy.inplace, (o, r, False)):
+            write(o, r)
+    if isinstance(out, (tuple, list)):
+        return type(result)(outs) if isinstance(result, tuple) else list(outs)
+    return out
+
+
+def resize_output(out: Tensor, shape: tuple) -> None:
+    """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
+    import warnings
+
+    if out.array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
+            f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
+            "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+            "elements with t.resize_(0).",
+            stacklevel=4,
+        )
+    resize(out, shape)
+
+
+def told_mode(event: str, *args) -> None:
+    """Tell the innermost dispatch mode, if it is one that traces, that memory is about to change shape or hands."""
+    if ambient.mode & modes.DISPATCH:
+        getattr(ambient.dispatch_modes[-1], event, _nobody)(*args)
+
+
+def _nobody(*args) -> None:
+    """A mode that does not care."""
+
+
+def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
+    """Change a tensor's shape in place; its storage grows if it must, and keeps its contents."""
+    from ...core.geometry import Geometry, contiguous_strides
+    from ...core.storage import UntypedStorage, span_bytes
+
+    negative = next((s for s in shape if s < 0), None)
+    if negative is not None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")
+    stride = stride or contiguous_strides(shape)
+    if ambient.mode & modes.CAPTURE:
+        ambient.captures[-1].refuse("it resizes a tensor")
+    told_mode("resize", t, tuple(shape))
+    if isinstance(t.array, Geometry):
+        memory = storage_of(t)
+        memory.length = max(memory.length, span_bytes(shape, stride, t.offset, t.dtype.itemsize))
+        t.array = Geometry(shape, stride, t.dtype.numpy)
+        return
+    storage = storage_of(t)
+    need = span_bytes(shape, stride, t.offset, t.dtype.itemsize)
+    if need > storage.length:
+        UntypedStorage(storage=storage).resize_(need)
+    t.array = window(storage, t.dtype, tuple(shape), stride, t.offset)

@@ -1,0 +1,380 @@
+"""`Operator`: everything known of one operator, in one object.
+
+A declaration (`pointwise(...)`, `reduction(...)`, `view(...)`, `operator(...)`, `@composite(...)`) makes an Operator and
+registers it under its schema's name; a second registration of one name raises. From it come the public function and
+method (generated at first call, see `calls`), the in-place and `out=` twins, the `ops.aten` overload, the recorder and
+the node class (see `record`). Parsing is done at first use, so that importing hundreds of declarations stays quick.
+
+Rules, all optional, all written over canonical arguments (see `schema`):
+- `kernel(xp, *args)`: arrays in, array(s) out; `xp` is the array library.
+- `meta(*args)`: tensors in (only metadata may be read), `Spec`(s) out. One source for shape, dtype and strides.
+- `vjp`: {argument name: rule}. A rule is a function whose *parameter names* say what it needs, and what is saved:
+  `g` the gradient of the (first) output, `gs` the tuple of all of them, an argument's name, a result's name (`out`, or
+  the schema's result names), `X_shape` / `X_dtype` / `X_info` of tensor argument X (saves no tensor), `mask` which
+  targets are wanted (for a rule under a tuple of names, which returns a tuple).
+- `jvp`: {argument name: rule} with `t` for the tangent, or LINEAR, or ELEMENTWISE; without it, derived from `vjp`.
+- `vmap(info, args, dims)`: see `func`; without it, the family's, else a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from ...core.modes import LISTENING, ambient
+from ...core.tensor import Tensor
+from .schema import Schema, Unfit, wrong_type
+
+
+class _Marker:
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+NONDIFFERENTIABLE = _Marker("NONDIFFERENTIABLE")  # integer results, comparisons: gradients never flow
+
+
+class Missing(_Marker):
+    """A gradient that exists and is not written: the call is recorded, and backward raises."""
+
+
+NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
+
+
+def missing(what: str) -> Missing:
+    """The missing gradient of one argument, where PyTorch has a word for it: "igamma: input"."""
+    return Missing(what)
+
+
+LINEAR = _Marker("LINEAR")  # the jvp is the operator itself
+ELEMENTWISE = _Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
+
+registry: dict[str, Operator] = {}
+packets: dict[str, dict[str, Operator]] = {}
+exports: dict[str, dict[str, Callable]] = {}  # namespace ("torch", "Tensor", "nn.functional", ...) -> name -> function
+
+_NAMESPACES = ("linalg_", "special_", "fft_")
+
+
+class Spec:
+    """What comes out of an operator: shape, dtype, strides (None: contiguous)."""
+
+    __slots__ = ("shape", "dtype", "stride")
+
+    def __init__(self, shape, dtype, stride=None):
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.stride = stride
+
+
+class DataDependent(NotImplementedError):
+    """What a shape rule raises where the shape of the result depends on data, which tensors without data have not."""
+
+    def __init__(self, name: str, what: str = "the shape of the result"):
+        super().__init__(
+            f"{name}: {what} depends on the data, and tensors on device meta and fake ones have none"
+        )
+
+
+class NoShapeRule(NotImplementedError):
+    """What is raised where an operator without a shape rule is called on tensors without data."""
+
+
+class Operator:
+    """One overload. Calling it is calling `ops.aten.name.overload`."""
+
+    # What a library registers at run time (see `library`); None until then.
+    layer: Callable | None = None  # (args): stands in the place of recording
+    backend: Callable | None = None  # (args, keys): stands in the place of the kernel; NotImplemented passes
+    batching: Callable | None = None  # (values, dims, level): a vmap rule that is told its level
+    dispatch_rules: dict = {}  # class of a dispatch mode or subclass -> (mode, op, types, args, kwargs)
+    autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
+
+    def __init__(
+        self,
+        text: str,
+        family,
+        *,
+        kernel=None,
+        body=None,
+        meta=None,
+        vjp=None,
+        jvp=None,
+        vmap=None,
+        lower=None,
+        tags=(),
+        **options,
+    ):
+        head = text.partition("(")[0].strip()
+        self.text = text
+        self.name, _, self.overload = head.partition(".")
+        self.overload = self.overload or "default"
+        self.family = family
+        self.kernel = kernel
+        self.body = body
+        self.meta_rule = meta
+        self.vjp = vjp
+        self.jvp = jvp
+        self.vmap = vmap
+        self.lower = lower
+        self.tags = tuple(tags)
+        self.options = options
+        self.inplace_of: Operator | None = None  # the functional operator that an in-place twin stands for
+        self.namespace = options.get("library", "aten")
+        self.wrappers: list[Callable] = []  # public functions that may have a fast path past `dispatch` in them
+        self.record: Callable = self._first_record
+        register(self)
+
+    # ---- facts
+    @cached_property
+    def schema(self) -> Schema:
+        return Schema(self.text, self.namespace)
+
+    @property
+    def _schema(self) -> Schema:
+        return self.schema
+
+    @property
+    def qualified_name(self) -> str:
+        return f"{self.namespace}::{self.name}" + (f".{self.overload}" if self.overload != "default" else "")
+
+    @property
+    def full_name(self) -> str:
+        """The name without the overload, as messages about arguments use it."""
+        return f"{self.namespace}::{self.name}"
+
+    @property
+    def _name(self) -> str:
+        return self.qualified_name
+
+    @property
+    def _opname(self) -> str:
+        return self.name
+
+    @property
+    def _overloadname(self) -> str:
+        return self.overload
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.name}.{self.overload}"
+
+    @cached_property
+    def overloadpacket(self):
+        from .packet import packet
+
+        return packet(self.namespace, self.name)
+
+    @cached_property
+    def display(self) -> str:
+        """The name that error messages use."""
+        return self.name.replace("linalg_", "linalg.", 1) if self.name.startswith("linalg_") else self.name
+
+    @cached_property
+    def tensor_positions(self) -> tuple[tuple[int, bool], ...]:
+        """(index, is a list) of each tensor argument."""
+        return tuple((i, a.is_list) for i, a in enumerate(self.schema.arguments) if a.is_tensor)
+
+    @cached_property
+    def lone_positions(self) -> tuple[int, ...] | None:
+        """Indices of tensor arguments where none is a list."""
+        return None if any(many for _, many in self.tensor_positions) else tuple(i for i, _ in self.tensor_positions)
+
+    @cached_property
+    def differentiable(self) -> bool:
+        return bool(self.vjp) and self.vjp is not NONDIFFERENTIABLE
+
+    @property
+    def is_view(self) -> bool:
+        return self.family.is_view
+
+    @cached_property
+    def inplace(self) -> Operator | None:
+        """The in-place twin (`add_`), made on demand where the declaration allows one."""
+        return make_inplace(self) if self.options.get("inplace", False) else None
+
+    # ---- calls
+    def convert(self, args: tuple) -> tuple:
+        """Canonical arguments from Python values; raises TypeErrors that name the argument."""
+        arguments = self.schema.arguments
+        out = []
+        strict = self.options.get("strict", False)  # Tensor means Tensor: no Python numbers
+        for argument, value in zip(arguments, args, strict=False):
+            try:
+                if (
+                    strict
+                    and argument.base == "Tensor"
+                    and not argument.is_list
+                    and not isinstance(value, (Tensor, type(None)))
+                ):
+                    raise Unfit
+                out.append(argument.convert_value(value))
+            except Unfit:
+                raise wrong_type(self.display, argument, value) from None
+        return tuple(out)
+
+    def bind(self, args: tuple, kwargs: dict) -> tuple:
+        """Positional and keyword arguments as one tuple in schema order, defaults filled in."""
+        arguments = self.schema.arguments
+        out = list(args)
+        for argument in arguments[len(args) :]:
+            if argument.name in kwargs:
+                out.append(kwargs[argument.name])
+            elif argument.has_default or argument.optional:
+                out.append(argument.default)
+            else:
+                raise RuntimeError(
+                    f"{self.full_name}() is missing value for argument '{argument.name}'. Declaration: {self.schema}"
+                )
+        if kwargs or len(args) > len(arguments):
+            self._check_given(args, kwargs)
+        return tuple(out)
+
+    def _check_given(self, args: tuple, kwargs: dict) -> None:
+        arguments = self.schema.arguments
+        given = len(args) + len(kwargs)
+        if given > len(arguments):
+            raise RuntimeError(
+                f"{self.full_name}() expected at most {len(arguments)} argument(s) but received {given} argument(s). "
+                f"Declaration: {self.schema}"
+            )
+        names = [a.name for a in arguments]
+        for name in kwargs:
+            if name not in names:
+                raise RuntimeError(
+                    f"Unknown keyword argument '{name}' for operator '{self.full_name}'. Schema: {self.schema}"
+                )
+            if name in names[: len(args)]:
+                raise RuntimeError(
+                    f"Argument '{name}' specified both as positional and keyword argument. Schema: {self.schema}"
+                )
+
+    def quick(self, args: tuple, kwargs: dict):
+        """The result where nothing listens and the arguments are plain; NotImplemented where it takes more than that."""
+        return NotImplemented
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs and ambient.mode < LISTENING and self.least <= len(args) <= self.most:
+            return self.function(*args)
+        from .dispatch import dispatch
+
+        return dispatch(self, self.convert(self.bind(args, kwargs)))
+
+    @cached_property
+    def least(self) -> int:
+        """The fewest positional arguments with which the public function (which may have a fast path) stands for a call."""
+        arguments = self.schema.arguments
+        if not hasattr(self, "function") or any(a.kwarg_only and not a.has_default for a in arguments):
+            return 1 << 30  # never
+        return sum(not (a.kwarg_only or a.has_default or a.optional) for a in arguments)
+
+    @cached_property
+    def most(self) -> int:
+        return sum(not a.kwarg_only for a in self.schema.arguments)
+
+    def tensors(self, args: tuple) -> list[Tensor]:
+        """The tensors among canonical arguments, lists flattened."""
+        out: list[Tensor] = []
+        lone = self.lone_positions
+        if lone is not None:
+            for i in lone:
+                if isinstance(value := args[i], Tensor):
+                    out.append(value)
+            return out
+        for i, is_list in self.tensor_positions:
+            value = args[i]
+            if is_list:
+                if value is not None:
+                    out.extend(v for v in value if isinstance(v, Tensor))
+            elif isinstance(value, Tensor):
+                out.append(value)
+        return out
+
+    def _first_record(self, out, *args):
+        """Generates the recorder at the first recorded call and replaces itself by it."""
+        from .record import make_recorder
+
+        self.record = make_recorder(self)
+        return self.record(out, *args)
+
+    @cached_property
+    def node_class(self) -> type:
+        from .record import make_node_class
+
+        return make_node_class(self)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self.name}', overload='{self.overload}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.name}.{self.overload}"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self):
+        return (find, (key_of(self),))
+
+
+def find(key: str) -> Operator:
+    return registry[key]
+
+
+def key_of(op: Operator) -> str:
+    """The name of an operator in the registry."""
+    return f"{op.name}.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}.{op.overload}"
+
+
+def packet_key(namespace: str, name: str) -> str:
+    return name if namespace == "aten" else f"{namespace}::{name}"
+
+
+def register(op: Operator) -> None:
+    key = key_of(op)
+    if key in registry:
+        raise ValueError(f"operator {key} is declared twice")
+    registry[key] = op
+    packets.setdefault(packet_key(op.namespace, op.name), {})[op.overload] = op
+
+
+def unregister(op: Operator) -> None:
+    """Take an operator that a library defined at run time out again."""
+    registry.pop(key_of(op), None)
+    overloads = packets.get(packet_key(op.namespace, op.name), {})
+    if overloads.get(op.overload) is op:
+        del overloads[op.overload]
+        if not overloads:
+            del packets[packet_key(op.namespace, op.name)]
+
+
+def make_inplace(op: Operator) -> Operator:
+    """The in-place twin of a functional operator: same rules, first argument written."""
+    schema = op.schema
+    first = schema.arguments[0].name
+    text = op.text.replace(f"Tensor {first}", f"Tensor(a!) {first}", 1)
+    head, _, tail = text.partition("(")
+    name, dot, overload = head.partition(".")
+    arguments = tail.rpartition("->")[0]
+    twin = Operator(f"{name}_{dot}{overload}({arguments}-> Tensor(a!)", op.family, vjp=op.vjp)
+    twin.inplace_of = op
+    return twin
+
+
+def public_names(op: Operator) -> tuple[str, str]:
+    """(namespace, name) under which an operator is exported by default."""
+    for prefix in _NAMESPACES:
+        if op.name.startswith(prefix):
+            return prefix[:-1], op.name[len(prefix) :]
+    return "torch", op.name
+
+
+def export(namespace: str, name: str, function: Callable) -> Callable:
+    """Put a public function in its namespace."""
+    table = exports.setdefault(namespace, {})
+    if name in table:
+        raise ValueError(f"{namespace}.{name} is exported twice")
+    table[name] = function
+    return function

@@ -1,0 +1,312 @@
+"""`__torch_function__` and `__torch_dispatch__`: who may take a call over, and how it is handed to them.
+
+The order is PyTorch's: function modes first (innermost first), then the arguments' classes, subclasses before their
+bases, left to right; below autograd, dispatch modes and then the arguments' classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ...core import modes
+from ...core.modes import ambient
+from ...core.tensor import (
+    DISPATCH_SUBCLASS,
+    PLAIN,
+    Tensor,
+    disabled_torch_dispatch,
+    disabled_torch_function,
+)
+
+_SIMPLE = frozenset((int, float, bool, type(None), str, complex))
+
+
+def overridden_args(values, found: list) -> list:
+    """Arguments whose class has its own `__torch_function__`, one per class, subclasses first."""
+    for v in values:
+        cls = v.__class__
+        if cls in PLAIN or cls in _SIMPLE:
+            continue
+        if cls is tuple or cls is list:
+            overridden_args(v, found)
+        elif cls is dict:
+            overridden_args(v.values(), found)
+        elif has_override(cls) and all(type(f) is not cls for f in found):
+            at = next((i for i, f in enumerate(found) if issubclass(cls, type(f))), len(found))
+            found.insert(at, v)
+    return found
+
+
+def has_override(cls: type) -> bool:
+    override = getattr(cls, "__torch_function__", None)
+    return override is not None and override is not disabled_torch_function and cls is not Tensor
+
+
+def any_overridden(args, out=None) -> bool:
+    if ambient.function_disabled:
+        return False
+    for v in args:
+        cls = v.__class__
+        if cls in PLAIN or cls in _SIMPLE:
+            continue
+        if cls is tuple or cls is list:
+            if any_overridden(v):
+                return True
+        elif has_override(cls):
+            return True
+    return out is not None and any_overridden(out if isinstance(out, (tuple, list)) else (out,))
+
+
+def call_overridden(function, args: tuple, kwargs: dict):
+    """Offer a public call to function modes and overriding classes; without takers, make it."""
+    overridden = [] if ambient.function_disabled else overridden_args((*args, *kwargs.values()), [])
+    types = tuple(type(o) for o in overridden)
+    if ambient.mode & modes.FUNCTION and ambient.function_disabled < 2:
+        mode = ambient.function_modes[-1]
+        with without_function_mode():
+            result = mode.__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for o in overridden:
+        result = type(o).__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if not overridden:
+        with disable_torch_function(2 if ambient.function_disabled else 0):
+            return function(*args, **kwargs)
+    name = f"{getattr(function, '__module__', 'torch')}.{getattr(function, '__name__', function)}"
+    raise TypeError(
+        f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(t.__name__ for t in types)}]"
+    )
+
+
+class without_function_mode:
+    """The innermost function mode steps aside while it handles a call."""
+
+    def __enter__(self):
+        self.mode = ambient.function_modes.pop()
+        ambient.switch(modes.FUNCTION, ambient.function_modes)
+        return self.mode
+
+    def __exit__(self, *exc):
+        ambient.function_modes.append(self.mode)
+        ambient.switch(modes.FUNCTION, True)
+
+
+class disable_torch_function:
+    """Turn class overrides off (1), or class overrides and modes (2), inside a block."""
+
+    def __init__(self, level: int = 1):
+        self.level = level
+
+    def __enter__(self):
+        self.before = ambient.function_disabled, ambient.mode & modes.FUNCTION
+        ambient.function_disabled = max(self.level, ambient.function_disabled)
+        if self.level >= 2:
+            ambient.switch(modes.FUNCTION, False)
+
+    def __exit__(self, *exc):
+        ambient.function_disabled = self.before[0]
+        ambient.switch(modes.FUNCTION, self.before[1])
+
+
+class DisableTorchFunctionSubclass(disable_torch_function):
+    """`torch._C.DisableTorchFunctionSubclass`."""
+
+    def __init__(self):
+        super().__init__(1)
+
+
+class DisableTorchFunction(disable_torch_function):
+    """`torch._C.DisableTorchFunction`."""
+
+    def __init__(self):
+        super().__init__(2)
+
+
+def default_torch_function(cls, func, types, args=(), kwargs=None):
+    """What subclasses inherit: run the function on them as tensors, and give results their class."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    return result if func in keeps_type else convert(result, cls)
+
+
+keeps_type: set = set()  # functions whose results are not given the subclass (metadata getters and the like)
+
+
+def convert(result, cls: type):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        made = [convert(r, cls) for r in result]
+        return (
+            type(result)(made)
+            if type(result) in (tuple, list) or not hasattr(result, "_fields")
+            else type(result)(*made)
+        )
+    return result
+
+
+Tensor.__torch_function__ = classmethod(default_torch_function)
+
+
+# ---- below autograd
+def dispatch_args(op, args: tuple) -> list:
+    found: list = []
+    for t in op.tensors(args):
+        cls = type(t)
+        if (
+            t.keys & DISPATCH_SUBCLASS
+            and cls.__torch_dispatch__ is not disabled_torch_dispatch
+            and all(type(f) is not cls for f in found)
+        ):
+            at = next((i for i, f in enumerate(found) if issubclass(cls, type(f))), len(found))
+            found.insert(at, t)
+    return found
+
+
+def call_dispatch(op, args: tuple):
+    """Offer an operator to dispatch modes and dispatching subclasses."""
+    if ambient.mode & modes.DISPATCH and ambient.dispatch_modes[-1].handle is not None:
+        return _call_handle(op, args)
+    overridden = dispatch_args(op, args)
+    types = tuple(type(o) for o in overridden)
+    positional, keywords = call_form(op, args)
+    if ambient.mode & modes.DISPATCH:
+        mode = ambient.dispatch_modes[-1]
+        with without_dispatch_mode():
+            result = _handler(op, mode, type(mode))(op, types, positional, keywords)
+        if result is not NotImplemented:
+            return result
+    return _offer(op, overridden, types, positional, keywords)
+
+
+def _call_handle(op, args: tuple):
+    """A mode of ours, which steps aside meanwhile (as `without_dispatch_mode` says): traces make thousands of these calls."""
+    stack, before = ambient.dispatch_modes, ambient.mode
+    mode = stack.pop()
+    ambient.mode = (before if stack else before & ~modes.DISPATCH) | modes.BELOW_AUTOGRAD
+    try:
+        return mode.handle(op, args)
+    finally:
+        stack.append(mode)
+        ambient.mode = before
+
+
+def call_subclasses(op, args: tuple):
+    """Offer an operator to the classes of its arguments alone."""
+    overridden = dispatch_args(op, args)
+    return _offer(op, overridden, tuple(type(o) for o in overridden), *call_form(op, args))
+
+
+def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict):
+    for o in overridden:
+        with modes.masked(0, modes.BELOW_AUTOGRAD):
+            result = _handler(op, type(o), type(o))(op, types, positional, keywords)
+        if result is not NotImplemented:
+            return result
+    if not overridden:
+        return NotImplemented
+    raise TypeError(
+        f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        + "\n".join(f"  - tensor subclass {t}" for t in types)
+    )
+
+
+def _handler(op, who, cls: type) -> Callable:
+    """What handles an operator for a dispatch mode or subclass: the rule registered for its class, or its own method."""
+    rule = op.dispatch_rules.get(cls)
+    return who.__torch_dispatch__ if rule is None else partial(rule, who)
+
+
+def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
+    """Schema-ordered arguments as the (args, kwargs) a user would have written: trailing defaults dropped; with `lists`,
+    canonical tuples for list arguments as lists."""
+    arguments = op.schema.arguments
+    values = [
+        list(v) if lists and isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)
+    ]
+    keywords = {a.name: v for a, v in zip(arguments, values, strict=False) if a.kwarg_only and not _is_default(v, a)}
+    positional = [v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only]
+    while (
+        len(positional)
+        and arguments[len(positional) - 1].has_default
+        and _is_default(positional[-1], arguments[len(positional) - 1])
+    ):
+        positional.pop()
+    return tuple(positional), keywords
+
+
+def _is_default(value, argument) -> bool:
+    if not argument.has_default or isinstance(value, Tensor):
+        return False
+    default = argument.default
+    if isinstance(default, tuple) and isinstance(value, (tuple, list)):
+        return tuple(value) == default
+    return value is default or type(value) is type(default) and value == default
+
+
+class without_dispatch_mode:
+    """The innermost dispatch mode steps aside while it handles a call. Autograd is already done there."""
+
+    def __enter__(self):
+        self.mode = ambient.dispatch_modes.pop()
+        self.before = ambient.mode
+        ambient.mode = (
+            self.before & ~modes.DISPATCH | (modes.DISPATCH if ambient.dispatch_modes else 0) | modes.BELOW_AUTOGRAD
+        )
+        return self.mode
+
+    def __exit__(self, *exc):
+        ambient.dispatch_modes.append(self.mode)
+        ambient.mode = self.before
+
+
+class TorchFunctionMode:
+    """Subclass it, define `__torch_function__(self, func, types, args=(), kwargs=None)`, and use it as a context."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{type(self).__name__} does not define __torch_function__")
+
+    def __enter__(self):
+        ambient.function_modes.append(self)
+        ambient.switch(modes.FUNCTION, True)
+        return self
+
+    def __exit__(self, *exc):
+        ambient.function_modes.pop()
+        ambient.switch(modes.FUNCTION, ambient.function_modes)
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        return cls(*args, **kwargs)
+
+
+class TorchDispatchMode:
+    """Subclass it, define `__torch_dispatch__(self, func, types, args=(), kwargs=None)`, and use it as a context."""
+
+    handle: Callable | None = None  # what a mode of ours defines instead: (operator, canonical arguments) -> result
+
+    def __init__(self, _dispatch_key=None):
+        self._dispatch_key = _dispatch_key
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{type(self).__name__} does not define __torch_dispatch__")
+
+    def __enter__(self):
+        ambient.dispatch_modes.append(self)
+        ambient.switch(modes.DISPATCH, True)
+        return self
+
+    def __exit__(self, *exc):
+        ambient.dispatch_modes.pop()
+        ambient.switch(modes.DISPATCH, ambient.dispatch_modes)
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        return cls(*args, **kwargs)

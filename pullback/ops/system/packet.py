@@ -1,0 +1,167 @@
+"""`ops.aten.add.Tensor`: operators by namespace, name and overload, as callable objects."""
+
+from __future__ import annotations
+
+import importlib
+
+from ...core.modes import FUNCTION, LISTENING, ambient
+from .operator import Operator, packet_key, packets
+from .overrides import any_overridden, call_overridden
+
+
+class OpOverloadPacket:
+    """All overloads of one name. Called directly, it takes the first overload that the arguments fit."""
+
+    def __init__(self, namespace: str, name: str):
+        self.namespace = namespace
+        self._name = name
+        self.__name__ = name
+        self._qualified_op_name = f"{namespace}::{name}"
+        self._found: dict[str, Operator] = {}  # the overloads, as the registry keeps them
+
+    def _overloads(self) -> dict[str, Operator]:
+        found = dict(packets.get(packet_key(self.namespace, self._name), {}))
+        if self.namespace == "aten" and not found and self._name.endswith("_"):
+            for op in list(packets.get(self._name[:-1], {}).values()):
+                if op.inplace is not None:
+                    found[op.overload] = op.inplace
+        return found
+
+    def _look_up(self) -> dict[str, Operator]:
+        self._found = packets.get(packet_key(self.namespace, self._name), {})
+        return self._found or self._overloads()
+
+    def overloads(self) -> list[str]:
+        return list(self._overloads())
+
+    def __getattr__(self, overload: str) -> Operator:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        found = self._found or self._look_up()
+        if overload in found:
+            return found[overload]
+        if overload in _SYNONYMS and len(found) >= 1 and self.namespace == "aten":
+            return next(iter(found.values()))
+        raise AttributeError(f"The underlying op of '{self.namespace}.{self._name}' has no overload name '{overload}'")
+
+    def __call__(self, *args, **kwargs):
+        found = self._found or self._look_up()
+        if len(found) == 1 and ambient.mode < LISTENING:
+            for op in found.values():
+                made = op.quick(args, kwargs)
+                if made is not NotImplemented:
+                    return made
+        if ambient.mode & FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
+            return call_overridden(self, args, kwargs)
+        errors: list[Exception] = []
+        for op in list(found.values()):
+            try:
+                bound = op.convert(op.bind(args, kwargs))
+            except (TypeError, RuntimeError) as e:
+                errors.append(e)
+                continue
+            from .dispatch import dispatch
+
+            return dispatch(op, bound)
+        raise self._mismatch(errors)
+
+    def _mismatch(self, errors: list[Exception]) -> Exception:
+        if not errors:
+            return AttributeError(f"'{self.namespace}' has no operator '{self._name}'")
+        if self.namespace == "aten" or len(errors) == 1:
+            return errors[0]
+        each = "".join(f"{e}\n\n" for e in errors)
+        return RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{each}")
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self.namespace}.{self._name}')>"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self._name}"
+
+
+# Overloads that differ from another only in taking a number where it takes a tensor: one operator serves both.
+_SYNONYMS = frozenset(("Scalar", "Tensor", "default", "int", "dim_IntList", "Tensor_Scalar", "Tensor_Tensor"))
+
+_packets: dict[tuple[str, str], OpOverloadPacket] = {}
+
+
+def packet(namespace: str, name: str) -> OpOverloadPacket:
+    """The one packet of a name."""
+    made = _packets.get((namespace, name))
+    if made is None:
+        made = _packets[namespace, name] = OpOverloadPacket(namespace, name)
+        if not made._overloads():
+            del _packets[namespace, name]
+            raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name}'")
+    return made
+
+
+def forget(namespace: str, name: str) -> None:
+    """Drop the packet of a name whose operators are gone."""
+    if packet_key(namespace, name) not in packets:
+        _packets.pop((namespace, name), None)
+        vars(getattr(ops, namespace)).pop(name, None)
+
+
+class OpNamespace:
+    """`ops.aten`: operators of one library."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = packet(self.name, name)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self):
+        prefix = f"{self.name}::"
+        return (
+            sorted(k for k in packets if "::" not in k)
+            if self.name == "aten"
+            else sorted(k[len(prefix) :] for k in packets if k.startswith(prefix))
+        )
+
+
+class HigherOrderNamespace(OpNamespace):
+    """`ops.higher_order`: operators that take functions. Each sets itself here when its layer is loaded."""
+
+    def __getattr__(self, name: str):
+        if not name.startswith("__"):
+            load_higher_order()
+            if name in vars(self):
+                return vars(self)[name]
+        raise AttributeError(f"'_HigherOrderNamespace' 'higher_order' object has no attribute '{name}'")
+
+    def __dir__(self):
+        return sorted(set(vars(self)) - {"name"})
+
+
+def load_higher_order() -> None:
+    """Replaced by the package's root, which may name the layer of these operators."""
+
+
+class Ops:
+    """`torch.ops`: libraries of operators."""
+
+    def __getattr__(self, name: str) -> OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = HigherOrderNamespace(name) if name == "higher_order" else OpNamespace(name)
+        setattr(self, name, made)
+        return made
+
+    def load_library(self, path) -> None:
+        """Load a shared library for the operators that its TORCH_LIBRARY blocks register."""
+        importlib.import_module("pullback.cpp.loading").load_library(path)  # at call time: that layer stands above
+
+    @property
+    def loaded_libraries(self) -> set[str]:
+        """Paths of the libraries that were loaded so."""
+        return importlib.import_module("pullback.cpp.loading").loaded_libraries
+
+
+ops = Ops()

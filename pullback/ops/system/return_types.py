@@ -1,0 +1,56 @@
+"""Named results: `sort` returns `torch.return_types.sort(values=..., indices=...)`, a tuple with names."""
+
+from __future__ import annotations
+
+from ...core.tree import tuple_types
+from .operator import Operator
+
+_made: dict[str, type] = {}
+
+
+class ResultTuple(tuple):
+    """A tuple whose fields have names, printed one per line."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    n_fields = n_sequence_fields = n_unnamed_fields = 0
+
+    def __repr__(self) -> str:
+        body = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
+        return f"torch.return_types.{type(self).__name__}(\n{body})"
+
+    def __reduce__(self):
+        return (_rebuild, (type(self).__name__, self._fields, tuple(self)))
+
+    def _asdict(self) -> dict:
+        return dict(zip(self._fields, self, strict=True))
+
+
+def result_type_named(name: str, fields: tuple[str, ...]) -> type:
+    """The tuple class of an operator's results."""
+    made = _made.get(name)
+    if made is None:
+        body: dict = {"__slots__": (), "_fields": fields, "n_fields": len(fields), "n_sequence_fields": len(fields)}
+        for i, f in enumerate(fields):
+            body[f] = property(lambda self, i=i: self[i])
+        made = _made[name] = type(name, (ResultTuple,), body)
+        tuple_types.append(made)
+    return made
+
+
+def _rebuild(name: str, fields: tuple, values: tuple):
+    return result_type_named(name, fields)(values)
+
+
+def pack_results(op: Operator, values):
+    """Several results as the tuple that the schema's result names call for."""
+    names = tuple(n for _, n in op.schema.returns)
+    if len(names) > 1 and all(names) and op.options.get("named", True):
+        return result_type_named(op.options.get("result_name", op.name), names)(values)
+    return tuple(values)
+
+
+def __getattr__(name: str):
+    if name in _made:
+        return _made[name]
+    raise AttributeError(name)

@@ -1,0 +1,388 @@
+"""Operator schemas: one line of text says an operator's name, arguments, defaults and results.
+
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+
+`parse` reads it; `Argument.convert` brings a Python value into the canonical form that rules and kernels see (ints as
+ints, int lists as tuples, dtypes as `dtype`), or raises a TypeError that names the argument and what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from ...core import device as devices
+from ...core import dtype as dtypes
+from ...core.device import device, layout, memory_format
+from ...core.dtype import dtype
+from ...core.random import Generator
+from ...core.tensor import Tensor
+
+_ARGUMENT = re.compile(
+    r"^(?P<type>[A-Za-z]+(?:\([a-z0-9!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
+)
+
+
+class AliasInfo:
+    """What `Tensor(a!)` says: which memory a value shares, and whether it is written."""
+
+    __slots__ = ("before_set", "after_set", "is_write")
+
+    def __init__(self, text: str):
+        before, arrow, after = (part.strip() for part in text.partition("->"))
+        self.is_write = "!" in text
+        self.before_set = {s.strip(" !") for s in before.split("|")}
+        self.after_set = {s.strip(" !") for s in after.split("|")} if arrow else set(self.before_set)
+
+    def __repr__(self) -> str:
+        return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set}, after_set={self.after_set})"
+
+
+class Return(tuple):
+    """One result: (type, name), and what memory it shares."""
+
+    alias: str | None
+
+    def __new__(cls, kind: str, name: str, alias: str | None = None):
+        self = super().__new__(cls, (kind, name))
+        self.alias = alias
+        return self
+
+    type = property(lambda self: self[0])
+    name = property(lambda self: self[1])
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return None if self.alias is None else AliasInfo(self.alias)
+
+
+class Argument:
+    """One parameter: its type, name, default, and whether it is keyword-only. `writes` marks `Tensor(a!)`."""
+
+    __slots__ = ("type", "base", "name", "default", "has_default", "kwarg_only", "optional", "list_size", "is_list", "writes", "alias", "convert_value", "position")  # fmt: skip
+
+    def __init__(self, text: str, kwarg_only: bool, position: int):
+        match = _ARGUMENT.match(text.strip())
+        if match is None:
+            raise ValueError(f"cannot read schema argument {text!r}")
+        self.name, kind = match["name"], match["type"]
+        alias = re.search(r"\(([^)]*)\)", kind)
+        self.alias = alias[1] if alias else None
+        self.writes = bool(alias and "!" in alias[1])
+        self.type = kind = re.sub(r"\([^)]*\)", "", kind)
+        self.optional = kind.endswith("?")
+        kind = kind.removesuffix("?")
+        size = re.search(r"\[(\d*)\]$", kind)
+        self.is_list = size is not None
+        self.list_size = int(size[1]) if size and size[1] else None
+        self.base = kind[: size.start()] if size else kind
+        self.kwarg_only = kwarg_only
+        self.position = position
+        self.has_default = match["default"] is not None
+        self.default = _default(match["default"], self) if self.has_default else None
+        self.convert_value: Callable = _converter(self)
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.base.startswith("Tensor")
+
+    # PyTorch's names of the same facts
+    default_value = property(lambda self: list(self.default) if self.is_list and self.default else self.default)
+    N = property(lambda self: self.list_size)
+    is_out = property(lambda self: self.kwarg_only and self.writes)
+
+    def has_default_value(self) -> bool:
+        return self.has_default
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        return None if self.alias is None else AliasInfo(self.alias)
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.name}" + (f"={self.default!r}" if self.has_default else "")
+
+
+class Schema:
+    """A parsed schema. `arguments` are in call order; `returns` are (type, name) pairs."""
+
+    def __init__(self, text: str, namespace: str = "aten"):
+        self.text = text
+        self.namespace = namespace
+        head, _, tail = text.partition("(")
+        name, _, self.overload_name = head.strip().partition(".")
+        self.name = f"{namespace}::{name}" if namespace else name
+        end = _closing(tail)
+        inside, result = tail[:end], tail[end + 1 :]
+        self.arguments = _parse_arguments(inside)
+        self.returns = _parse_returns(result.partition("->")[2].strip())
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {a.name: i for i, a in enumerate(self.arguments)}
+
+    @cached_property
+    def defaults(self) -> tuple:
+        return tuple(a.default for a in self.arguments)
+
+    @property
+    def is_mutable(self) -> bool:
+        return any(a.writes for a in self.arguments)
+
+    @cached_property
+    def returns_views(self) -> bool:
+        """Whether a result shares the memory of an argument that is not written."""
+        return any(r.alias is not None and "!" not in r.alias for r in self.returns)
+
+    def _is_view_op(self) -> bool:
+        return self.returns_views
+
+    def __str__(self) -> str:
+        return f"{self.namespace}::{self.text}" if self.namespace else self.text
+
+    __repr__ = __str__
+
+
+def _closing(text: str) -> int:
+    """Where the bracket that was opened before `text` closes."""
+    depth = 1
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0:
+            return i
+    raise ValueError(f"unbalanced brackets in schema: ({text}")
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside brackets and quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for i, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+def _parse_arguments(text: str) -> list[Argument]:
+    out: list[Argument] = []
+    kwarg_only = False
+    for part in _split(text):
+        if part == "*":
+            kwarg_only = True
+        else:
+            out.append(Argument(part, kwarg_only, len(out) + 1))
+    return out
+
+
+def _parse_returns(text: str) -> list[Return]:
+    if text in ("()", ""):
+        return []
+    if text.startswith("(") and text.endswith(")"):
+        text = text[1:-1]
+    out = []
+    for part in _split(text):
+        kind, _, name = part.rpartition(" ") if re.search(r" \w+$", part) else (part, "", "")
+        alias = re.search(r"\w\(([^)]*)\)", kind)  # not the brackets of a tuple of one
+        out.append(Return(re.sub(r"(?<=\w)\([^)]*\)", "", kind), name, alias[1] if alias else None))
+    return out
+
+
+def _default(text: str, argument: Argument):
+    if text == "None":
+        return None
+    if text in ("True", "False"):
+        return text == "True"
+    if text.startswith("["):
+        return tuple(_number(p) for p in _split(text[1:-1]))
+    if text[0] in "'\"":
+        return device(text[1:-1]) if argument.base == "Device" else text[1:-1]
+    if text == "Mean":
+        return 1
+    if argument.base in ("ScalarType", "Layout", "MemoryFormat") and text.isidentifier():
+        return getattr(dtypes if argument.base == "ScalarType" else devices, text)
+    value = _number(text)
+    if argument.is_list and argument.list_size:
+        return (value,) * argument.list_size
+    return value
+
+
+def _number(text: str):
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def type_name(value: object) -> str:
+    """The name that PyTorch's messages give a value's type."""
+    if isinstance(value, Tensor):
+        return type(value).__name__
+    if isinstance(value, (tuple, list)) and value and not isinstance(value, str):
+        return f"{type(value).__name__} of {type(value[0]).__name__}" if type(value) is tuple else "list"
+    return type(value).__name__
+
+
+_EXPECTED = {
+    "Tensor": "Tensor", "Tensor[]": "tuple of Tensors", "int": "int", "SymInt": "int", "int[]": "tuple of ints", "SymInt[]": "tuple of ints",
+    "float": "float", "bool": "bool", "Scalar": "Number", "ScalarType": "torch.dtype", "Device": "torch.device", "str": "str", "Layout": "torch.layout",
+    "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator", "float[]": "tuple of floats",
+}  # fmt: skip
+
+
+def wrong_type(function: str, argument: Argument, value: object) -> TypeError:
+    kind = argument.base + ("[]" if argument.is_list else "")
+    expected = _EXPECTED.get(kind, kind)
+    where = f" (position {argument.position})" if not argument.kwarg_only else ""
+    name = "input" if argument.name == "self" else argument.name
+    return TypeError(f"{function}(): argument '{name}'{where} must be {expected}, not {type_name(value)}")
+
+
+class Unfit(Exception):
+    """A converter's way to say that a value is not of its type; callers turn it into a TypeError with names."""
+
+
+def _tensor(value):
+    if isinstance(value, Tensor) or isinstance(value, (int, float, complex, bool)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if getattr(value, "is_symbolic", False):
+        return value
+    raise Unfit
+
+
+def _int(value):
+    if type(value) is int:
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Tensor):
+        if value.dtype.category <= 1 and value.array.size == 1:
+            return int(value.item())
+        raise Unfit
+    if getattr(value, "is_symbolic", False):
+        return value
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    raise Unfit
+
+
+def _float(value):
+    if isinstance(value, (int, float)) or getattr(value, "is_symbolic", False):
+        return value
+    if isinstance(value, Tensor) and value.array.size == 1:
+        return float(value.item())
+    if isinstance(value, (np.floating, np.integer)):
+        return float(value)
+    raise Unfit
+
+
+def _bool(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Unfit
+    if isinstance(value, Tensor) and value.dtype.name == "bool" and value.array.size == 1:
+        return bool(value.item())
+    if getattr(value, "is_symbolic", False):
+        return value
+    raise Unfit
+
+
+def _scalar(value):
+    if isinstance(value, (int, float, complex)) or getattr(value, "is_symbolic", False):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Tensor) and value.array.ndim == 0:
+        return value if value.autograd is not None or value.keys else value.item()
+    raise Unfit
+
+
+def _dtype(value):
+    if isinstance(value, dtype):
+        return value
+    if value in (float, int, bool, complex):
+        return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[value]
+    raise Unfit
+
+
+def _device(value):
+    if isinstance(value, device):
+        return value
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return device(value)
+    raise Unfit
+
+
+def _instance(kind):
+    def convert(value):
+        if isinstance(value, kind):
+            return value
+        raise Unfit
+
+    return convert
+
+
+def _anything(value):
+    return value
+
+
+_SCALAR_CONVERTERS: dict[str, Callable] = {
+    "Tensor": _tensor, "int": _int, "SymInt": _int, "float": _float, "bool": _bool, "Scalar": _scalar, "ScalarType": _dtype,
+    "Device": _device, "str": _instance(str), "Layout": _instance(layout), "MemoryFormat": _instance(memory_format),
+    "Generator": _instance(Generator), "Any": _anything, "Storage": _anything, "Dimname": _instance(str),
+    "number": _scalar, "complex": _scalar, "SymFloat": _float, "SymBool": _bool, "Stream": _anything, "QScheme": _anything, "DeviceIndex": _int,
+}  # fmt: skip
+
+
+def _converter(argument: Argument) -> Callable:
+    try:
+        one = _SCALAR_CONVERTERS[argument.base.removesuffix("?")]
+    except KeyError:
+        raise ValueError(f"schema type {argument.type!r} is not known") from None
+    inner_optional = argument.base.endswith("?")
+    size = argument.list_size
+    is_tensor = argument.base.removesuffix("?") == "Tensor"
+
+    def convert_tensors(value):
+        if not isinstance(value, (tuple, list)):
+            raise Unfit
+        for i, v in enumerate(value):
+            if not isinstance(v, Tensor) and not (v is None and inner_optional):
+                raise TypeError(
+                    f"expected Tensor as element {i} in argument {argument.position - 1}, but got {type(v).__name__}"
+                )
+        return tuple(value)
+
+    def convert_list(value):
+        if not isinstance(value, (tuple, list)):
+            if isinstance(value, Tensor) and value.array.ndim:
+                return tuple(one(v) for v in value.tolist())
+            if size is not None:
+                return (one(value),) * size
+            if hasattr(value, "__iter__") and not isinstance(value, (str, Tensor, dict)):
+                value = tuple(value)
+            else:
+                raise Unfit
+        return tuple(None if v is None and inner_optional else one(v) for v in value)
+
+    convert = (convert_tensors if is_tensor else convert_list) if argument.is_list else one
+    if argument.optional or argument.has_default and argument.default is None:
+        return lambda value: None if value is None else convert(value)
+    if argument.is_list and argument.default == ():  # stride=None is stride=[]
+        return lambda value: () if value is None else convert(value)
+    return convert

@@ -1,0 +1,121 @@
+"""`torch.overrides`: tools for objects that act like tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from ..core.tensor import Tensor
+from ..ops.system.operator import exports
+from ..ops.system.overrides import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    TorchFunctionMode,
+    any_overridden,
+    call_overridden,
+)  # fmt: skip
+
+BaseTorchFunctionMode = TorchFunctionMode
+_DisableTorchFunction = DisableTorchFunction
+
+
+def has_torch_function(relevant_args: Iterable) -> bool:
+    """Whether any argument has its own `__torch_function__`, or a function mode is active."""
+    from ..core.modes import FUNCTION, ambient
+
+    return bool(ambient.mode & FUNCTION) or any_overridden(tuple(relevant_args))
+
+
+def has_torch_function_unary(x) -> bool:
+    return has_torch_function((x,))
+
+
+def has_torch_function_variadic(*args) -> bool:
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """Hand a call to the overrides of its arguments."""
+    return call_overridden(public_api, args, kwargs)
+
+
+def is_tensor_like(inp) -> bool:
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+@functools.cache
+def get_overridable_functions() -> dict:
+    """Public functions that overrides may take, by the module or class they live in."""
+    import sys
+
+    package = __package__.partition(".")[0]
+    root = sys.modules[package]
+    homes = {"torch": root, "Tensor": Tensor}
+    found: dict = {}
+    for name, table in exports.items():
+        home = homes.get(name) or sys.modules.get(f"{package}.{name}", name)
+        found[home] = list(table.values())
+    return found
+
+
+def get_ignored_functions() -> set:
+    """Public functions that are never handed to overrides."""
+    from . import settings
+
+    return {f for f in settings.public.values() if callable(f)}
+
+
+def get_testing_overrides() -> dict:
+    """For each overridable function, a function of the same name that answers -1."""
+    return {
+        f: functools.wraps(f)(lambda *args, **kwargs: -1)
+        for functions in get_overridable_functions().values()
+        for f in functions
+    }
+
+
+def is_tensor_method_or_property(func) -> bool:
+    return func in _tensor_methods() or getattr(func, "__name__", "") == "__get__"
+
+
+@functools.cache
+def _tensor_methods() -> frozenset:
+    return frozenset(v for v in vars(Tensor).values() if callable(v))
+
+
+def resolve_name(f) -> str | None:
+    """The dotted public name of a function."""
+    for space, table in exports.items():
+        for name, function in table.items():
+            if function is f:
+                return f"torch.{name}" if space == "torch" else f"torch.{space}.{name}"
+    return None
+
+
+def wrap_torch_function(dispatcher):
+    """A decorator: calls go to the overrides of the arguments that `dispatcher` names."""
+
+    def inner(func):
+        @functools.wraps(func)
+        def wrapped(*args, **kwargs):
+            if has_torch_function(dispatcher(*args, **kwargs)):
+                return call_overridden(wrapped, args, kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return inner
+
+
+def enable_reentrant_dispatch():
+    """Inside a mode's handler: let the mode see calls again."""
+    import contextlib
+
+    return contextlib.nullcontext()
+
+
+__all__ = [
+    "BaseTorchFunctionMode", "DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
+    "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property", "resolve_name",
+    "wrap_torch_function",
+]  # fmt: skip

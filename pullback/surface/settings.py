@@ -1,0 +1,230 @@
+"""Process-wide and per-thread settings with PyTorch's names: default dtype and device, threads, determinism, questions about objects."""
+
+from __future__ import annotations
+
+import warnings
+
+from ..core.arrays import set_thread_count, thread_count
+from ..core.device import device as device_type
+from ..core.dtype import dtype as dtype_type
+from ..core.modes import ambient, process
+from ..core.storage import UntypedStorage
+from ..core.tensor import Tensor
+from ..ops.make.construct import TYPED, TypedStorage
+
+public: dict[str, object] = {}
+
+
+def _public(function):
+    public[function.__name__] = function
+    return function
+
+
+@_public
+def set_default_dtype(d: dtype_type) -> None:
+    if not isinstance(d, dtype_type):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    ambient.default_dtype = d
+
+
+@_public
+def get_default_dtype() -> dtype_type:
+    return ambient.default_dtype
+
+
+@_public
+def set_default_tensor_type(t) -> None:
+    if isinstance(t, str):
+        t = TYPED[t.rpartition(".")[2]]
+    set_default_dtype(t.dtype)
+
+
+@_public
+def set_default_device(device) -> None:
+    ambient.default_device = device
+
+
+@_public
+def get_default_device() -> device_type:
+    return ambient.default_device
+
+
+@_public
+def set_num_threads(n: int) -> None:
+    """How many threads large element-wise work, reductions and matrix products use."""
+    if not isinstance(n, int):
+        raise TypeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    set_thread_count(n)
+
+
+@_public
+def get_num_threads() -> int:
+    return thread_count()
+
+
+@_public
+def init_num_threads() -> None:
+    process.threads = None
+
+
+_interop = [None]
+
+
+@_public
+def set_num_interop_threads(n: int) -> None:
+    if n < 1:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _interop[0] = n
+
+
+@_public
+def get_num_interop_threads() -> int:
+    return _interop[0] or thread_count()
+
+
+@_public
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    process.deterministic, process.deterministic_warn_only = bool(mode), warn_only
+
+
+@_public
+def are_deterministic_algorithms_enabled() -> bool:
+    return process.deterministic
+
+
+@_public
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    return process.deterministic_warn_only
+
+
+@_public
+def set_deterministic_debug_mode(debug_mode) -> None:
+    level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
+    if level not in (0, 1, 2):
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, or 'default', 'warn', 'error', got {debug_mode!r}"
+        )
+    use_deterministic_algorithms(level > 0, warn_only=level == 1)
+
+
+@_public
+def get_deterministic_debug_mode() -> int:
+    return 0 if not process.deterministic else 1 if process.deterministic_warn_only else 2
+
+
+@_public
+def set_float32_matmul_precision(precision: str) -> None:
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium' in set_float32_matmul_precision")
+    process.matmul_precision = precision
+
+
+@_public
+def get_float32_matmul_precision() -> str:
+    return process.matmul_precision
+
+
+@_public
+def set_warn_always(b: bool) -> None:
+    process.warn_always = bool(b)
+
+
+@_public
+def is_warn_always_enabled() -> bool:
+    return process.warn_always
+
+
+@_public
+def set_flush_denormal(mode: bool) -> bool:
+    """Denormal numbers are never flushed here; the answer says that the mode was not set."""
+    if mode:
+        warnings.warn("set_flush_denormal: denormal numbers are kept, flushing is not supported", stacklevel=2)
+    return False
+
+
+@_public
+def is_tensor(obj) -> bool:
+    return isinstance(obj, Tensor)
+
+
+@_public
+def is_storage(obj) -> bool:
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+@_public
+def typename(obj) -> str:
+    if isinstance(obj, Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", "") or ""
+    name = getattr(obj, "__qualname__", None) or type(obj).__name__
+    return f"{module}.{name}" if module and module != "builtins" else name
+
+
+def _question(name: str):
+    def ask(input):
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return getattr(input, name)()
+
+    ask.__name__ = name
+    return _public(ask)
+
+
+for _name in (
+    "is_floating_point",
+    "is_complex",
+    "is_signed",
+    "is_conj",
+    "is_neg",
+    "is_inference",
+    "numel",
+    "get_device",
+):
+    _question(_name)
+
+
+@_public
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    return input.shape == other.shape
+
+
+@_public
+def is_distributed(input: Tensor) -> bool:
+    return False
+
+
+@_public
+def is_vulkan_available() -> bool:
+    return False
+
+
+@_public
+def compiled_with_cxx11_abi() -> bool:
+    return True
+
+
+@_public
+def get_device_module(device=None):
+    import sys
+
+    name = device_type(device).type if device is not None else "cpu"
+    module = getattr(sys.modules[__package__.partition(".")[0]], name, None)
+    if module is None:
+        raise RuntimeError(f"Device module '{name}' is not available")
+    return module
+
+
+@_public
+def get_file_path(*parts: str) -> str:
+    import os
+
+    return os.path.join(os.path.dirname(os.path.dirname(__file__)), *parts)
+
+
+public["has_lapack"] = public["has_spectral"] = True
+public["has_mkl"] = public["has_openmp"] = public["has_cuda"] = False
+Tensor.is_same_size = is_same_size
+Tensor.is_distributed = is_distributed

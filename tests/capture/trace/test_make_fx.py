@@ -1,0 +1,124 @@
+"""make_fx: what is recorded, under which names, and that the graph computes what the function does."""
+
+import pytest
+
+import pullback as torch
+from pullback.capture.trace.make_fx import make_fx
+
+
+def calls(module) -> list[str]:
+    return [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
+
+
+def test_operators_are_named_as_the_function_calls_them() -> None:
+    module = make_fx(lambda x, y: (x * y).sin().sum(0))(torch.randn(3, 4), torch.randn(3, 4))
+    assert [n.name for n in module.graph.nodes] == ["x_1", "y_1", "mul", "sin", "sum_1", "output"]
+    assert calls(module) == ["aten.mul.Tensor", "aten.sin.default", "aten.sum.dim_IntList"]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_backward_is_part_of_the_graph(mode: str) -> None:
+    def f(x):
+        return torch.autograd.grad((x @ x.t()).softmax(-1).pow(2).sum(), x)[0]
+
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    module = make_fx(f, tracing_mode=mode)(x)
+    assert "aten._softmax_backward_data.default" in calls(module)
+    torch.testing.assert_close(module(x), f(x))
+
+
+def test_fake_tracing_touches_no_data() -> None:
+    module = make_fx(lambda x: x.exp() + 1, tracing_mode="fake")(torch.empty(10**6, 10**3, device="meta"))
+    assert calls(module) == ["aten.exp.default", "aten.add.Tensor"]
+
+
+def test_symbolic_graphs_serve_other_sizes() -> None:
+    def f(x):
+        return x.reshape(x.shape[0] * x.shape[1]) * x.shape[0]
+
+    module = make_fx(f, tracing_mode="symbolic")(torch.randn(3, 4))
+    x = torch.randn(5, 7)
+    torch.testing.assert_close(module(x), f(x))
+
+
+def test_nested_arguments_and_results() -> None:
+    def f(pair, named):
+        return {"sum": pair[0] + named["b"], "more": [pair[1] * 2, None]}
+
+    args = ((torch.ones(2), torch.ones(2)), {"b": torch.ones(2)})
+    out = make_fx(f)(*args)(*args)
+    assert out["more"][1] is None
+    torch.testing.assert_close(out["sum"], torch.full((2,), 2.0))
+
+
+def test_tensors_from_outside_are_constants() -> None:
+    w = torch.randn(3)
+    module = make_fx(lambda x: x * w + torch.tensor([1.0, 2.0, 3.0]))(torch.randn(3))
+    assert [n.target for n in module.graph.nodes if n.op == "get_attr"] == ["_tensor_constant0", "_tensor_constant1"]
+    x = torch.randn(3)
+    torch.testing.assert_close(module(x), x * w + torch.tensor([1.0, 2.0, 3.0]))
+
+
+def test_writes_to_a_literal_do_not_reach_later_runs() -> None:
+    def f(x):
+        t = torch.tensor([1.0, 2.0])
+        t.add_(x)
+        return t
+
+    module = make_fx(f)(torch.ones(2))
+    for _ in range(2):
+        torch.testing.assert_close(module(torch.ones(2)), torch.tensor([2.0, 3.0]))
+
+
+def test_decompositions_replace_operators() -> None:
+    table = {torch.ops.aten.sigmoid.default: lambda x: 1 / (1 + (-x).exp())}
+    module = make_fx(lambda x: x.sigmoid(), table)(torch.randn(3))
+    assert "aten.sigmoid.default" not in calls(module)
+    assert "aten.exp.default" in calls(module)
+    x = torch.randn(3)
+    torch.testing.assert_close(module(x), x.sigmoid())
+
+
+def test_a_packet_in_the_table_stands_for_its_overloads() -> None:
+    module = make_fx(lambda x: x * 2, {torch.ops.aten.mul: lambda x, y: x + x})(torch.randn(3))
+    assert calls(module) == ["aten.add.Tensor"]
+
+
+def test_above_autograd_composites_and_grad_mode_stay() -> None:
+    layer = torch.nn.Linear(3, 2)
+
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        return layer(x) + y.sum()
+
+    module = make_fx(f, pre_dispatch=True)(torch.randn(2, 3))
+    names = [n.name for n in module.graph.nodes]
+    assert "linear" in names and names.count("_set_grad_enabled") == 1
+    x = torch.randn(2, 3, requires_grad=True)
+    torch.testing.assert_close(module(x), f(x))
+    torch.testing.assert_close(torch.autograd.grad(module(x).sum(), x), torch.autograd.grad(f(x).sum(), x))
+
+
+def test_nodes_know_the_users_line() -> None:
+    def f(x):
+        y = x.sin()
+        return y.cos()
+
+    sin, cos = [n for n in make_fx(f)(torch.randn(2)).graph.nodes if n.op == "call_function"]
+    assert "y = x.sin()" in sin.stack_trace
+    assert "return y.cos()" in cos.stack_trace
+
+
+def test_unknown_tracing_mode_raises() -> None:
+    with pytest.raises(ValueError, match="tracing_mode must be one of 'real', 'fake', 'symbolic', got 'quick'"):
+        make_fx(lambda x: x, tracing_mode="quick")
+
+
+def test_item_of_data_is_refused_without_data() -> None:
+    from pullback.capture.fake.mode import DataDependentOutputException
+
+    with pytest.raises(DataDependentOutputException):
+        make_fx(lambda x: x * x.sum().item(), tracing_mode="fake")(torch.randn(3))
+    module = make_fx(lambda x: x * x.sum().item(), tracing_mode="real")(torch.ones(3))
+    torch.testing.assert_close(module(torch.ones(3)), torch.full((3,), 3.0))

@@ -1,0 +1,136 @@
+"""Reductions: values against NumPy, dtypes, dims, errors in PyTorch's words, gradients where values repeat or are zero."""
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.ops.reduce.reduction_kernels import add_reduce
+
+
+def array(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("dims", [0, -1, (0, 2), (0, 1, 2)])
+def test_values_over_dims(name, dims):
+    a = array(2, 3, 4)
+    if name == "prod" and isinstance(dims, tuple):
+        pytest.skip("a product is over one dimension or all")
+    for keepdim in (False, True):
+        got = getattr(torch.from_numpy(a), name)(dims, keepdim)
+        want = getattr(a, {"amax": "max", "amin": "min"}.get(name, name))(axis=dims, keepdims=keepdim)
+        np.testing.assert_allclose(got.numpy(), want)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (33,), (3, 5), (40, 70), (300, 600)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_and_one_dimension_of_any_size(shape, dtype):
+    a = array(*shape).astype(dtype)
+    t = torch.from_numpy(a)
+    tolerance = {"rtol": 1e-5 if dtype is np.float32 else 1e-12, "atol": 1e-4 if dtype is np.float32 else 1e-12}
+    np.testing.assert_allclose(t.sum().item(), a.astype(np.float64).sum(), **tolerance)
+    np.testing.assert_allclose(t.mean().item(), a.astype(np.float64).mean(), **tolerance)
+    assert t.max().item() == a.max() and t.min().item() == a.min()
+    for d in range(a.ndim):
+        np.testing.assert_allclose(t.sum(d).numpy(), a.astype(np.float64).sum(d), **tolerance)
+        np.testing.assert_array_equal(t.amax(d).numpy(), a.max(d))
+    np.testing.assert_allclose(
+        t.t().sum(0).numpy() if a.ndim == 2 else 0, a.T.sum(0) if a.ndim == 2 else 0, **tolerance
+    )
+
+
+def test_long_float32_sums_keep_their_digits():
+    a = np.full((200_000, 2), 0.1, np.float32)
+    np.testing.assert_allclose(add_reduce(np, a, (0,), False), 20_000.000298, rtol=1e-6)
+    np.testing.assert_allclose(add_reduce(np, a[::2], (0,), False), 10_000.000149, rtol=1e-6)
+    np.testing.assert_allclose(torch.from_numpy(a).sum().item(), 40_000.000596, rtol=1e-6)
+
+
+def test_result_dtypes():
+    assert torch.tensor([True, False]).sum().dtype is torch.int64
+    assert torch.tensor([1, 2], dtype=torch.uint8).all().dtype is torch.uint8
+    assert torch.tensor([1.0]).any().dtype is torch.bool
+    assert torch.ones(3, dtype=torch.float16).sum().dtype is torch.float16
+    assert torch.ones(3).sum(dtype=torch.float64).dtype is torch.float64
+    assert torch.tensor([1 + 2j, 3.0]).count_nonzero().item() == 2
+
+
+def test_extremes_propagate_nan_and_take_the_first_place():
+    t = torch.tensor([1.0, float("nan"), 5.0, 5.0])
+    assert t.max().isnan() and t.amin().isnan() and t.argmax().item() == 1
+    assert torch.tensor([2.0, 5.0, 5.0]).max(0).indices.item() == 1
+    assert torch.tensor([float("nan")] + [0.0] * 50).max().isnan()
+    assert torch.tensor([0.0] * 50 + [float("nan")]).min().isnan()
+
+
+def test_overloads_are_told_apart():
+    t = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
+    assert t.max().item() == 7
+    assert torch.max(t, 1, True).values.shape == (2, 1)
+    assert torch.max(t, torch.zeros(2)).shape == (2, 2)
+    assert t.sum(axis=0, keepdims=True).shape == (1, 2)
+    with pytest.raises(
+        TypeError, match=r"max\(\) received an invalid combination of arguments - got \(Tensor, tuple\)"
+    ):
+        torch.max(t, (0, 1))
+    with pytest.raises(TypeError, match=r"got \(str\)"):
+        t.sum("a")
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        torch.sum(3)
+
+
+def test_node_names_tell_overloads_apart():
+    t = torch.ones(2, 2, requires_grad=True)
+    assert [type(r.grad_fn).__name__ for r in (t.sum(), t.sum(0), t.max(), t.max(0).values)] == [
+        "SumBackward0", "SumBackward1", "MaxBackward1", "MaxBackward0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: torch.ones(2, 3).sum(2), IndexError, "Dimension out of range"),
+        (lambda: torch.ones(2, 3).sum((0, 0)), RuntimeError, "dim 0 appears multiple times in the list of dims"),
+        (lambda: torch.zeros(0).max(), RuntimeError, r"max\(\): Expected reduction dim to be specified"),
+        (lambda: torch.zeros(0, 2).amax(0), IndexError, "Expected reduction dim 0 to have non-zero size"),
+        (lambda: torch.tensor([True]).argmax(), RuntimeError, "does not support bool input"),
+        (lambda: torch.tensor([1, 2]).mean(), RuntimeError, "could not infer output dtype"),
+        (lambda: torch.tensor([1j]).amax(), NotImplementedError, "not implemented for 'ComplexFloat'"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_empty_list_of_dims():
+    t = torch.tensor([[0.0, 1.0]])
+    assert t.sum(dim=[]).shape == () and t.any(dim=()).shape == (1, 2)
+
+
+def test_gradient_of_an_extreme_is_shared_by_equals():
+    t = torch.tensor([3.0, 1.0, 3.0], requires_grad=True)
+    assert torch.autograd.grad(t.max(), t)[0].tolist() == [0.5, 0, 0.5]
+    assert torch.autograd.grad(t.amax(0), t)[0].tolist() == [0.5, 0, 0.5]
+    assert torch.autograd.grad(t.max(0).values, t)[0].tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_gradient_of_a_product_with_zeros(zeros):
+    a = np.array([2.0, 3.0, 4.0])
+    a[:zeros] = 0
+    t = torch.tensor(a, requires_grad=True)
+    (g,) = torch.autograd.grad(t.prod(), t, create_graph=True)
+    np.testing.assert_allclose(g.detach().numpy(), [np.delete(a, i).prod() for i in range(3)])
+    (second,) = torch.autograd.grad(g.sum(), t)
+    want = [sum(np.delete(a, [i, j]).prod() for j in range(3) if j != i) for i in range(3)]
+    np.testing.assert_allclose(second.numpy(), want)
+
+
+def test_segments():
+    data = torch.arange(6.0, requires_grad=True)
+    out = torch.segment_reduce(data, "mean", lengths=torch.tensor([2, 0, 4]))
+    np.testing.assert_array_equal(out.detach().numpy(), [0.5, np.nan, 3.5])
+    (g,) = torch.autograd.grad(torch.segment_reduce(data, "max", lengths=torch.tensor([2, 4])).sum(), data)
+    assert g.tolist() == [0, 1, 0, 0, 0, 1]

@@ -1,0 +1,57 @@
+"""`__torch_function__`: which class handles a call, and what comes back where none does."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback.ops.system.overrides import DisableTorchFunctionSubclass
+
+
+class Parent(torch.Tensor):
+    """A subclass that only passes its class on."""
+
+
+class Child(Parent):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return "child" if func is torch.add else super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Duck:
+    """No tensor at all."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return f"duck {func.__name__}"
+
+
+class Refuses:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_results_have_the_class_of_the_arguments() -> None:
+    t = torch.ones(2).as_subclass(Parent)
+    assert (
+        type(t + 1) is Parent and type(1 + t) is Parent and type(t[0]) is Parent and type(torch.ones(2) + t) is Parent
+    )
+    assert type(t.tolist()) is list and t.sum().item() == 2
+
+
+def test_the_most_derived_class_is_asked_first() -> None:
+    parent, child = torch.ones(2).as_subclass(Parent), torch.ones(2).as_subclass(Child)
+    assert torch.add(parent, child) == "child" and type(torch.mul(child, 2)) is Child
+
+
+def test_objects_that_are_no_tensors() -> None:
+    assert torch.add(Duck(), 1) == "duck add" and torch.add(torch.ones(2), Duck()) == "duck add"
+    with pytest.raises(TypeError, match="no implementation found for"):
+        torch.add(Refuses(), 1)
+
+
+def test_overrides_may_be_switched_off() -> None:
+    t = torch.ones(2).as_subclass(Child)
+    with DisableTorchFunctionSubclass():
+        assert torch.add(t, 1).tolist() == [2, 2]
