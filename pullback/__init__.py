@@ -70,7 +70,6 @@ _HOMES = {
 }  # fmt: skip
 
 
-
 def _load_higher_order() -> None:
     import importlib
 

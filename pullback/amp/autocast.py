@@ -32,7 +32,13 @@ FLOAT32 = frozenset((
 ))  # fmt: skip
 WIDEST = frozenset(("stack", "cat", "index_copy"))
 _PREFIXES = ("fft_", "linalg_")
-CUDA_LOWER = LOWER - {"linalg_vecdot", "tensordot"} | {"addr", "gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+CUDA_LOWER = LOWER - {"linalg_vecdot", "tensordot"} | {
+    "addr",
+    "gru_cell",
+    "lstm_cell",
+    "rnn_tanh_cell",
+    "rnn_relu_cell",
+}
 CUDA_FLOAT32 = frozenset((
     "acos", "asin", "binary_cross_entropy_with_logits", "cosh", "cosine_embedding_loss", "cdist", "cosine_similarity", "cross_entropy_loss",
     "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1", "group_norm", "hinge_embedding_loss", "kl_div", "l1_loss", "layer_norm",

@@ -128,7 +128,9 @@ def backward(
 ) -> None:
     """Compute gradients of the leaves that `tensors` depend on, and add them to their `.grad`."""
     if ambient.mode & CAPTURE:
-        ambient.captures[-1].refuse("it calls backward(), which adds to .grad of tensors that are no results of the graph")
+        ambient.captures[-1].refuse(
+            "it calls backward(), which adds to .grad of tensors that are no results of the graph"
+        )
     from ..core.modes import TRANSFORM
 
     if ambient.mode & TRANSFORM:
@@ -170,7 +172,17 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
          allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:  # fmt: skip
     """Gradients of `outputs` with respect to `inputs`, returned."""
     if ambient.mode & CAPTURE:
-        given = (outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched, materialize_grads)
+        given = (
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            only_inputs,
+            allow_unused,
+            is_grads_batched,
+            materialize_grads,
+        )
         return ambient.captures[-1].call(grad, given, {})
     if materialize_grads and allow_unused is False:
         raise ValueError(

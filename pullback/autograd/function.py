@@ -368,7 +368,13 @@ def _just_called(function: Callable, args: tuple, kwargs: dict):
 
 
 def _run(
-    cls: type[Function], ctx: BackwardCFunction, args: tuple, kwargs: dict, tensors: tuple, recording: bool, by: Callable
+    cls: type[Function],
+    ctx: BackwardCFunction,
+    args: tuple,
+    kwargs: dict,
+    tensors: tuple,
+    recording: bool,
+    by: Callable,
 ):
     separate = cls.setup_context is not Function.setup_context
     before = ambient.mode

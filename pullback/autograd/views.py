@@ -90,7 +90,9 @@ class CopySlices(Node):
     def __init__(self, base: Tensor, calls: tuple, write: Node):
         self.calls, self.write = calls, write  # not the view itself: it leads to the base, and so to this node
         self.base_geometry = base.array.shape, stride_of(base)
-        self.is_conjugate = base.is_conj()  # whether views of the base are made of a conjugate: some refuse it, some need it
+        self.is_conjugate = (
+            base.is_conj()
+        )  # whether views of the base are made of a conjugate: some refuse it, some need it
         self.edges = (edge_of(base), *write.edges[1:])
         self.outputs = ((base.array.shape, base.dtype, base.device),)
         self.saved = []

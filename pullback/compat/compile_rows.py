@@ -79,7 +79,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo.backends.debugging": {
         name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
     },
-    "torch._inductor": {"compile": "pullback.capture.front.backends:inductor", "config": "pullback.capture.front.config:native"},
+    "torch._inductor": {
+        "compile": "pullback.capture.front.backends:inductor",
+        "config": "pullback.capture.front.config:native",
+    },
     "torch._functorch": {"config": "pullback.joint.config:config", "aot_autograd": "torch._functorch.aot_autograd:"},
     "torch._functorch.aot_autograd": {
         name: f"{_AOT}:{name}"

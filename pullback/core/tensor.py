@@ -34,6 +34,7 @@ OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
 LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `array` is what the layout holds
 
+
 class NoData(RuntimeError):
     """The memory of a fake tensor was asked for."""
 

@@ -11,7 +11,9 @@ tuple_types: list[type] = []  # tuples with named fields that are inner nodes to
 def _know_tuples() -> None:
     while tuple_types:
         kind = tuple_types.pop()
-        optree.register_pytree_node(kind, lambda t: (tuple(t), None), lambda _, values, kind=kind: kind(values), namespace="pullback")
+        optree.register_pytree_node(
+            kind, lambda t: (tuple(t), None), lambda _, values, kind=kind: kind(values), namespace="pullback"
+        )
 
 
 def tree_flatten(tree):

@@ -156,7 +156,9 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
     except RuntimeError as error:
         if is_one or isinstance(error, NotImplementedError):
             raise
-        raise RuntimeError(OTHER_BASES) from error  # as views of one base they have a history that they do not have apart
+        raise RuntimeError(
+            OTHER_BASES
+        ) from error  # as views of one base they have a history that they do not have apart
     if inner.joint.inputs[0].visible and not is_one:
         raise RuntimeError(OTHER_BASES)
 

@@ -107,7 +107,9 @@ class Compiled:
         for i in self.misshaped:
             if not requires_grad(args[i]):
                 continue
-            views = [a for a in args if isinstance(a, Tensor) and a.view_info is not None and a.view_info.base is args[i]]
+            views = [
+                a for a in args if isinstance(a, Tensor) and a.view_info is not None and a.view_info.base is args[i]
+            ]
             if args[i].view_info is not None or any(map(requires_grad, views)):
                 raise NotImplementedError(
                     "changing the shape of an input in place, under no_grad, where it requires grad and is a view or has views "

@@ -40,6 +40,7 @@ def _forward_unimplemented(self, *input: Any) -> None:
     """What the module computes; every subclass defines it."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
+
 assignments = [0]  # how many attributes of modules were ever assigned: who remembers attributes looks whether any was
 
 

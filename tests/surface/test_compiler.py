@@ -16,7 +16,9 @@ class Counter:
 
 
 def test_is_compiling_is_true_only_while_capturing() -> None:
-    inside, _ = torch.compile(lambda x: (compiler.is_compiling(), x + 1), backend="eager", fullgraph=True)(torch.ones(1))
+    inside, _ = torch.compile(lambda x: (compiler.is_compiling(), x + 1), backend="eager", fullgraph=True)(
+        torch.ones(1)
+    )
     assert inside
     assert not compiler.is_compiling()
 

@@ -244,7 +244,11 @@ def _profiled(op: Operator, args: tuple):
 def _applied(cls: type, args: tuple, kwargs: dict, by: Callable | None = None):
     """In the place of a custom function's `call`."""
     recorder = current()
-    return _call(cls, args, kwargs, by) if recorder is None else recorder.apply(cls, args, kwargs, functools.partial(_call, by=by))
+    return (
+        _call(cls, args, kwargs, by)
+        if recorder is None
+        else recorder.apply(cls, args, kwargs, functools.partial(_call, by=by))
+    )
 
 
 def _watched(node: Node, gs: list):

@@ -54,7 +54,9 @@ def _spent_class(called: str) -> type[Spent]:
     return type(called, (Spent,), {"__slots__": ()})
 
 
-def backward_of_tensor(world: Tracing, self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
+def backward_of_tensor(
+    world: Tracing, self: Tensor, gradient=None, retain_graph=None, create_graph=False, inputs=None
+) -> None:
     """`Tensor.backward`."""
     backward(world, self, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -63,7 +65,12 @@ def backward(
     world: Tracing, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
 ) -> None:
     """`autograd.backward`."""
-    if not config.trace_autograd_ops or ambient.backward_compiler is not None or grad_variables is not None or create_graph:
+    if (
+        not config.trace_autograd_ops
+        or ambient.backward_compiler is not None
+        or grad_variables is not None
+        or create_graph
+    ):
         raise Break(NOT_TRACED)
     outputs = [tensors] if isinstance(tensors, Tensor) else world.all_of(tensors)
     if not all(isinstance(t, Tensor) and requires_grad(t) for t in outputs):
@@ -136,7 +143,11 @@ def accumulate(world: Tracing, leaf: Tensor, g: Tensor, shared: bool) -> None:
         world.native_call(Tensor.add_, (old, g), {})
         return
     if stride_of(g) != stride_of(leaf) and g.layout is leaf.layout:
-        g = world.native_call(Tensor.copy_, (world.native_call(Tensor.new_empty_strided, (g, tuple(leaf.shape), stride_of(leaf)), {}), g), {})
+        g = world.native_call(
+            Tensor.copy_,
+            (world.native_call(Tensor.new_empty_strided, (g, tuple(leaf.shape), stride_of(leaf)), {}), g),
+            {},
+        )
     elif shared:
         g = world.native_call(Tensor.clone, (g,), {})
     world.outside.write_tensor_attribute(world.outside.real(leaf), "grad", g)

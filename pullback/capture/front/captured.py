@@ -254,7 +254,9 @@ def number(env, value: int, source: str):
     """An int argument as a symbol; 0 and 1 stay what they are."""
     from ..shapes.contexts import DimDynamic
 
-    return env.create_symintnode(env.create_symbol(value, source, DimDynamic.DUCK, positive=None), hint=value, source=source)
+    return env.create_symintnode(
+        env.create_symbol(value, source, DimDynamic.DUCK, positive=None), hint=value, source=source
+    )
 
 
 def fake_mode_for(symbolic) -> FakeTensorMode:

@@ -99,7 +99,9 @@ class CompiledFunction:
         self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
         functools.update_wrapper(self, fn, updated=())
         self.name = getattr(fn, "__qualname__", type(fn).__name__)
-        self.is_disabled = getattr(fn, "_torchdynamo_disable", False)  # it is never captured, only what it differentiates
+        self.is_disabled = getattr(
+            fn, "_torchdynamo_disable", False
+        )  # it is never captured, only what it differentiates
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
         self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Stretches(fn, self)
         state.functions.add(self)

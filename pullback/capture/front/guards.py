@@ -119,7 +119,11 @@ class Guards:
             return f"the arguments have another structure: {spec}, expected {self.spec}"
         for name, a, fact in zip(self.names, flat, self.facts, strict=True):
             reason = tensor_mismatch(name, a, fact) if isinstance(a, Tensor) and len(fact) > 2 else None
-            if reason is None and not isinstance(a, Tensor) and (type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1])):
+            if (
+                reason is None
+                and not isinstance(a, Tensor)
+                and (type(a) is not fact[0] or len(fact) > 1 and not same_value(a, fact[1]))
+            ):
                 reason = (
                     f"{name} == {fact[-1]!r}  (it is {a!r})" if len(fact) == 2 else f"{name} is a tensor  (it is {a!r})"
                 )
@@ -195,7 +199,11 @@ class Pictured:
 
 def as_fact(value):
     """What a guard keeps of an argument that is no tensor: a simple value, or the picture of an object."""
-    return value if isinstance(value, SIMPLE) or not hasattr(value, "__dict__") or is_ours(value) or callable(value) else Pictured(value)
+    return (
+        value
+        if isinstance(value, SIMPLE) or not hasattr(value, "__dict__") or is_ours(value) or callable(value)
+        else Pictured(value)
+    )
 
 
 def same_value(a, b) -> bool:
@@ -279,7 +287,12 @@ def picture(value, depth: int, budget: list | None = None):
     if isinstance(value, (list, tuple)):
         return (type(value), tuple([picture(v, depth - 1, budget) for v in value[:LEAVES]]), len(value))
     if isinstance(value, dict):
-        return tuple([(k if isinstance(k, SIMPLE) else id(k), picture(v, depth - 1, budget)) for k, v in list(value.items())[:LEAVES]])
+        return tuple(
+            [
+                (k if isinstance(k, SIMPLE) else id(k), picture(v, depth - 1, budget))
+                for k, v in list(value.items())[:LEAVES]
+            ]
+        )
     own = getattr(value, "__dict__", None)
     if type(own) is dict and not callable(value) and not is_ours(value):
         return (id(value), picture(own, depth - 1, budget))

@@ -16,7 +16,9 @@ def set_logs(*, all: int | None = None, modules: dict | None = None, **named) ->
     """Set levels of components (an int) and turn artifacts on or off (a bool); what is not named is off."""
     unknown = sorted(set(named) - set(COMPONENTS) - set(ARTIFACTS))
     if unknown:
-        raise ValueError(f"set_logs: no component or artifact {unknown[0]!r}; there are {', '.join((*COMPONENTS, *ARTIFACTS))}")
+        raise ValueError(
+            f"set_logs: no component or artifact {unknown[0]!r}; there are {', '.join((*COMPONENTS, *ARTIFACTS))}"
+        )
     for name in COMPONENTS:
         logger(name).setLevel(named.get(name, all if all is not None else logging.WARNING))
     for name in ARTIFACTS:

@@ -59,7 +59,9 @@ class Surroundings:
             self._reach(lambda c=cell: c.cell_contents, name, lambda v, c=cell: setattr(c, "cell_contents", v))
         for name in _names(fn.__code__):
             if name in fn.__globals__:
-                self._reach(lambda g=fn.__globals__, n=name: g[n], name, lambda v, g=fn.__globals__, n=name: g.__setitem__(n, v))
+                self._reach(
+                    lambda g=fn.__globals__, n=name: g[n], name, lambda v, g=fn.__globals__, n=name: g.__setitem__(n, v)
+                )
 
     def _reach(self, read: Callable[[], object], name: str, write: Callable[[object], None]) -> None:
         try:
@@ -70,7 +72,9 @@ class Surroundings:
             return
         self.values.append((read, name))
         self.writers[name] = write
-        for inner in value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else (value,):
+        for inner in (
+            value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else (value,)
+        ):
             if isinstance(inner, (Module, types.FunctionType, types.MethodType)):
                 self.visit(inner)
 
@@ -99,7 +103,10 @@ class Surroundings:
         after = self.now()
         names = ["grad mode, autocast, inference mode or the default device", "the default dtype", "deterministic mode"]
         names += ["autocast's settings"] if before[0] & modes.AUTOCAST else []
-        names += [f"{name!r}, which the function reaches" for _, name in self.values] + ["whether a module trains", "an attribute or hook of a module"]
+        names += [f"{name!r}, which the function reaches" for _, name in self.values] + [
+            "whether a module trains",
+            "an attribute or hook of a module",
+        ]
         for name, a, b in zip(names, before, after, strict=False):
             if a != b:
                 return f"{name} changed"
@@ -134,7 +141,11 @@ def containers(value, depth: int) -> list:
     if depth == 0 or isinstance(value, (*SIMPLE, Tensor, Module)) or callable(value) or is_ours(value):
         return []
     if isinstance(value, (list, dict, set)):
-        inner = [c for v in list(value.values() if isinstance(value, dict) else value)[:LEAVES] for c in containers(v, depth - 1)]
+        inner = [
+            c
+            for v in list(value.values() if isinstance(value, dict) else value)[:LEAVES]
+            for c in containers(v, depth - 1)
+        ]
         return [value, *inner]
     own = getattr(value, "__dict__", None)
     return containers(own, depth) if type(own) is dict else []
@@ -143,7 +154,11 @@ def containers(value, depth: int) -> list:
 def _put_back(table, old, where: str) -> str | None:
     """Make a container what it was; the words for what was changed in it."""
     if isinstance(table, dict):
-        names = [n for n in [*table, *old] if table.get(n, table) is not old.get(n, old) and n not in ("_buffers", "_parameters")]
+        names = [
+            n
+            for n in [*table, *old]
+            if table.get(n, table) is not old.get(n, old) and n not in ("_buffers", "_parameters")
+        ]
         for name in names:
             if name in old:
                 table[name] = old[name]
@@ -182,7 +197,9 @@ class Lifted:
 
     def __init__(self, tensors: list[Tensor], reached: list[Module]):
         self.tensors = tensors
-        homes = {id(t): (table, name) for m in reached for table in (m._parameters, m._buffers) for name, t in table.items()}
+        homes = {
+            id(t): (table, name) for m in reached for table in (m._parameters, m._buffers) for name, t in table.items()
+        }
         self.homes = [(*homes[id(t)], t) for t in tensors if id(t) in homes]
         self.facts = [(t, t.dtype, tuple(t.array.shape), stride_of(t), requires_grad(t)) for t in tensors]
 
@@ -191,7 +208,12 @@ class Lifted:
             if table.get(name) is not t:
                 return False
         for t, dtype, shape, stride, wants in self.facts:
-            if t.dtype is not dtype or t.array.shape != shape or stride_of(t) != stride or requires_grad(t) is not wants:
+            if (
+                t.dtype is not dtype
+                or t.array.shape != shape
+                or stride_of(t) != stride
+                or requires_grad(t) is not wants
+            ):
                 return False
         return True
 

@@ -134,7 +134,9 @@ def _simplify_mod(p, q):
 def _simplify_extreme(function, pick):
     def simplify(*args):
         parts, constant = {}, None
-        whole = _without_dominated([a for a in args if isinstance(a, Expr)], pick)  # before extremes among them come apart
+        whole = _without_dominated(
+            [a for a in args if isinstance(a, Expr)], pick
+        )  # before extremes among them come apart
         for a in (*whole, *(a for a in args if not isinstance(a, Expr))):
             for one in a.args if getattr(a, "function", None) is function() else (a,):
                 if isinstance(one, Expr):

@@ -262,4 +262,3 @@ class ProgramTrace(GraphTrace):
         if isinstance(value, Tensor) and not value.keys & FAKE and not is_fake(value):
             return self.node_of(self.lift(value))
         return self.argument(value)
-

@@ -182,10 +182,18 @@ zeta = special_only(
 _SLOPE = 2 / math.sqrt(math.pi)
 
 erf = special(
-    "erf(Tensor self) -> Tensor", "erf", lower=lambda o, x: o.erf(x), inplace="function", vjp=lambda g, self: g * _SLOPE * (-(self * self)).exp()
+    "erf(Tensor self) -> Tensor",
+    "erf",
+    lower=lambda o, x: o.erf(x),
+    inplace="function",
+    vjp=lambda g, self: g * _SLOPE * (-(self * self)).exp(),
 )
 erfc = special(
-    "erfc(Tensor self) -> Tensor", "erfc", lower=lambda o, x: o.erfc(x), inplace="function", vjp=lambda g, self: g * -_SLOPE * (-(self * self)).exp()
+    "erfc(Tensor self) -> Tensor",
+    "erfc",
+    lower=lambda o, x: o.erfc(x),
+    inplace="function",
+    vjp=lambda g, self: g * -_SLOPE * (-(self * self)).exp(),
 )
 erfinv = special(
     "erfinv(Tensor self) -> Tensor",

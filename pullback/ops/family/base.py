@@ -141,7 +141,9 @@ def wrap_array(array, device):
     """A tensor around a kernel's result: an array of its own, with elements in row-major or permuted dense order."""
     if array is None:
         return None
-    if device.keys and (isinstance(array, np.ndarray) or not hasattr(array, "strides") or isinstance(array, np.generic)):
+    if device.keys and (
+        isinstance(array, np.ndarray) or not hasattr(array, "strides") or isinstance(array, np.generic)
+    ):
         array = library(device).asarray(array)
     if not isinstance(array, np.ndarray):
         if device.keys:

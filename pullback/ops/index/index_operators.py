@@ -186,7 +186,11 @@ def _keep_rest(g, indices, accumulate):
 
 
 def _put_values(g, indices, values_shape):
-    if g.keys & META and math.prod(values_shape) == 1 and any(i is not None and kernels.is_mask(i.array) for i in indices):
+    if (
+        g.keys & META
+        and math.prod(values_shape) == 1
+        and any(i is not None and kernels.is_mask(i.array) for i in indices)
+    ):
         hit = index_put(g.new_zeros(g.shape, dtype=dtypes.bool), indices, g.new_ones((), dtype=dtypes.bool), False)
         return g.masked_fill(~hit, 0).sum().reshape(values_shape)
     picked = index(g, indices)

@@ -375,7 +375,12 @@ def _copy_into(out: Tensor, value: Tensor) -> None:
     while drop < len(shape) - out.ndim and shape[drop] == 1:
         drop += 1
     value = value.reshape(shape[drop:]) if drop else value
-    if not value.ndim and out.ndim and not value.keys & ~(META | FAKE) and value.dtype.is_complex <= out.dtype.is_complex:
+    if (
+        not value.ndim
+        and out.ndim
+        and not value.keys & ~(META | FAKE)
+        and value.dtype.is_complex <= out.dtype.is_complex
+    ):
         out.fill_(value)
         return
     if tuple(value.shape) != tuple(out.shape):

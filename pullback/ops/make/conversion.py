@@ -115,7 +115,9 @@ class _Detach(Family):
 
 
 DETACH = _Detach()
-detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", DETACH, lower="alias", vjp=NONDIFFERENTIABLE, lazy_bits=True)
+detach_op = Operator(
+    "detach(Tensor(a) self) -> Tensor(a)", DETACH, lower="alias", vjp=NONDIFFERENTIABLE, lazy_bits=True
+)
 
 
 @front("torch.detach", "Tensor.detach")

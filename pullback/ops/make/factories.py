@@ -276,7 +276,9 @@ _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 empty_like_op = factory(
     f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
 )
-zeros_like_op = factory(f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower="zeros", shape=_like_spec, kernel=_filled(0))
+zeros_like_op = factory(
+    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower="zeros", shape=_like_spec, kernel=_filled(0)
+)
 ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", lower="ones", shape=_like_spec, kernel=_filled(1))
 full_like_op = factory(
     f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", lower="full", shape=_like_spec, kernel=_filled_with
@@ -288,7 +290,9 @@ def _new_spec(self, size, dtype, *rest) -> Spec:
 
 
 new_empty_op = factory(
-    f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", shape=_new_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
+    f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
+    shape=_new_spec,
+    kernel=lambda xp, spec, *_: _blank(xp, spec),
 )
 new_zeros_op = factory(
     f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", lower="zeros", shape=_new_spec, kernel=_filled(0)

@@ -149,7 +149,9 @@ def sampling(schema: str, sample: Callable, meta: Callable, vjp, **options) -> O
             from ...core.random_philox import sample_on_device
 
             where = next(p.device.id for p in parameters if hasattr(p, "dtype"))
-            return sample_on_device(xp, sample, generator or generators.generator_of(device("cuda", where)), *parameters)
+            return sample_on_device(
+                xp, sample, generator or generators.generator_of(device("cuda", where)), *parameters
+            )
         return sample(generator or default_generator, *parameters)
 
     return operator(

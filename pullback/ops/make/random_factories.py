@@ -57,7 +57,9 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
 def _blank(xp, spec: Spec):
     if spec.dtype.numpy is None:
         raise NotImplementedError(f"random numbers are not implemented for '{spec.dtype.scalar_name}'")
-    if ambient.mode & modes.PROFILE and spec.stride is None and xp.__name__ == "numpy":  # profiles show the allocation as the call it is
+    if (
+        ambient.mode & modes.PROFILE and spec.stride is None and xp.__name__ == "numpy"
+    ):  # profiles show the allocation as the call it is
         with modes.masked(~modes.PROFILE):
             return dispatch(empty_op, (spec.shape, spec.dtype, None, None, None, None)).array
     return new_array(spec.shape, spec.dtype, spec.stride, xp)

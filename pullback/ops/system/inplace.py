@@ -129,7 +129,11 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
     if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
         return  # the same view: where a size is 1, strides say nothing
-    if target.array.size == other.array.size == 1 and ours[0] == theirs[0] or not (is_dense(*ours[1:]) and is_dense(*theirs[1:])):
+    if (
+        target.array.size == other.array.size == 1
+        and ours[0] == theirs[0]
+        or not (is_dense(*ours[1:]) and is_dense(*theirs[1:]))
+    ):
         return
     low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
     if low < high:

@@ -74,9 +74,7 @@ class DataDependent(NotImplementedError):
     """What a shape rule raises where the shape of the result depends on data, which tensors without data have not."""
 
     def __init__(self, name: str, what: str = "the shape of the result"):
-        super().__init__(
-            f"{name}: {what} depends on the data, and tensors on device meta and fake ones have none"
-        )
+        super().__init__(f"{name}: {what} depends on the data, and tensors on device meta and fake ones have none")
 
 
 class NoShapeRule(NotImplementedError):

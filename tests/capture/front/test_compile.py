@@ -371,7 +371,12 @@ def test_transforms_of_compiled_functions() -> None:
         return (x.sin() * x.exp()).sum()
 
     run, x = torch.compile(f), torch.randn(4, dtype=torch.float64)
-    for transform in (torch.func.grad, torch.func.jacrev, torch.func.hessian, lambda g: torch.func.jacrev(torch.func.jacrev(g))):
+    for transform in (
+        torch.func.grad,
+        torch.func.jacrev,
+        torch.func.hessian,
+        lambda g: torch.func.jacrev(torch.func.jacrev(g)),
+    ):
         torch.testing.assert_close(transform(run)(x), transform(f)(x))
     torch.testing.assert_close(torch.func.vmap(run)(torch.ones(3, 4)), torch.func.vmap(f)(torch.ones(3, 4)))
     torch.testing.assert_close(torch.func.jvp(run, (x,), (x,)), torch.func.jvp(f, (x,), (x,)))
@@ -394,7 +399,10 @@ def test_batched_gradients_without_double_backward() -> None:
     ("f", "why"),
     [
         (lambda x: (torch.manual_seed(0), torch.rand(2) + x)[1], "it seeds random numbers"),
-        (lambda x: (torch.set_rng_state(torch.get_rng_state()), torch.rand(2) + x)[1], "it sets the state of random numbers"),
+        (
+            lambda x: (torch.set_rng_state(torch.get_rng_state()), torch.rand(2) + x)[1],
+            "it sets the state of random numbers",
+        ),
         (lambda x: torch.from_numpy(x.numpy() * 2), r".numpy\(\) is not supported"),
         (lambda x: x * x.data_ptr() * 0, "Cannot access data pointer"),
         (lambda x: x * sum(x.tolist()), "depends on the data"),

@@ -252,7 +252,9 @@ def test_what_cannot_be_captured_ends_the_graph():
 
         return checkpoint(body, x, use_reentrant=False)
 
-    with pytest.raises(RuntimeError, match="writes to a tensor that it did not make|in a way that the graph does not see"):
+    with pytest.raises(
+        RuntimeError, match="writes to a tensor that it did not make|in a way that the graph does not see"
+    ):
         compile(writes, backend="eager", fullgraph=True)(*arguments((3,)))
     compile(writes, backend="eager")(*arguments((3,)))  # the checkpointed call runs between graphs
     assert kept.tolist() == [1.0] * 3

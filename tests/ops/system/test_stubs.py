@@ -23,7 +23,10 @@ def files():
 def test_the_committed_stubs_are_up_to_date():
     # In a fresh interpreter: modules that other tests have imported are attributes of the package here.
     done = subprocess.run(
-        [sys.executable, "-m", "pullback.ops.system.stubs", "--check"], capture_output=True, text=True, cwd=stubs.ROOT.parent
+        [sys.executable, "-m", "pullback.ops.system.stubs", "--check"],
+        capture_output=True,
+        text=True,
+        cwd=stubs.ROOT.parent,
     )
     assert done.returncode == 0, f"run `python -m pullback.ops.system.stubs`:\n{done.stdout}{done.stderr}"
 

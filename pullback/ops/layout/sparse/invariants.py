@@ -76,7 +76,9 @@ def coo_shape(indices: Tensor, values: Tensor) -> tuple:
 
 def check_coo_parts(indices: Tensor, values: Tensor) -> None:
     if (indices.keys | values.keys) & META:
-        raise NotImplementedError("sparse tensors of indices without data (on device meta, or fake) are not implemented")
+        raise NotImplementedError(
+            "sparse tensors of indices without data (on device meta, or fake) are not implemented"
+        )
     if indices.keys or values.keys & ~3:
         raise RuntimeError(
             f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}"
