@@ -48,7 +48,6 @@ DisableTorchFunction = overrides.DisableTorchFunction
 DisableTorchFunctionSubclass = overrides.DisableTorchFunctionSubclass
 StorageBase = UntypedStorage
 set_printoptions = _printing.set_printoptions
-Tensor.__repr__ = lambda self, *, tensor_contents=None: _printing.tensor_repr(self)
 newaxis = None
 __version__ = "2.13.0+pullback"
 homes.install(__name__)

@@ -13,9 +13,9 @@ from ..core import dtype as dtypes
 from ..core import modes
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops.system import dispatch as dispatching
 from ..ops.system.operator import Operator
 
 LOWER = frozenset((
@@ -100,7 +100,7 @@ def _cast(value, target: dtype_type):
     return value
 
 
-dispatching.autocast = cast_arguments
+above.autocast = cast_arguments
 
 
 def _refresh() -> None:

@@ -12,11 +12,11 @@ import traceback
 import warnings
 
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Node
 from ..core.tensor import Tensor
-from ..ops.system import dispatch
-from . import engine, function
+from . import engine
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
@@ -74,26 +74,14 @@ def note_creation(node: Node) -> None:
         node.creation_parent = engine.current_node()
 
 
-def note_stack(out) -> None:
-    for t in out if isinstance(out, (tuple, list)) else (out,):
-        if isinstance(t, Tensor) and t.autograd is not None and t.autograd.edge is not None:
-            note_creation(t.autograd.edge[0])
-
-
-dispatch.note_stack = note_stack
-function.note_creation = note_creation
+above.note_creation = note_creation
 
 
 # ---- in the backward
-_unwatched = engine.run_watched
-
-
-def run_watched(node: Node, gs: list):
+def run_checked(node: Node, gs: list):
     """Run a node; report it if it raises or makes a NaN."""
-    if not ambient.mode & modes.ANOMALY:
-        return _unwatched(node, gs)
     try:
-        results = _unwatched(node, gs)
+        results = node.run(gs)
     except Exception:
         report(node)
         raise
@@ -105,7 +93,7 @@ def run_watched(node: Node, gs: list):
     return results
 
 
-engine.run_watched = run_watched
+above.run_checked = run_checked
 
 
 def _has_nan(g: Tensor) -> bool:

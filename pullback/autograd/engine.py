@@ -15,9 +15,9 @@ from heapq import heappop, heappush
 from sys import getrefcount
 
 from ..core import modes
-from ..core import node as nodes
 from ..core.arrays import LARGE, library
 from ..core.device import cpu
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
@@ -87,7 +87,7 @@ def run_graph(
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
     if ambient.backward_compiler is not None:
-        made = run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+        made = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
         if made is not None:
             return made
     needed = needed_for(roots, inputs) if inputs is not None else None
@@ -122,11 +122,6 @@ class users_code:
     def __exit__(self, *exc) -> None:
         ambient.function_disabled, listening = self.inside
         ambient.mode = ambient.mode & ~modes.FUNCTION | listening
-
-
-def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs) -> dict | None:
-    """Replaced by compiled autograd: `run_graph` by a compiled graph; None where the engine is to run."""
-    return None
 
 
 def _in_new_thread(function, *args):
@@ -228,7 +223,12 @@ def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
 
 
 def run_watched(node: Node, gs: list):
-    """Replaced by anomaly mode and the profiler: `node.run(gs)` with somebody looking."""
+    """`node.run(gs)` with somebody looking: anomaly mode, and around it the profiler."""
+    run = above.run_checked if ambient.mode & modes.ANOMALY else run_node
+    return above.run_profiled(node, gs, run) if ambient.mode & modes.PROFILE else run(node, gs)
+
+
+def run_node(node: Node, gs: list):
     return node.run(gs)
 
 
@@ -451,7 +451,7 @@ def _total(a: Tensor, b: Tensor) -> Tensor:
     return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b
 
 
-nodes.accumulate = accumulate
+above.accumulate = accumulate
 quick_deliver = native_delivery(validate, _total, library(cpu).add, LARGE) or deliver
 
 

@@ -13,6 +13,7 @@ from ..batching.levels import batch_everywhere, lower, rewrap, strip
 from ..core import device as devices
 from ..core import modes
 from ..core.geometry import contiguous_strides, may_overlap
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Autograd, edge_of, own_autograd, requires_grad
 from ..core.tensor import LAYOUTS, Tensor, stride_of
@@ -362,4 +363,4 @@ def parts(t: Tensor, level: int) -> tuple[Tensor, Tensor]:
     return rewrap(primal, wraps), rewrap(primal.detach() * 0 if tangent is None else tangent, wraps)
 
 
-dispatching.forward_layer = forward_layer
+above.forward_layer = forward_layer

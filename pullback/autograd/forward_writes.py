@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops.system import dispatch as dispatching
@@ -90,4 +91,4 @@ def _first_tangent(target: Tensor, made: Tensor, level: int) -> None:
     with_tangent(target, part, level)
 
 
-dispatching.forward_inplace = forward_inplace
+above.forward_inplace = forward_inplace

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Node, NodeMeta, edge_of, next_sequence, raise_freed, unpack
 from ..core.size import Size
@@ -304,7 +305,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if cls.setup_context is not Function.setup_context:
             args, kwargs = with_defaults(cls.forward, args, kwargs)
         if ambient.mode & modes.TRANSFORM:
-            return apply_batched(cls, args, kwargs)
+            return above.apply_batched(cls, args, kwargs)
         if ambient.mode & modes.CAPTURE:
             return ambient.captures[-1].call(cls.apply, args, kwargs)
         return call(cls, args, kwargs)
@@ -337,23 +338,22 @@ def with_defaults(function: Callable, args: tuple, kwargs: dict) -> tuple[tuple,
     return bound.args, bound.kwargs
 
 
-def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
-    """Replaced by the layer above, which owns vmap: apply a function to batched arguments."""
-    raise RuntimeError("function transforms are not loaded")
-
-
-def call(cls: type[Function], args: tuple, kwargs: dict, by: Callable | None = None):
+def call(cls: type[Function], args: tuple, kwargs: dict, by: Callable | None = None, profiled: bool = False):
     """Run a function's forward, connect its outputs, save what it asks for, push tangents through.
 
-    `by(function, args, kwargs)`: what calls the user's functions, where they are not just called.
+    `by(function, args, kwargs)`: what calls the user's functions, where they are not just called. `profiled`: the
+    profiler has had this call.
     """
+    mode = ambient.mode
+    if mode & modes.PROFILE and not profiled:
+        return above.profiled_function(cls, args, kwargs, functools.partial(call, by=by, profiled=True))
     ctx = cls._backward_cls()
     ctx.is_tensor = is_tensor = tuple([isinstance(a, Tensor) for a in args])
     tensors = args if all(is_tensor) else tuple([a for a in args if isinstance(a, Tensor)])
     edges = tuple([edge_of(t) for t in tensors])
     live = iter(edges)
     ctx.needs_input_grad = tuple([tensor and next(live) is not None for tensor in is_tensor])
-    recording = bool(ambient.mode & modes.GRAD) and any(edges)
+    recording = bool(mode & modes.GRAD) and any(edges)
     ctx.edges = edges if recording else (None,) * len(edges)
     try:
         return _run(cls, ctx, args, kwargs, tensors, recording, by or _just_called)
@@ -392,12 +392,8 @@ def _run(
     if recording:
         save_tensors(ctx)
         if before & modes.ANOMALY:
-            note_creation(ctx)
+            above.note_creation(ctx)
     return outputs if isinstance(raw, tuple) else outputs[0]
-
-
-def note_creation(node: Node) -> None:
-    """Replaced by anomaly mode: remember where a node was made."""
 
 
 def once_differentiable(fn: Callable) -> Callable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import set_grad_enabled
 from ..core.tensor import Tensor
 from ..ops import public
@@ -323,7 +324,7 @@ def hessian(
 
     if outer_jacobian_strategy == "forward-mode":
         _check_forward_mode(xs, create_graph, strict, vectorize)
-        made = forward_over_reverse(scalar, xs)
+        made = above.forward_over_reverse(scalar, xs)
         return made if many else made[0][0]
 
     def gradient(*given) -> tuple:
@@ -333,11 +334,6 @@ def hessian(
 
     made = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return made if many else made[0][0]
-
-
-def forward_over_reverse(scalar: Callable, xs: tuple) -> tuple:
-    """Replaced by the function transforms: second derivatives by forward over reverse mode."""
-    raise RuntimeError("the function transforms are not loaded")
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

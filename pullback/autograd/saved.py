@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 from ..core import modes
-from ..core import node as nodes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import SAVED, SAVED_OUTPUT, Autograd, Node, WeakEdge, accumulator_of, edge_of
 from ..core.node import SavedTensor as Packed
@@ -78,8 +78,8 @@ def unpack(entry: Packed, node: Node) -> Tensor:
     return data.shallow(a)
 
 
-nodes.pack_with_hooks = pack
-nodes.unpack_packed = unpack
+above.pack_saved = pack
+above.unpack_saved = unpack
 
 
 # ---- default hooks
@@ -255,4 +255,4 @@ def _handle(node: Node, path: tuple) -> SavedTensor:
     return made
 
 
-nodes.raw_saved = raw_saved
+above.saved_entry = raw_saved

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from ..core import modes
 from ..core import node as nodes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.size import Size
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..ops.shape.views import as_strided
-from ..ops.system import inplace
 from ..ops.system.dispatch import dispatch
 
 _AMBIGUOUS = (
@@ -227,6 +227,6 @@ def _dead_end(target: Tensor) -> tuple:
     return made.autograd.edge
 
 
-inplace.rebase_history = rebase_history
-inplace.check_view = refuse
-nodes.refresh_view = refresh
+above.rebase_history = rebase_history
+above.check_view = refuse
+above.refresh_view = refresh

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from ..autograd import engine
 from ..capture.front import compile as compiling
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from .build import Backward
 from .replay import Running
@@ -43,7 +44,7 @@ def run_compiled(roots, grads, keep_graph, create_graph, inputs=None, accumulate
         switch_to(compiler)
 
 
-engine.run_compiled = run_compiled
+above.run_compiled = run_compiled
 compiling.backwards_compiled_by = lambda fn, dynamic: enable(fn, dynamic, ignore_active_disable_ctx=False)
 compiling.state.on_reset.append(clear_cache)
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from ..autograd import engine
 from ..autograd.methods import RemovableHandle
 from ..core import modes
-from ..core import node as nodes
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
@@ -147,9 +146,9 @@ def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) ->
         raise RuntimeError("accumulate_grad: the gradient was taken before: a graph of a backward runs once")
     if watchers:
         seen = (boxed[0],)
-        nodes.accumulate(variable, boxed, 1)
+        engine.accumulate(variable, boxed, 1)
         return seen
-    nodes.accumulate(variable, boxed, 0)
+    engine.accumulate(variable, boxed, 0)
     if node is not None and node.__class__ is AccumulateGrad and node.post_hooks:
         engine.run_post_hooks(node, (), [None])  # they came while the gradient was added, and see nothing of it
     return ()

@@ -13,6 +13,7 @@ import weakref
 from typing import NamedTuple
 
 from . import modes
+from .layers import above
 from .modes import ambient
 
 next_sequence = itertools.count(1).__next__
@@ -177,23 +178,18 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def run(self, grads: list) -> tuple:
-        accumulate(self.variable, grads, 1 if self.post_hooks else 0)
+        above.accumulate(self.variable, grads, 1 if self.post_hooks else 0)
         return ()
 
     def release(self) -> None:
         """Nothing is saved here."""
 
 
-def accumulate(variable, grads: list, watchers: int) -> None:
-    """Replaced by the engine: `variable.grad += g`, stealing `g` where that is safe."""
-    raise RuntimeError("the autograd engine is not loaded")
-
-
 def current_autograd(tensor) -> Autograd | None:
     """What a tensor knows of its gradient, brought up to date if it is a view whose base was written."""
     info = tensor.view_info
     if info is not None and info.version != tensor.version[0] and tensor.autograd is not None:
-        refresh_view(tensor)
+        above.refresh_view(tensor)
     return tensor.autograd
 
 
@@ -206,7 +202,7 @@ def edge_of(tensor):
     if a is None:
         return None
     if tensor.view_info is not None and tensor.view_info.version != tensor.version[0]:
-        refresh_view(tensor)
+        above.refresh_view(tensor)
         a = tensor.autograd
     if not a.requires_grad:
         info = tensor.view_info
@@ -216,10 +212,6 @@ def edge_of(tensor):
         a.requires_grad = True
     edge = a.edge
     return edge if edge is not None else (accumulator_of(tensor), 0)
-
-
-def refresh_view(tensor) -> None:
-    """Replaced by the layer above: bring the history of a view up to date after its base was changed in place."""
 
 
 def accumulator_of(tensor) -> AccumulateGrad:
@@ -258,7 +250,7 @@ def save(tensor):
     if tensor is None or not hasattr(tensor, "version"):
         return tensor
     if ambient.saved_hooks:
-        return pack_with_hooks(tensor, False)
+        return above.pack_saved(tensor, False)
     a = tensor.autograd
     return (SAVED, tensor, tensor.version[0], a.edge if a is not None else None)
 
@@ -266,7 +258,7 @@ def save(tensor):
 def save_output(tensor):
     """An entry for a tensor that the node itself made: kept without its history, which would be a cycle."""
     if ambient.saved_hooks:
-        return pack_with_hooks(tensor, True)
+        return above.pack_saved(tensor, True)
     a = tensor.autograd
     followed = bool(ambient.mode & modes.DISPATCH)  # a mode may follow what is written to this memory later
     kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=followed)
@@ -292,16 +284,6 @@ class _Mark:
 SAVED, SAVED_OUTPUT = _Mark("SAVED"), _Mark("SAVED_OUTPUT")
 
 
-def pack_with_hooks(tensor, is_output: bool):
-    """Replaced by the layer above, which owns saved-tensor hooks."""
-    raise RuntimeError("saved tensor hooks are not loaded")
-
-
-def raw_saved(node: Node, index: int):
-    """Replaced by the layer above: a saved entry as users see it, with hooks of its own."""
-    raise RuntimeError("saved tensor hooks are not loaded")
-
-
 def unpack(entry, node: Node):
     """The value of a saved entry: checks the version, gives the history back."""
     kind = entry.__class__
@@ -319,7 +301,7 @@ def unpack(entry, node: Node):
         edge = edge.get() or (node, 0) if edge.__class__ is WeakEdge else (node, edge)  # the write is history enough
         return tensor.shallow(_history(edge, tensor.autograd), storage=False)
     if kind is SavedTensor:
-        return unpack_packed(entry, node)
+        return above.unpack_saved(entry, node)
     if kind is list:
         return [unpack(e, node) for e in entry]
     return entry
@@ -341,11 +323,6 @@ class WeakEdge:
 def _history(edge, kept: Autograd | None) -> Autograd | None:
     made = Autograd(True, edge) if edge is not None else None
     return with_tangents(made, kept.tangents) if kept is not None and kept.tangents else made
-
-
-def unpack_packed(entry: SavedTensor, node: Node):
-    """Replaced by the layer above, which owns saved-tensor hooks."""
-    raise RuntimeError("saved tensor hooks are not loaded")
 
 
 class ModifiedError(RuntimeError):

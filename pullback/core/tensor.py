@@ -14,6 +14,7 @@ import numpy as np
 from . import device as devices
 from . import dtype as dtypes
 from .geometry import Geometry, contiguous_strides, is_channels_last, is_contiguous
+from .layers import above
 from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
@@ -68,7 +69,7 @@ class Tensor(TensorMethods):
         cls.class_keys = class_bits(cls)
 
     def __new__(cls, *args, **kwargs):
-        return construct(cls, *args, **kwargs)
+        return above.construct(cls, *args, **kwargs)
 
     # ---- metadata
     @property
@@ -277,7 +278,7 @@ class Tensor(TensorMethods):
     def __dir__(self):
         return sorted({*dir(type(self)), *self.__dict__})
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return tensor_repr(self)
 
 
@@ -374,11 +375,6 @@ def set_requires_grad(t: Tensor, value: bool) -> None:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if value or a is not None:
         own_autograd(t).requires_grad = value
-
-
-def construct(cls, *args, **kwargs):
-    """Replaced by the factory operators: `Tensor(2, 3)`, `Tensor([1, 2])`."""
-    raise RuntimeError("operators are not loaded")
 
 
 class _ParameterMeta(type):

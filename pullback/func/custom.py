@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..autograd import function as functions
 from ..autograd.function import Function
 from ..batching.batched import BatchLevel, make_batched, outside, unwrap
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
@@ -192,4 +192,4 @@ def _gradient(g, at: int | None, dim: int | None, size: int):
     return _placed(g, at, dim, size)
 
 
-functions.apply_batched = apply_batched
+above.apply_batched = apply_batched

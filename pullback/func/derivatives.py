@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 
-from ..autograd import functional
 from ..autograd.engine import run_graph
 from ..autograd.forward import DualLevel, dual, parts
 from ..batching.levels import batch_everywhere, graph_level, lower, raise_, rewrap, strip
 from ..batching.vmap import vmap
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Autograd, edge_of
 from ..core.tensor import Tensor
@@ -354,4 +354,4 @@ def forward_over_reverse(func, inputs: tuple) -> tuple:
     return jacfwd(jacrev(func, every), every)(*inputs)
 
 
-functional.forward_over_reverse = forward_over_reverse
+above.forward_over_reverse = forward_over_reverse

@@ -8,7 +8,6 @@ nothing of this module is reached.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import sys
@@ -17,12 +16,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 
 from ...core import modes
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, Node, next_sequence
 from ...core.tensor import LAYOUTS, Tensor
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
-from .. import engine, function
 from .flops import count_flops
 
 FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes, numbered as PyTorch does
@@ -234,29 +233,25 @@ def current() -> Recorder | None:
 
 
 def _profiled(op: Operator, args: tuple):
-    """In the place of dispatch's `profiled`. What began inside a profile may bring the bit back after its end."""
+    """The seam `profiled`. What began inside a profile may bring the bit back after its end."""
     if not ambient.recorders:
         ambient.switch(modes.PROFILE, False)
         return dispatching.dispatch(op, args)
     return ambient.recorders[-1].call(op, args)
 
 
-def _applied(cls: type, args: tuple, kwargs: dict, by: Callable | None = None):
-    """In the place of a custom function's `call`."""
+def _profiled_function(cls: type, args: tuple, kwargs: dict, call: Callable):
+    """The seam `profiled_function`: a custom function."""
     recorder = current()
-    return (
-        _call(cls, args, kwargs, by)
-        if recorder is None
-        else recorder.apply(cls, args, kwargs, functools.partial(_call, by=by))
-    )
+    return call(cls, args, kwargs) if recorder is None else recorder.apply(cls, args, kwargs, call)
 
 
-def _watched(node: Node, gs: list):
-    """In the place of the engine's `run_watched`, which goes on to be called: anomaly mode looks there too."""
+def _run_profiled(node: Node, gs: list, run: Callable):
+    """The seam `run_profiled`: a node of a backward."""
     recorder = current()
-    return _run_watched(node, gs) if recorder is None else recorder.run(node, gs, _run_watched)
+    return run(node, gs) if recorder is None else recorder.run(node, gs, run)
 
 
-dispatching.profiled = _profiled
-_call, function.call = function.call, _applied
-_run_watched, engine.run_watched = engine.run_watched, _watched
+above.profiled = _profiled
+above.profiled_function = _profiled_function
+above.run_profiled = _run_profiled

@@ -13,6 +13,7 @@ from __future__ import annotations
 from ...core import device as devices
 from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, new_object
 from ...ops.family.factory import Factory
@@ -317,9 +318,9 @@ def run_body(op: Operator, args: tuple):
     return op.body(*args)
 
 
-dispatching.execute_fake = execute_fake
-dispatching.run_body = run_body
-inplace.write_fake = write_fake
+above.execute_fake = execute_fake
+above.run_body = run_body
+above.write_fake = write_fake
 
 
 def fake_mode_of(values) -> FakeTensorMode | None:

@@ -1,25 +1,24 @@
 """The seam at which tensors that are not dense arrays enter: sparse, nested and opaque layouts.
 
-Importing this module declares their operators and takes over the hooks that dispatch, in-place writes and the engine
-leave for them.
+Importing this module declares their operators and sets the hooks by which dispatch and in-place writes ask for them.
 """
 
 from __future__ import annotations
 
+from ...core.layers import above
 from ...core.tensor import NESTED, OPAQUE, SPARSE
-from ..system import dispatch, inplace
 from . import nested, opaque, sparse
-
-_otherwise = dispatch.execute_layout
 
 
 def execute_layout(op, args: tuple, keys: int):
-    """The rule of a sparse operator, of a nested or opaque one, or the refusal of dispatch itself."""
+    """The rule of a sparse operator, of a nested or opaque one, or a refusal."""
     if keys & NESTED:
         return nested.execute_nested(op, args)
     if keys & OPAQUE:
         return opaque.execute_opaque(op, args)
-    return sparse.execute_sparse(op, args) if keys & SPARSE else _otherwise(op, args, keys)
+    if keys & SPARSE:
+        return sparse.execute_sparse(op, args)
+    raise NotImplementedError(f"{op.display}() is not implemented for transformed tensors")
 
 
 def write_layout(target, result) -> None:
@@ -32,11 +31,6 @@ def write_layout(target, result) -> None:
         sparse.write_sparse(target, result)
 
 
-def nested_layer(op, args: tuple):
-    """An operator of which some argument is nested."""
-    return nested.nested_layer(op, args)
-
-
-dispatch.execute_layout = execute_layout
-dispatch.nested_layer = nested_layer
-inplace.write_layout = write_layout
+above.execute_layout = execute_layout
+above.nested_layer = nested.nested_layer
+above.write_layout = write_layout

@@ -13,6 +13,7 @@ from itertools import zip_longest
 
 from ...core import modes
 from ...core.geometry import wrap_dim
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import NAMED, Tensor
 from ..family.along import ALONG
@@ -21,7 +22,6 @@ from ..family.pointwise import POINTWISE
 from ..family.reduction import REDUCTION
 from ..shape.views import alias, permute, unsqueeze
 from ..system import dispatch as calls
-from ..system import inplace, overloads
 from ..system.calls import front
 from ..system.operator import Operator
 
@@ -349,7 +349,6 @@ def _assign(self: Tensor, names) -> None:
 
 
 Tensor.names = property(names_of, _assign)  # type: ignore[attr-defined]
-calls.named_layer = named_layer
-calls.positions = positions
-inplace.named_write = named_write
-overloads.positions = positions
+above.named_layer = named_layer
+above.positions = positions
+above.named_write = named_write

@@ -11,6 +11,7 @@ from ...core import tensor as core_tensor
 from ...core.arrays import assign, library, to_device
 from ...core.dtype import computable, dtype, numpy_to_dtype
 from ...core.geometry import Geometry
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.promotion import promote_types
 from ...core.size import Size
@@ -380,7 +381,7 @@ def on_storage(storage: Storage, d: dtype) -> Tensor:
     return made
 
 
-core_tensor.construct = construct
+above.construct = construct
 
 
 class _TypedTensorMeta(type):

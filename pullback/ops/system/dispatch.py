@@ -11,6 +11,7 @@ Each layer does its own work and calls the next; with nothing listening the four
 from __future__ import annotations
 
 from ...core import modes
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
 from ...core.tensor import (
@@ -24,7 +25,6 @@ from ...core.tensor import (
     NAMED,
     NEG,
     NESTED,
-    SPARSE,
     TRANSFORMED,
     Tensor,
 )  # fmt: skip
@@ -43,7 +43,7 @@ def general(function, op: Operator, args: tuple, out=None):
     try:
         args = op.convert(args)
     except TypeError:
-        found = positions(args)
+        found = above.positions(args, None)
         if found is None:
             raise
         args = op.convert(found[0])
@@ -59,31 +59,18 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     mode = ambient.mode & ~seen
     if mode & LISTENERS:
         if mode & modes.PROFILE:
-            return profiled(op, args)
+            return above.profiled(op, args)
         if mode & modes.AUTOCAST:
-            args = autocast(op, args)
+            args = above.autocast(op, args)
         if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
             return ambient.captures[-1].process(op, args)
     if op.body is not None:
-        return op.body(*args) if run_body is None else run_body(op, args)
+        return op.body(*args) if above.run_body is None else above.run_body(op, args)
     if mode & modes.TRANSFORM:
         return ambient.transforms[-1].process(op, args)
     if op.layer is not None:
         return op.layer(args)
     return autograd_layer(op, args)
-
-
-run_body = None  # set by the fake tensor layer: (operator, args) -> result of a composite's body
-
-
-def profiled(op: Operator, args: tuple):
-    """Replaced by the profiler."""
-    raise RuntimeError("the profiler is not loaded")
-
-
-def autocast(op: Operator, args: tuple) -> tuple:
-    """Replaced by amp: casts arguments by the operator's autocast class."""
-    return args
 
 
 def autograd_layer(op: Operator, args: tuple):
@@ -93,21 +80,21 @@ def autograd_layer(op: Operator, args: tuple):
         from .inplace import run_inplace
 
         if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
-            return forward_inplace(op, args)
+            return above.forward_inplace(op, args)
         return run_inplace(op, args)
     tensors = op.tensors(args)
     keys = 0
     for t in tensors:
         keys |= t.keys
     if keys & NAMED and not mode & modes.UNNAMED:
-        return named_layer(op, args)
+        return above.named_layer(op, args)
     if keys & NESTED and "run" not in op.options:
-        return nested_layer(op, args)
+        return above.nested_layer(op, args)
     if mode & modes.BELOW_AUTOGRAD:
         return below(op, args, keys)
     wanted = bool(mode & modes.GRAD) and any(requires_grad(t) for t in tensors)
     if mode & modes.FORWARD:
-        return forward_layer(op, args, keys, wanted)
+        return above.forward_layer(op, args, keys, wanted)
     out = below(op, args, keys)
     if wanted and op.vjp is not None:
         if keys & INFERENCE_TENSOR:
@@ -116,20 +103,6 @@ def autograd_layer(op: Operator, args: tuple):
     if op.is_view and not keys & LAYOUTS:  # those layouts have no memory that a view could share
         mark_views(op, out, args)
     return out
-
-
-def named_layer(op: Operator, args: tuple):
-    """Replaced by the layer of named dimensions: run the operator, then say the names of its results."""
-    raise NotImplementedError(f"{op.display}() is not implemented for named tensors")
-
-
-def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
-    """Replaced by the layer of named dimensions: arguments with positions in the place of names."""
-
-
-def nested_layer(op: Operator, args: tuple):
-    """Replaced by the nested layer, which writes operators in others on packed values and so stands above recording."""
-    raise NotImplementedError(f"{op.display}() is not implemented for nested tensors")
 
 
 def record(op: Operator, out, args: tuple):
@@ -142,7 +115,10 @@ def record(op: Operator, out, args: tuple):
 
 
 def note_stack(out) -> None:
-    """Replaced by anomaly mode: remember where a node was made."""
+    """Remember where the nodes of some results were made."""
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and t.autograd is not None and t.autograd.edge is not None:
+            above.note_creation(t.autograd.edge[0])
 
 
 def check_inference(op: Operator, args: tuple) -> None:
@@ -152,16 +128,6 @@ def check_inference(op: Operator, args: tuple) -> None:
             "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
             "`torch.no_grad()` instead of `torch.inference_mode()`."
         )
-
-
-def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
-    """Replaced by forward-mode differentiation."""
-    raise RuntimeError("forward mode is not loaded")
-
-
-def forward_inplace(op: Operator, args: tuple):
-    """Replaced by forward-mode differentiation: an in-place write, and the tangent's."""
-    raise RuntimeError("forward mode is not loaded")
 
 
 def mark_views(op: Operator, out, args: tuple) -> None:
@@ -204,9 +170,9 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     if keys & (CONJ | NEG) and not op.options.get("lazy_bits"):
         args = tuple(_resolve(a) for a in args)
     if keys & (LAYOUTS | TRANSFORMED):
-        return execute_layout(op, args, keys)
+        return above.execute_layout(op, args, keys)
     if keys & META:
-        return execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
+        return above.execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
     if keys & CUDA:
         out = execute_on_device(op, args)
     else:
@@ -222,17 +188,6 @@ def _mark_inference(out, args: tuple) -> None:
     for t in out if isinstance(out, (tuple, list)) else (out,):
         if isinstance(t, Tensor) and not any(t is a for a in args):
             t.keys |= INFERENCE_TENSOR
-
-
-def execute_fake(op: Operator, args: tuple):
-    """Replaced by the fake tensor layer: the shape rule, on the devices of the arguments."""
-    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
-
-
-def execute_layout(op: Operator, args: tuple, keys: int):
-    """Replaced by the sparse and nested layers."""
-    kind = "sparse" if keys & SPARSE else "nested" if keys & NESTED else "transformed"
-    raise NotImplementedError(f"{op.display}() is not implemented for {kind} tensors")
 
 
 def _resolve(a):

@@ -13,6 +13,7 @@ from ...core import modes
 from ...core import node as nodes
 from ...core.arrays import assign
 from ...core.geometry import is_dense, may_overlap
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.promotion import can_cast
@@ -56,16 +57,12 @@ def run_inplace(op: Operator, args: tuple, written=None):
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
     if keys & NAMED and not mode & modes.UNNAMED:
-        named_write(op, target, args)
+        above.named_write(op, target, args)
     if written is not None:
         written()
     if before is not None:
         record_write(functional, target, before, version)
     return target
-
-
-def named_write(op: Operator, target: Tensor, args: tuple) -> None:
-    """Replaced by the layer of named dimensions: the names of a tensor that was written."""
 
 
 def handed_over(op: Operator, args: tuple) -> bool:
@@ -82,7 +79,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     from .dispatch import execute
 
     if keys & FAKE:
-        write_fake(op, args)
+        above.write_fake(op, args)
         return
     functional = op.inplace_of
     direct = functional.options.get("write")
@@ -115,11 +112,6 @@ def check_operands(op: Operator, args: tuple) -> None:
     for t in tensors[1:]:
         if not (reads_first and t.array.size == 1):
             check_partial_overlap(args[0], t)
-
-
-def write_fake(op: Operator, args: tuple) -> None:
-    """Replaced by the fake tensor layer: an in-place operator where nothing can be written."""
-    raise NotImplementedError(f"{op.display}() is not implemented for fake tensors")
 
 
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
@@ -193,7 +185,7 @@ def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> Non
         if "inplace_node" in op.options:
             node.__class__ = _inplace_class(op)
         node.saved = [_as_of(e, target.version, version) for e in node.saved]
-        rebase_history(target, stand_in.autograd.edge)
+        above.rebase_history(target, stand_in.autograd.edge)
         if target.view_info is not None:
             node.saved = [_of_view(e, target) for e in node.saved]
     elif target.view_info is not None:
@@ -224,23 +216,14 @@ def _of_view(entry, target: Tensor):
     return entry
 
 
-def rebase_history(target: Tensor, edge: tuple) -> None:
-    """Replaced by autograd's view layer: make `edge` the history of `target`, and of its base if it is a view."""
-    raise RuntimeError("autograd is not loaded")
-
-
 def check_writable(target: Tensor) -> None:
     """Refuse in-place writes that autograd cannot follow, before anything is written."""
     if target.view_info is not None:
-        check_view(target)
+        above.check_view(target)
         if requires_grad(target) and target.view_info.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if requires_grad(target) and nodes.current_autograd(target).edge is None:  # of a view, since its base was written
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-
-
-def check_view(target: Tensor) -> None:
-    """Replaced by autograd's view layer: raise for views that may not be written."""
 
 
 def bump(target: Tensor) -> None:
@@ -286,7 +269,7 @@ def check_overlap(target: Tensor) -> None:
 def write(target: Tensor, result: Tensor) -> None:
     """Copy numbers, minding conjugate and negative views, and count the write."""
     if (target.keys | result.keys) & LAYOUTS:
-        write_layout(target, result)
+        above.write_layout(target, result)
         return
     if not target.keys & META:
         array = result.array
@@ -296,11 +279,6 @@ def write(target: Tensor, result: Tensor) -> None:
             array = -array
         assign(target.array, cast_array(array, result.dtype, target.dtype))
     bump(target)
-
-
-def write_layout(target: Tensor, result: Tensor) -> None:
-    """Replaced by the sparse and nested layers: a write where either tensor is no dense array."""
-    raise NotImplementedError("writing sparse or nested tensors needs the layers that define them")
 
 
 def cast_array(array, source, target):

@@ -8,6 +8,7 @@ the error names the types that were given and the signatures there are.
 
 from __future__ import annotations
 
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from .dispatch import dispatch
@@ -65,14 +66,10 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
             from .inplace import write_out
 
             return write_out(op, bound, out)
-    named = positions(args, kwargs)
+    named = above.positions(args, kwargs)
     if named is not None:
         return resolve(function, operators, *named, method)
     raise mismatch(function.__name__, operators, args, kwargs, method)
-
-
-def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
-    """Replaced by the layer of named dimensions: arguments with positions in the place of names."""
 
 
 def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ...core import node as nodes
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import Autograd, Node, next_sequence, raise_freed, save, save_output, unpack
 from ...core.objects import edge, hang, keep, keep_tangents
@@ -349,7 +350,7 @@ def saved_attribute(node: Node, attribute: str):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
     at = plan.saved.index(kept)
     if raw:
-        return nodes.raw_saved(node, at)
+        return above.saved_entry(node, at)
     if node.saved is None:
         raise_freed()
     value = unpack(node.saved[at], node)

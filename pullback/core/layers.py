@@ -1,0 +1,232 @@
+"""Seams: everything that a lower layer asks of a higher one, as typed fields of one object, `above`.
+
+A layer imports downward only. Where it must call something above it, it calls `above.name(...)`, looked up at the call;
+the layer that knows the answer sets `above.name = function` once, when it is imported. Until then a seam holds its
+default: what is right without that layer, or an error that says what is missing. What always holds: a seam is set by
+the one module that its declaration names and asked by the modules that it names (a test compares both with the source),
+a second setting raises, and so the order in which layers are imported changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+if TYPE_CHECKING:  # names of types only: this is the one file that looks up
+    from ..ops.system.operator import Operator
+    from .node import Node, SavedTensor
+    from .tensor import Tensor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the declaration of a seam says. Modules are named inside the package."""
+
+    name: str
+    asked_by: tuple[str, ...]
+    set_by: str
+    promise: str  # what it gives, and what it must keep true
+    otherwise: str  # what happens where nobody has set it
+
+
+def seam(default: T, *, asked_by: str, set_by: str, promise: str, otherwise: str = "an error says so") -> T:
+    """Declare a seam. The type of the field is what mypy holds both sides to."""
+    said = {"asked_by": tuple(asked_by.split()), "set_by": set_by, "promise": promise, "otherwise": otherwise}
+    return field(default=default, metadata=said)
+
+
+# ---- defaults
+def _nothing(*args: Any) -> None:
+    """Nobody is there who would have something to do."""
+
+
+def _without(layer: str) -> Callable[..., NoReturn]:
+    """The default of a seam that is never asked before its layer is there."""
+
+    def missing(*args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(f"{layer} is not loaded")
+
+    return missing
+
+
+def _not_for(kind: str) -> Callable[..., NoReturn]:
+    """The default of a seam for tensors of a kind that no layer knows."""
+
+    def refuse(op: Operator, *args: Any) -> NoReturn:
+        raise NotImplementedError(f"{op.display}() is not implemented for {kind} tensors")
+
+    return refuse
+
+
+def _arguments(op: Operator, args: tuple) -> tuple:
+    return args
+
+
+# fmt: off
+@dataclass(slots=True, init=False, repr=False, eq=False)
+class Seams:
+    """The seams, by the layer that asks: core, operators, autograd and above."""
+
+    # ---- asked by core
+    construct: Callable[..., Tensor] = seam(
+        _without("the factory operators"), asked_by="core.tensor", set_by="ops.make.construct",
+        promise="`Tensor(2, 3)`, `Tensor([1, 2])`: a tensor of the class that comes first",
+    )
+    accumulate: Callable[[Tensor, list, int], None] = seam(
+        _without("the autograd engine"), asked_by="core.node", set_by="autograd.engine",
+        promise="`variable.grad += grads[0]`; the gradient is taken over only where nobody else holds it",
+    )
+    refresh_view: Callable[[Tensor], None] = seam(
+        _nothing, asked_by="core.node", set_by="autograd.views",
+        promise="the history of a view brought up to date after its base was written",
+        otherwise="histories of views are never rebased, so there is nothing to do",
+    )
+    pack_saved: Callable[[Tensor, bool], SavedTensor] = seam(
+        _without("the layer of saved-tensor hooks"), asked_by="core.node", set_by="autograd.saved",
+        promise="a tensor that is saved, packed by the user's innermost hook, with its place in the graph",
+    )
+    unpack_saved: Callable[[SavedTensor, Node], Tensor] = seam(
+        _without("the layer of saved-tensor hooks"), asked_by="core.node", set_by="autograd.saved",
+        promise="the tensor that `pack_saved` packed, in its old place in the graph",
+    )
+    saved_entry: Callable[[Node, int], object] = seam(
+        _without("the layer of saved-tensor hooks"), asked_by="ops.system.record", set_by="autograd.saved",
+        promise="a saved entry of a node as users see it (`_raw_saved_self`), on which they may register hooks",
+    )
+
+    # ---- asked by operators, of other layouts and names
+    execute_layout: Callable[[Operator, tuple, int], Any] = seam(
+        _not_for("sparse, nested or transformed"), asked_by="ops.system.dispatch", set_by="ops.layout.entry",
+        promise="the result of an operator with arguments that are no dense arrays; nothing is recorded",
+    )
+    write_layout: Callable[[Tensor, Tensor], None] = seam(
+        _without("the layer of sparse and nested tensors"), asked_by="ops.system.inplace", set_by="ops.layout.entry",
+        promise="a result put into a tensor where either is no dense array; the version goes up by one",
+    )
+    nested_layer: Callable[[Operator, tuple], Any] = seam(
+        _not_for("nested"), asked_by="ops.system.dispatch", set_by="ops.layout.entry",
+        promise="an operator on nested tensors, in operators on packed values: it stands above recording",
+    )
+    named_layer: Callable[[Operator, tuple], Any] = seam(
+        _not_for("named"), asked_by="ops.system.dispatch", set_by="ops.layout.named",
+        promise="the operator run as without names, then the names of its results",
+    )
+    named_write: Callable[[Operator, Tensor, tuple], None] = seam(
+        _nothing, asked_by="ops.system.inplace", set_by="ops.layout.named",
+        promise="the names of a tensor that was written",
+        otherwise="no tensor has names",
+    )
+    positions: Callable[[tuple, dict | None], tuple | None] = seam(
+        _nothing, asked_by="ops.system.dispatch ops.system.overloads", set_by="ops.layout.named",
+        promise="(arguments, keywords) with positions in the place of names of dimensions; None where there are no names",
+        otherwise="no dimension has a name",
+    )
+
+    # ---- asked by operators, of those who listen
+    profiled: Callable[[Operator, tuple], Any] = seam(
+        _without("the profiler"), asked_by="ops.system.dispatch", set_by="autograd.profiler.recorder",
+        promise="the operator's result; the call goes on to `dispatch` once, and an event is kept of it",
+    )
+    autocast: Callable[[Operator, tuple], tuple] = seam(
+        _arguments, asked_by="ops.system.dispatch", set_by="amp.autocast",
+        promise="the arguments, in their order, cast by the autocast class of the operator",
+        otherwise="arguments stay as they are",
+    )
+    note_creation: Callable[[Node], None] = seam(
+        _nothing, asked_by="ops.system.dispatch autograd.function", set_by="autograd.anomaly_mode",
+        promise="where a node was made, remembered on it",
+        otherwise="nothing is remembered",
+    )
+    forward_layer: Callable[[Operator, tuple, int, bool], Any] = seam(
+        _without("forward mode"), asked_by="ops.system.dispatch", set_by="autograd.forward",
+        promise="the operator run and recorded as without forward mode, and the tangents of its results",
+    )
+    forward_inplace: Callable[[Operator, tuple], Any] = seam(
+        _without("forward mode"), asked_by="ops.system.dispatch", set_by="autograd.forward_writes",
+        promise="an in-place write, and the same write to the tangent",
+    )
+    rebase_history: Callable[[Tensor, tuple], None] = seam(
+        _without("autograd"), asked_by="ops.system.inplace", set_by="autograd.views",
+        promise="`edge` is the history of a tensor that was written, and through `CopySlices` of its base",
+    )
+    check_view: Callable[[Tensor], None] = seam(
+        _nothing, asked_by="ops.system.inplace", set_by="autograd.views",
+        promise="an error for a view that may not be written, before anything is",
+        otherwise="every view may be written",
+    )
+
+    # ---- asked by autograd
+    run_checked: Callable[[Node, list], Any] = seam(
+        _without("anomaly mode"), asked_by="autograd.engine", set_by="autograd.anomaly_mode",
+        promise="`node.run(gradients)`; where that raises or makes a NaN, a warning says where the node was made",
+    )
+    run_profiled: Callable[[Node, list, Callable], Any] = seam(
+        _without("the profiler"), asked_by="autograd.engine", set_by="autograd.profiler.recorder",
+        promise="`run(node, gradients)`, called once, inside an event of the node",
+    )
+    profiled_function: Callable[[type, tuple, dict, Callable], Any] = seam(
+        _without("the profiler"), asked_by="autograd.function", set_by="autograd.profiler.recorder",
+        promise="`call(function, args, kwargs)`, called once, inside an event of the custom function",
+    )
+    apply_batched: Callable[[type, tuple, dict], Any] = seam(
+        _without("the layer of function transforms"), asked_by="autograd.function", set_by="func.custom",
+        promise="a custom function applied where a transform is active: by its `vmap` rule, or level by level",
+    )
+    forward_over_reverse: Callable[[Callable, tuple], tuple] = seam(
+        _without("the layer of function transforms"), asked_by="autograd.functional", set_by="func.derivatives",
+        promise="second derivatives of a scalar function, for each pair of inputs",
+    )
+    run_compiled: Callable[[list, list, bool, bool, list | None, bool], dict | None] = seam(
+        _nothing, asked_by="autograd.engine", set_by="backward.compiled",
+        promise="what `run_graph` gives, by a compiled graph; None where the engine is to run",
+        otherwise="the engine runs",
+    )
+
+    # ---- asked by operators, of fake tensors
+    execute_fake: Callable[[Operator, tuple], Any] = seam(
+        _not_for("fake"), asked_by="ops.system.dispatch", set_by="capture.fake.mode",
+        promise="the shape rule of an operator, with the device of its arguments; no data is touched",
+    )
+    write_fake: Callable[[Operator, tuple], None] = seam(
+        _not_for("fake"), asked_by="ops.system.inplace", set_by="capture.fake.mode",
+        promise="every check of an in-place operator where nothing can be written; the version goes up",
+    )
+    run_body: Callable[[Operator, tuple], Any] | None = seam(
+        None, asked_by="ops.system.dispatch", set_by="capture.fake.mode",
+        promise="the body of a composite operator, inside the mode of its fake arguments",
+        otherwise="None: the body is called",
+    )
+
+    # fmt: on
+    def __init__(self) -> None:
+        for f in fields(self):
+            object.__setattr__(self, f.name, f.default)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a seam, once."""
+        declared = self.__dataclass_fields__.get(name)
+        if declared is None:
+            raise AttributeError(f"there is no seam {name!r}{_nearest(name, self.__dataclass_fields__)}")
+        if getattr(self, name) is not declared.default:
+            raise RuntimeError(f"the seam {name!r} is set already, by {declared.metadata['set_by']}: it is set once")
+        if not callable(value):
+            raise TypeError(f"the seam {name!r} must be a function, not {type(value).__name__}")
+        object.__setattr__(self, name, value)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, names, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def declarations() -> list[Declared]:
+    """The declarations of all seams, in the order in which they are written."""
+    return [Declared(f.name, **f.metadata) for f in fields(Seams)]
+
+
+above = Seams()

@@ -1,0 +1,103 @@
+"""Seams are declared as they are used, set once, and independent of the order of imports."""
+
+import importlib
+import importlib.util
+import inspect
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from pullback.core.layers import Seams, above, declarations
+
+SOURCE = Path(__file__).resolve().parents[2] / ".ci" / "layers.py"
+
+
+@pytest.fixture(scope="module")
+def source():
+    """The tool that reads the source of the package."""
+    spec = importlib.util.spec_from_file_location("layers", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["layers"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["layers"]
+
+
+# ---- one object
+def test_a_seam_is_set_once():
+    fresh = Seams()
+    fresh.note_creation = print
+    assert fresh.note_creation is print
+    with pytest.raises(RuntimeError, match="'note_creation' is set already, by autograd.anomaly_mode"):
+        fresh.note_creation = repr
+
+
+def test_a_seam_must_be_declared():
+    with pytest.raises(AttributeError, match="there is no seam 'autocasts'; did you mean 'autocast'?"):
+        Seams().autocasts = print
+
+
+def test_a_seam_is_a_function():
+    with pytest.raises(TypeError, match="'run_body' must be a function, not int"):
+        Seams().run_body = 3
+
+
+def test_until_a_layer_is_there_its_seams_say_so():
+    class sin:
+        display = "sin"
+
+    fresh = Seams()
+    with pytest.raises(RuntimeError, match="forward mode is not loaded"):
+        fresh.forward_layer(sin, (), 0, False)
+    with pytest.raises(NotImplementedError, match=r"sin\(\) is not implemented for fake tensors"):
+        fresh.execute_fake(sin, ())
+    assert fresh.autocast(sin, (1, 2)) == (1, 2)
+    assert fresh.run_compiled([], [], False, False, None, False) is None
+
+
+# ---- as declared
+def test_seams_are_asked_and_set_where_they_say(source):
+    asked, made = defaultdict(set), defaultdict(set)
+    for module, name, stores in source.uses():
+        (made if stores else asked)[name].add(module.removeprefix("pullback."))
+    for d in declarations():
+        assert asked.pop(d.name) == set(d.asked_by), d.name
+        assert made.pop(d.name) == {d.set_by}, d.name
+    assert not asked and not made
+
+
+@pytest.mark.parametrize("said", declarations(), ids=lambda d: d.name)
+def test_importing_a_layer_sets_its_seams(said):
+    importlib.import_module(f"pullback.{said.set_by}")
+    function = getattr(above, said.name)
+    assert function.__module__ == f"pullback.{said.set_by}" or said.set_by == "ops.layout.entry"
+    takes = inspect.signature(function).parameters.values()
+    assert all(p.kind is not p.KEYWORD_ONLY or p.default is not p.empty for p in takes), "seams are called by position"
+
+
+def test_only_the_declarations_name_types_from_above(source):
+    above_them = source.upward(i for i in source.imports() if i.for_types)
+    assert {i.source for i in above_them} == {"pullback.core.layers"}
+
+
+def test_the_table_in_the_docs_is_up_to_date(source):
+    page = source.PAGE.read_text()
+    assert source.with_tables(page) == page, "run .ci/layers.py --write"
+
+
+FIRST = ("serialization", "capture.fake.mode", "amp", "autograd.profiler", "ops.layout.named", "backward.compiled")
+
+
+def test_layers_may_be_imported_in_any_order():
+    """Each first, and what is computed is the same."""
+    program = (
+        "import sys, importlib; importlib.import_module('pullback.' + sys.argv[1]); import pullback as torch\n"
+        "x = torch.ones(2, requires_grad=True); (x * x).sum().backward(); print(x.grad.tolist())"
+    )
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, first], stdout=subprocess.PIPE, text=True) for first in FIRST
+    ]
+    assert [p.communicate()[0] for p in running] == ["[2.0, 2.0]\n"] * len(FIRST)
