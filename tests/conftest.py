@@ -5,12 +5,14 @@ import os
 import pytest
 from hypothesis import settings
 
+from pullback.capture.front.config import native
 from pullback.core.modes import ambient, process
 from pullback.core.random import manual_seed
 
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+native.raise_rule_errors = True  # an error in a lowering rule is a failure, not a reason to run the operator
 
 
 def _ambient_state() -> dict:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .expressions import Expr
+from ..ops.lowering.expressions import Expr
+from ..ops.lowering.loops import Compute, Product
 from .fuse import Kernel
-from .loops import Compute, Product
 
 SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "less": "<", "less_equal": "<=", "greater": ">",

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 
-from .expressions import Expr, reindex, rewrite
-from .loops import Buffer, Compute, Product, Value, locate, split_rows
+from ..ops.lowering.expressions import Expr, reindex, rewrite
+from ..ops.lowering.loops import Buffer, Compute, Product, Value, locate, split_rows
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads

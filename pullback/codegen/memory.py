@@ -9,7 +9,7 @@ made where its bias is added, in the memory of the result.
 
 from __future__ import annotations
 
-from .loops import Buffer
+from ..ops.lowering.loops import Buffer
 from .schedule import Nest
 
 ALIGNMENT = 64

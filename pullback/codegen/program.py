@@ -27,13 +27,17 @@ _warned = False
 
 
 class Native:
-    """A compiled graph. `source` is the C text, `native` whether no operator is left, `fallbacks` which ones are."""
+    """A compiled graph. `source` is the C text, `native` whether no operator is left, `fallbacks` which ones are.
+
+    `reasons` says, by the name of its node, why each of them has no loops.
+    """
 
     def __init__(self, module: GraphModule):
         self.module = module
-        self.stages = stages_of(module.graph)
+        self.stages, why = stages_of(module.graph)
         self.segments = [s for s in self.stages if isinstance(s, Segment)]
         self.fallbacks = [str(n.target) for s in self.stages if isinstance(s, Operators) for n in s.nodes]
+        self.reasons = {n.name: why[n] for s in self.stages if isinstance(s, Operators) for n in s.nodes}
         self.native = not self.fallbacks and len(self.segments) <= 1
         self.placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         self.attributes = [n for n in module.graph.nodes if n.op == "get_attr"]

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from .expressions import walk
+from ..ops.lowering.expressions import walk
+from ..ops.lowering.loops import Buffer, Compute
 from .fuse import Kernel
-from .loops import Buffer, Compute
 
 SCRATCH = 1 << 15  # bytes of a row that are kept on the stack between phases
 RECOMPUTED = 8  # cost up to which an element is computed again in a later phase rather than kept

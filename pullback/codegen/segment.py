@@ -17,13 +17,12 @@ from ..core.modes import process
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
 from ..graph.node import Node, map_arg
+from ..ops.lowering import NotLowerable
+from ..ops.lowering.expressions import forget
+from ..ops.lowering.loops import Buffer, Value
 from ..ops.system.operator import Operator
 from ..runtime.build import build
 from ..runtime.cpu import Library
-from . import norms, picks, rules, windows  # noqa: F401  (they register what `lower="name"` means)
-from .elements import Unlowerable
-from .expressions import forget
-from .loops import Buffer, Value
 from .lower import Lowering
 from .runner import room
 from .source import Source, write
@@ -128,24 +127,12 @@ def deterministic_flags() -> tuple[str, ...]:
 
 
 def lower_nodes(inputs: list[Node], nodes: list[Node]) -> Lowering:
-    """The loops of some nodes, given others."""
+    """The loops of some nodes, given others: all of them have some."""
     forget()
     lowering = Lowering()
-    for n in inputs:
-        lower_input(lowering, n)
-    for n in nodes:
-        lowering.run_node(n)
+    for made in (*map(lowering.input, inputs), *map(lowering.run_node, nodes)):
+        assert not isinstance(made, NotLowerable), made.reason
     return lowering
-
-
-def lower_input(lowering: Lowering, node: Node) -> None:
-    value = node.meta.get("val")
-    if isinstance(value, Tensor):
-        lowering.input(node)
-    elif isinstance(value, (int, float, bool)) or value is None:
-        raise Unlowerable("a number that is an input")
-    else:
-        raise Unlowerable(f"an input of type {type(value).__name__}")
 
 
 class Maker:

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 from ..core import dtype as dtypes
+from ..ops.lowering.loops import Buffer, Product, Value
 from .describe import describe
 from .fuse import Kernel, group, inline
-from .loops import Buffer, Product, Value
 from .memory import lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
 from .printers.c_prelude import PRELUDE

@@ -11,21 +11,21 @@ import operator as python_operators
 from ..capture.front.logs import logger
 from ..graph.graph import Graph
 from ..graph.node import Node
+from ..ops.lowering import NotLowerable
+from ..ops.lowering.expressions import forget
 from ..ops.system.operator import Operator
-from .elements import Unlowerable
-from .expressions import forget
 from .lower import Lowering
-from .segment import Operators, Segment, lower_input, shape_only
+from .segment import Operators, Segment, shape_only
 
 DONE = ("placeholder", "get_attr", "output")
 
 
-def stages_of(graph: Graph) -> list[Operators | Segment]:
-    """The nodes of a graph in stages that run one after the other."""
+def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]:
+    """The nodes of a graph in stages that run one after the other; and why nodes that run as operators do."""
     nodes = [n for n in graph.nodes if n.op not in DONE]
-    lowering, loops = lowerable(graph)
+    lowering, loops, reasons = lowerable(graph)
     if nodes and len(loops) == len(nodes):  # all of it
-        return [Segment(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)]
+        return [Segment(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)], {}
     level: dict[Node, int] = {}
     ordered = 0  # the stage of the last operator whose order among its like matters
     for n in nodes:
@@ -47,7 +47,7 @@ def stages_of(graph: Graph) -> list[Operators | Segment]:
             inside = set(members)
             wanted = [n for n in members if any(u not in inside and not waits_not(u, n) for u in n.users)]
             stages.append(Segment(members, wanted))
-    return stages
+    return stages, reasons
 
 
 def needed_inputs(node: Node) -> list[Node]:
@@ -71,29 +71,41 @@ def draws(op: Operator) -> bool:
     return any(a.name == "generator" for a in op.schema.arguments) or op.name in ("native_dropout", "dropout")
 
 
-def lowerable(graph: Graph) -> tuple[Lowering, set[Node]]:
-    """The loops of all nodes that have some, and those nodes. A sequence of values is taken apart where it is made, or not lowered."""
+def lowerable(graph: Graph) -> tuple[Lowering, set[Node], dict[Node, str]]:
+    """The loops of all nodes that have some, those nodes, and of each other one the reason why it has none.
+
+    A sequence of values is taken apart where it is made, or not lowered.
+    """
     forget()
     lowering = Lowering()
     found: set[Node] = set()
+    reasons: dict[Node, str] = {}
     for n in graph.nodes:
         if n.op == "output":
             break
-        try:
-            if n.op in ("placeholder", "get_attr"):
-                lower_input(lowering, n)
-                continue
-            if n.op != "call_function" or any(i not in lowering.values for i in n.all_input_nodes):
-                raise Unlowerable("an input has none")
-            lowering.run_node(n)
+        if n.op in ("placeholder", "get_attr"):
+            lowering.input(n)
+            continue
+        refused = _refusal(lowering, n)
+        if refused is None:
             found.add(n)
-        except Unlowerable as reason:
-            logger("output_code").debug("%s has no loops: %s", n, reason)
-            try:
-                lower_input(lowering, n)
-            except Unlowerable:
-                lowering.values.pop(n, None)
-    return lowering, drop_torn(graph, found)
+        else:
+            reasons[n] = refused.reason
+            logger("output_code").debug("%s has no loops: %s", n, refused.reason)
+            lowering.input(n)
+    kept = drop_torn(graph, found)
+    return lowering, kept, reasons | dict.fromkeys(found - kept, "a result of it has no loops")
+
+
+def _refusal(lowering: Lowering, node: Node) -> NotLowerable | None:
+    """Lower a node; or why that cannot be."""
+    if node.op != "call_function":
+        return NotLowerable("a call of a method or a module")
+    missing = [i for i in node.all_input_nodes if i not in lowering.values]
+    if missing:
+        return NotLowerable(f"its input {missing[0]} has no loops")
+    made = lowering.run_node(node)
+    return made if isinstance(made, NotLowerable) else None
 
 
 def drop_torn(graph: Graph, found: set[Node]) -> set[Node]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pullback.codegen.describe import text
-from pullback.codegen.elements import ELEMENTS as o
-from pullback.codegen.elements import Element, Unlowerable
-from pullback.codegen.expressions import load
-from pullback.codegen.loops import Buffer
 from pullback.core import dtype as dtypes
 from pullback.ops.elementwise.array_kernels import erf, logistic, masked
+from pullback.ops.lowering.elements import ELEMENTS as o
+from pullback.ops.lowering.elements import Element, Unlowerable
+from pullback.ops.lowering.expressions import load
+from pullback.ops.lowering.loops import Buffer
 from pullback.ops.system.operator import find
 
 

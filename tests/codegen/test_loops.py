@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback.codegen.expressions import const, load
-from pullback.codegen.loops import Buffer, Compute, Value, locate
 from pullback.core import dtype as dtypes
 from pullback.core.geometry import contiguous_strides
+from pullback.ops.lowering.expressions import const, load
+from pullback.ops.lowering.loops import Buffer, Compute, Value, locate
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 

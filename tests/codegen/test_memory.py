@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback.codegen.loops import Buffer
 from pullback.codegen.memory import bytes_of, lifetimes, plan
 from pullback.core import dtype as dtypes
+from pullback.ops.lowering.loops import Buffer
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -53,6 +53,7 @@ native = Settings(
     max_fusion=True,  # False: a loop nest for each operator
     deterministic=False,  # True: products and sums are rounded one by one, as single operators round them
     size_limit=8,  # sets of sizes of one graph with symbolic sizes that get native code each; further ones run by operators
+    raise_rule_errors=False,  # True: an error in a lowering rule is raised; False: a warning, and the operator runs as it is
     cpp=Settings("native.cpp", threads=-1),  # -1: as many as `get_num_threads()`
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
     # CUDA graphs are not built: with `cudagraphs`, each graph that is run without one is counted

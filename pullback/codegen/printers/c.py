@@ -8,8 +8,8 @@ are added in double precision.
 from __future__ import annotations
 
 from ...core import dtype as dtypes
-from ..expressions import Expr
-from ..loops import Buffer, Compute
+from ...ops.lowering.expressions import Expr
+from ...ops.lowering.loops import Buffer, Compute
 from ..schedule import Nest, Phase
 from .c_scalars import C_TYPES, number, operation
 

@@ -6,8 +6,8 @@ is an array of that many. `print_scatter`: loops in order, so that equal places 
 
 from __future__ import annotations
 
-from ..expressions import walk
-from ..loops import Compute
+from ...ops.lowering.expressions import walk
+from ...ops.lowering.loops import Compute
 from ..schedule import Phase
 from .c import GRAIN, LANE_BLOCK, LANES, Body, Printed, Printer, combine, ctype, initial, wide
 from .c_scalars import C_TYPES

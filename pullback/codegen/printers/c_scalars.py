@@ -6,7 +6,7 @@ import math
 
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
-from ..expressions import Expr
+from ...ops.lowering.expressions import Expr
 
 C_TYPES = {
     dtypes.bool: "u8", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32", dtypes.int64: "i64",

@@ -20,6 +20,7 @@ from ..system.operator import LINEAR, Operator, Spec, exports
 from ..system.overloads import overloaded, publish, resolve
 from ..system.scalars import check_fits
 from . import scatter_kernels as kernels
+from .index_lowering import lower_gather, lower_scatter_add
 
 
 def writer(apply, **options) -> dict:
@@ -89,7 +90,7 @@ def _gather_rule(g, self_shape, dim, index, sparse_grad):
 
 gather = operator(
     "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
-    lower="gather",
+    lower=lower_gather,
     kernel=kernels.gather,
     meta=_gather_meta,
     strict=True,
@@ -169,7 +170,7 @@ scatter_value = operator(
 
 scatter_add = operator(
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-    lower="scatter_add",
+    lower=lower_scatter_add,
     **writer(lambda xp, out, dim, index, src: kernels.scatter_reduce(xp, out, dim, index, src, "sum")),
     inplace=True,
     jvp=LINEAR,

@@ -19,6 +19,7 @@ from ..system.scalars import check_fits
 from . import scatter_kernels as kernels
 from .gather_scatter import overloaded_inplace, writer
 from .index_kernels import refuse_any_of_none
+from .index_lowering import lower_index_add, lower_index_select
 
 
 def _same(self, dim: int, index) -> Spec:
@@ -70,7 +71,7 @@ def _select_rule(g, self_shape, dim, index):
 
 index_select = operator(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor",
-    lower="index_select",
+    lower=lower_index_select,
     kernel=kernels.select,
     meta=_select_meta,
     strict=True,
@@ -104,7 +105,7 @@ def _scale(g, alpha):
 
 index_add = operator(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-    lower="index_add",
+    lower=lower_index_add,
     **writer(kernels.add, meta=_add_meta),
     inplace=True,
     jvp=LINEAR,

@@ -15,6 +15,7 @@ from ..family.batching import batch_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, DataDependent, Spec, exports
 from . import index_kernels as kernels
+from .index_lowering import lower_index, lower_index_put
 
 
 # ---- metadata
@@ -144,7 +145,7 @@ def _put_vmap(op):
 def _index(schema: str, **options):
     return operator(
         schema,
-        lower="index",
+        lower=lower_index,
         kernel=kernels.pick,
         meta=_index_meta,
         method=False,
@@ -203,7 +204,7 @@ def _put_values(g, indices, values_shape):
 def _index_put(schema: str, **options):
     return operator(
         schema,
-        lower="index_put",
+        lower=lower_index_put,
         kernel=_put_kernel,
         meta=_put_meta,
         strict=True,

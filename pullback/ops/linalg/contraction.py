@@ -15,6 +15,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import Operator, export
 from . import contraction_shapes as shapes
 from . import contraction_shortcuts as shortcuts
+from .contraction_lowering import lower_addmm, lower_mm, lower_mv, lower_unsafe_view
 
 
 def scaled(g: Tensor, factor):
@@ -98,7 +99,7 @@ def _has_batch(dims) -> bool:
 
 mm = contraction(
     "mm(Tensor self, Tensor mat2) -> Tensor",
-    lower="mm",
+    lower=lower_mm,
     meta=shapes.mm,
     check_out=shapes.exact_out,
     kernel=product,
@@ -114,7 +115,7 @@ mm = contraction(
 
 addmm = contraction(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    lower="addmm",
+    lower=lower_addmm,
     meta=shapes.addmm,
     check_out=shapes.exact_out,
     inplace_words=shapes.bad_inplace,
@@ -141,7 +142,7 @@ def _summed_product(xp, batch1, batch2):
 
 bmm = contraction(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
-    lower="mm",
+    lower=lower_mm,
     meta=shapes.bmm,
     check_out=shapes.exact_out,
     kernel=product,
@@ -156,7 +157,7 @@ bmm = contraction(
 
 baddbmm = contraction(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    lower="addmm",
+    lower=lower_addmm,
     meta=shapes.baddbmm,
     check_out=shapes.exact_out,
     inplace_words=shapes.bad_inplace,
@@ -202,7 +203,7 @@ def _vmap_mv(args, dims, size):
 
 mv = contraction(
     "mv(Tensor self, Tensor vec) -> Tensor",
-    lower="mv",
+    lower=lower_mv,
     meta=shapes.mv,
     check_out=shapes.exact_out,
     kernel=product,
@@ -234,7 +235,7 @@ def _vmap_dot(args, dims, size):
 
 dot = contraction(
     "dot(Tensor self, Tensor tensor) -> Tensor",
-    lower="mv",
+    lower=lower_mv,
     meta=shapes.dot,
     check_out=shapes.dot_out,
     kernel=lambda xp, x, y: xp.dot(x, y),
@@ -324,7 +325,7 @@ _unsafe_view = export_operator(
     Operator(
         "_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
         UnsafeView(),
-        lower="unsafe_view",
+        lower=lower_unsafe_view,
         meta=shapes.unsafe_view,
         function=False,
         method=False,

@@ -14,6 +14,7 @@ from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..family.reduction import reduced_shape, restore_dims
+from ..lowering import NotLowerable
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import write_out
@@ -53,6 +54,18 @@ def _norm_axes(dim: Dims, rank: int) -> tuple[int, ...]:
 def _vector_norm_kernel(xp: Any, a: Any, order: float, dim: Dims, keepdim: bool, dtype: Any) -> Any:
     a = a if dtype is None else a.astype(dtype.numpy, copy=False)
     return vector_norm_kernel(xp, a, order, _norm_axes(dim, a.ndim), keepdim)
+
+
+def _lower_vector_norm(b: Any, x: Any, order: float, dim: Dims, keepdim: bool, dtype: Any) -> Any:
+    d = b.wide(b.spec().dtype)
+    axes = _norm_axes(dim, len(x.shape))
+    if order not in (1, 2, inf) or not x.numel or dtype is not None or not axes:
+        return NotLowerable("a norm of another order than 1, 2 and infinity, of nothing, or in another dtype")
+    if order == 2:
+        made = b.pointwise(b.o.sqrt, b.reduce("sum", [x], lambda e: e * e, axes, d))
+    else:
+        made = b.reduce("sum" if order == 1 else "max", [x], abs, axes, d)
+    return b.store(b.result(), made if keepdim else made.without(axes))
 
 
 def _vector_norm_meta(self: Tensor, ord: float, dim: Dims, keepdim: bool, dtype: Any) -> Spec:
@@ -98,7 +111,7 @@ def _vector_norm_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int]
 vector_norm = operator(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
-    lower="vector_norm",
+    lower=_lower_vector_norm,
     check=_check_vector_norm,
     kernel=_vector_norm_kernel,
     meta=_vector_norm_meta,

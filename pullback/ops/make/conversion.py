@@ -16,6 +16,7 @@ from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
 from .factories import like_strides
+from .make_lowering import lower_alias, lower_copy
 
 _FORMAT = "MemoryFormat? memory_format=None"
 
@@ -64,7 +65,7 @@ def _copying(schema: str, **rules) -> Operator:
 
 to_copy = _copying(
     f"_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, {_FORMAT}) -> Tensor",
-    lower="copy",
+    lower=lower_copy,
     meta=_to_spec,
     node="ToCopyBackward0",
     vjp=lambda g, self_info: (
@@ -76,7 +77,7 @@ to_copy = _copying(
 )
 clone_op = _copying(
     f"clone(Tensor self, *, {_FORMAT}) -> Tensor",
-    lower="copy",
+    lower=lower_copy,
     meta=lambda self, memory_format: Spec(self.array.shape, self.dtype, like_strides(self, memory_format)),
     vjp=lambda g: g,
     jvp=LINEAR,
@@ -116,7 +117,7 @@ class _Detach(Family):
 
 DETACH = _Detach()
 detach_op = Operator(
-    "detach(Tensor(a) self) -> Tensor(a)", DETACH, lower="alias", vjp=NONDIFFERENTIABLE, lazy_bits=True
+    "detach(Tensor(a) self) -> Tensor(a)", DETACH, lower=lower_alias, vjp=NONDIFFERENTIABLE, lazy_bits=True
 )
 
 

@@ -22,6 +22,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec, exports
 from ..system.scalars import check_fits
 from ..system.schema import Unfit, wrong_type
+from .make_lowering import filled_with, filled_with_argument, lower_arange
 
 _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -54,19 +55,19 @@ empty_op = factory(
 )
 zeros_op = factory(
     f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor",
-    lower="zeros",
+    lower=filled_with(0),
     shape=_zeros_sized,
     kernel=lambda xp, spec, *_: xp.zeros(spec.shape, spec.dtype.numpy),
 )
 ones_op = factory(
     f"ones(SymInt[] size, {_OPTIONS}) -> Tensor",
-    lower="ones",
+    lower=filled_with(1),
     shape=_sized,
     kernel=lambda xp, spec, *_: xp.ones(spec.shape, spec.dtype.numpy),
 )
 full_op = factory(
     f"full(SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
-    lower="full",
+    lower=filled_with_argument(1),
     shape=_full_spec,
     kernel=lambda xp, spec, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
 )
@@ -77,7 +78,7 @@ empty_strided_op = factory(
 )
 scalar_tensor_op = factory(
     f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor",
-    lower="full_first",
+    lower=filled_with_argument(0),
     shape=lambda s, dtype, *_: Spec((), dtype or ambient.default_dtype),
     kernel=lambda xp, spec, s, *_: xp.full((), _as_number(s, spec.dtype), spec.dtype.numpy),
 )
@@ -152,7 +153,7 @@ def _arange(xp, spec: Spec, start, end, step, *_):
 
 arange_op = factory(
     f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
-    lower="arange",
+    lower=lower_arange,
     shape=_range_spec,
     kernel=_arange,
 )
@@ -277,11 +278,16 @@ empty_like_op = factory(
     f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
 )
 zeros_like_op = factory(
-    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower="zeros", shape=_like_spec, kernel=_filled(0)
+    f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower=filled_with(0), shape=_like_spec, kernel=_filled(0)
 )
-ones_like_op = factory(f"ones_like(Tensor self, {_LIKE}) -> Tensor", lower="ones", shape=_like_spec, kernel=_filled(1))
+ones_like_op = factory(
+    f"ones_like(Tensor self, {_LIKE}) -> Tensor", lower=filled_with(1), shape=_like_spec, kernel=_filled(1)
+)
 full_like_op = factory(
-    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor", lower="full", shape=_like_spec, kernel=_filled_with
+    f"full_like(Tensor self, Scalar fill_value, {_LIKE}) -> Tensor",
+    lower=filled_with_argument(1),
+    shape=_like_spec,
+    kernel=_filled_with,
 )
 
 
@@ -295,14 +301,20 @@ new_empty_op = factory(
     kernel=lambda xp, spec, *_: _blank(xp, spec),
 )
 new_zeros_op = factory(
-    f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", lower="zeros", shape=_new_spec, kernel=_filled(0)
+    f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
+    lower=filled_with(0),
+    shape=_new_spec,
+    kernel=_filled(0),
 )
 new_ones_op = factory(
-    f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor", lower="ones", shape=_new_spec, kernel=_filled(1)
+    f"new_ones(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
+    lower=filled_with(1),
+    shape=_new_spec,
+    kernel=_filled(1),
 )
 new_full_op = factory(
     f"new_full(Tensor self, SymInt[] size, Scalar fill_value, {_OPTIONS}) -> Tensor",
-    lower="new_full",
+    lower=filled_with_argument(2),
     shape=lambda self, size, fill_value, *rest: _new_spec(self, size, *rest),
     kernel=lambda xp, spec, self, size, value, *_: xp.full(spec.shape, _as_number(value, spec.dtype), spec.dtype.numpy),
 )

@@ -15,6 +15,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
 from .conversion import COPY
 from .factories import like_strides
+from .make_lowering import lower_copy
 
 
 class _Lift(Family):
@@ -54,7 +55,7 @@ def lifted(t: Tensor) -> Tensor:
 lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
     "lift_fresh_copy(Tensor self) -> Tensor",
     COPY,
-    lower="copy",
+    lower=lower_copy,
     meta=lambda self: Spec(self.array.shape, self.dtype, like_strides(self, None)),
     vjp=lambda g: g,
     jvp=LINEAR,

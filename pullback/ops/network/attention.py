@@ -19,6 +19,7 @@ from ..linalg.contraction_shapes import c_name
 from ..system.dispatch import dispatch
 from ..system.operator import NONDIFFERENTIABLE, Spec
 from . import attention_kernels as kernels
+from .attention_lowering import lower_attention, lower_attention_backward
 
 MATH, FLASH = 0, 1  # the implementations that there are here, by their public numbers
 
@@ -103,7 +104,7 @@ def _spread(t, dim, size):
 flash = operator(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
-    lower="attention",
+    lower=lower_attention,
     meta=_flash_shape,
     kernel=lambda xp, q, k, v, dropout_p, is_causal, mask, scale: _blocked(kernels.forward)(
         xp, q, k, v, mask, is_causal, _default_scale(q, scale)
@@ -120,7 +121,7 @@ flash_backward = operator(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
     "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
-    lower="attention_backward",
+    lower=lower_attention_backward,
     meta=lambda grad_out, query, key, value, *rest: tuple(Spec(t.array.shape, t.dtype) for t in (query, key, value)),
     kernel=lambda xp, g, q, k, v, out, lse, dropout_p, is_causal, mask, scale: _blocked(kernels.backward)(
         xp, g, q, k, v, out, lse, mask, is_causal, _default_scale(q, scale)

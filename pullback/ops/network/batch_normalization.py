@@ -19,6 +19,7 @@ from ..system.overloads import overloaded
 from ..system.precision import rounded, wide
 from . import normalization_kernels as kernels
 from .normalization import check_mixed, kept_dtype, second_order, statistics_dtype, sum_dims
+from .normalization_lowering import lower_batch_norm, lower_batch_norm_backward
 
 
 def _but_channels(ndim: int) -> tuple[int, ...]:
@@ -123,7 +124,7 @@ _STATISTICS = "Tensor? running_mean, Tensor? running_var, bool training, float m
 
 batch_norm_op = operator(
     f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}) -> (Tensor, Tensor, Tensor)",
-    lower="batch_norm",
+    lower=lower_batch_norm,
     kernel=_batch_norm,
     check=_check_batch,
     meta=_batch_meta,
@@ -195,7 +196,7 @@ batch_norm_functional = operator(
     "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-    lower="batch_norm",
+    lower=lower_batch_norm,
     kernel=_functional,
     check=_check_batch,
     meta=lambda *args: (*_batch_meta(*args), *(Spec(r.array.shape, r.dtype) for r in args[3:5])),
@@ -273,7 +274,7 @@ batch_norm_backward = operator(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, "
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    lower="batch_norm_backward",
+    lower=lower_batch_norm_backward,
     kernel=_batch_backward,
     meta=lambda grad_out, input, weight, *rest: tuple(
         None if not wanted else Spec(*spec)

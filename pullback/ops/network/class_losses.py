@@ -20,6 +20,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
 from ..system.precision import rounded, wide
+from .loss_lowering import lower_nll, lower_nll_backward
 
 NONE, MEAN, SUM = range(3)
 _REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
@@ -229,7 +230,7 @@ def _nll_operators(suffix: str, check, node: str):
     tail = "Tensor target, Tensor? weight, int reduction, SymInt ignore_index"
     backward = operator(
         f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, {tail}, Tensor total_weight) -> Tensor",
-        lower=None if suffix else "nll_backward",
+        lower=None if suffix else lower_nll_backward,
         kernel=_nll_backward,
         meta=lambda grad_output, self, *rest: Spec(self.array.shape, self.dtype),
         vmap=_nll_backward_vmap,
@@ -242,7 +243,7 @@ def _nll_operators(suffix: str, check, node: str):
     )
     forward = operator(
         f"nll_loss{suffix}_forward(Tensor self, {tail}) -> (Tensor output, Tensor total_weight)",
-        lower=None if suffix else "nll",
+        lower=None if suffix else lower_nll,
         kernel=_nll,
         check=check,
         meta=_nll_meta,

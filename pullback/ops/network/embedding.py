@@ -13,6 +13,7 @@ from ...core.tensor import PLAIN, Tensor, wrap
 from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
 from ..linalg.contraction_shapes import require_tensors
+from ..lowering import NotLowerable
 from ..system.calls import default_names, front, make_function
 from ..system.operator import NONDIFFERENTIABLE, Operator, Spec, export
 
@@ -112,10 +113,18 @@ def _few(places) -> list:
     return places.ravel().tolist() if places.size <= 64 else []
 
 
+def _lower_take_rows(b, weight, indices, *_):
+    out = b.result()
+    rank = len(out.shape)
+    row = b.raw(indices.unsqueeze(len(indices.shape)), rank)
+    place = (row, weight.strides[0], weight.shape[0])
+    return b.fill(out, b.gather(weight, [*[0] * (rank - 1), weight.strides[1]], [place]))
+
+
 embedding = _lookup(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor",
-    lower="embedding",
+    lower=_lower_take_rows,
     meta=_embedding_shape,
     kernel=_take_rows,
     shortcut=_quick_rows,
@@ -163,10 +172,26 @@ def _take_back(g, indices, num_weights, padding_idx, scale_grad_by_freq):
     return made.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else made
 
 
+def _lower_add_rows(b, g, indices, num_weights, padding_idx, scale_grad_by_freq):
+    if scale_grad_by_freq:
+        return NotLowerable("gradients scaled by frequency")
+    out = b.result()
+    if out.dtype is not b.wide(out.dtype):
+        return NotLowerable("embedding gradients in low precision")
+    b.fill(out, b.number(0, out.dtype))
+    rank = len(g.shape)
+    row, value = b.raw(indices.unsqueeze(len(indices.shape)), rank), b.raw(g)
+    if padding_idx >= 0:
+        value = b.o.where(row == padding_idx, 0.0, value)
+    strides = [*[0] * (rank - 1), out.strides[1]]
+    b.scatter_add(out, g.shape, value, strides, [(row, out.strides[0], num_weights)])
+    return out
+
+
 embedding_dense_backward = operator(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
     "scale_grad_by_freq) -> Tensor",
-    lower="embedding_backward",
+    lower=_lower_add_rows,
     meta=lambda grad_output, indices, num_weights, padding_idx, scale_grad_by_freq: Spec(
         (num_weights, grad_output.shape[-1]), grad_output.dtype
     ),

@@ -17,6 +17,7 @@ from ..system.operator import Spec
 from ..system.precision import NARROW, rounded, wide
 from ..system.row_functions import quick_layer_norm
 from . import normalization_kernels as kernels
+from .normalization_lowering import lower_layer_norm, lower_layer_norm_backward
 
 
 # ---- shared rules
@@ -145,7 +146,7 @@ def _layer_vjp(g, input, normalized_shape, weight, bias, out1, out2, mask):
 layer_norm_op = operator(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
     "(Tensor, Tensor, Tensor)",
-    lower="layer_norm",
+    lower=lower_layer_norm,
     kernel=_layer_norm,
     check=_check_layer,
     meta=_layer_meta,
@@ -216,7 +217,7 @@ layer_norm_backward = operator(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, "
     "Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    lower="layer_norm_backward",
+    lower=lower_layer_norm_backward,
     kernel=_layer_backward,
     meta=lambda grad_out, input, shape, mean, rstd, weight, bias, mask: (
         Spec(input.array.shape, input.dtype) if mask[0] else None,

@@ -22,6 +22,7 @@ from ..family.base import composite, operator
 from ..family.pointwise import pointwise
 from ..system.inplace import check_cast
 from ..system.operator import Operator, Spec
+from .loss_lowering import lower_loss
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -160,7 +161,7 @@ def fused_loss(
         rules["target"] = _named(lambda *a: -rule(*a), "g, self, target, reduction", extra)
     loss = operator(
         f"{name}(Tensor self, Tensor target, int reduction=1{tail}) -> Tensor",
-        lower="loss",
+        lower=lower_loss,
         kernel=_kernel_of(value, kernel_name, check, promoting),
         meta=_spec_of(promoting),
         vjp=rules,

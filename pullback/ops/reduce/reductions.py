@@ -20,6 +20,7 @@ from ..system.overloads import overloaded
 from ..system.precision import widened
 from ..system.row_functions import quick_reduction
 from . import reduction_kernels as kernels
+from .reduction_lowering import lower_all, lower_any, lower_argmax, lower_extreme, lower_max_dim, lower_prod, lower_sum
 
 HIDDEN = dict(function=False, method=False)  # one overload of several: the public function is made by `overloaded`
 
@@ -36,7 +37,7 @@ def not_implemented(kernel: str, dtype) -> NotImplementedError:
 # ---- sums and products
 sum_dim = reduction(
     "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    lower="sum",
+    lower=lower_sum,
     number=1,
     combine=None if native.available else "add",
     result=INT_TO_LONG,
@@ -47,7 +48,7 @@ sum_dim = reduction(
 
 sum_all = reduction(
     "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    lower="sum",
+    lower=lower_sum,
     combine=None if native.available else "add",
     result=INT_TO_LONG,
     kernel=kernels.add_reduce,
@@ -94,7 +95,7 @@ def _prod_all_vjp(g, self, out):
 
 prod_dim = reduction(
     "prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    lower="prod",
+    lower=lower_prod,
     number=1,
     combine="multiply",
     result=INT_TO_LONG,
@@ -105,7 +106,7 @@ prod_dim = reduction(
 
 prod_all = reduction(
     "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    lower="prod",
+    lower=lower_prod,
     combine="multiply",
     result=INT_TO_LONG,
     kernel=kernels.multiply_reduce,
@@ -117,9 +118,9 @@ overloaded("prod", prod_all, prod_dim)
 
 
 # ---- truth
-def _truths(name: str, kernel):
+def _truths(name: str, kernel, lower):
     """`all` or `any`: of everything, of one dimension, of several (of none of them where the list is empty)."""
-    shared = dict(kernel=kernel, lower=name, cast=False, vjp=NONDIFFERENTIABLE, **HIDDEN)
+    shared = dict(kernel=kernel, lower=lower, cast=False, vjp=NONDIFFERENTIABLE, **HIDDEN)
     shared["result"] = lambda d: d if d is dtypes.uint8 else dtypes.bool
     one = reduction(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", **shared)
     everything = reduction(f"{name}(Tensor self) -> Tensor", vmap=whole(lambda t: one(t, 1)), **shared)
@@ -129,8 +130,8 @@ def _truths(name: str, kernel):
     return overloaded(name, everything, one, several)
 
 
-_truths("all", kernels.all_reduce)
-_truths("any", kernels.any_reduce)
+_truths("all", kernels.all_reduce, lower_all)
+_truths("any", kernels.any_reduce, lower_any)
 
 count_nonzero_dims = reduction(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
@@ -233,21 +234,21 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     combine = None if native.available else combine
     by_dims = reduction(
         f"a{short}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
-        lower=f"a{short}", kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,
+        lower=lower_extreme[kernel], kernel=reduce, combine=combine, check=_check_dims(f"a{short}", f"{kernel}_values_cpu"), vjp=_share_among_equals,
     )  # fmt: skip
     place = reduction(
         f"arg{short}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-        lower=f"arg{short}".replace("min", "max"), kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
+        lower=lower_argmax, kernel=locate, cast=False, result=lambda d: dtypes.int64, check=_check_place(f"arg{short}"),
         vjp=NONDIFFERENTIABLE,
     )  # fmt: skip
     everything = reduction(
         f"{short}(Tensor self) -> Tensor",
-        lower=f"a{short}", kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
+        lower=lower_extreme[kernel], kernel=reduce, combine=combine, check=_check_all(short, f"{short}_all"), vjp=share_among_all_equals, number=1,
         vmap=whole(lambda t: by_dims(t, (1,))), **HIDDEN,
     )  # fmt: skip
     one = along(
         f"{short}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        lower="max_dim", kernel=with_index, reduces=True, split=True, check=_check_dim(short), vjp=selection_vjp, **HIDDEN,
+        lower=lower_max_dim, kernel=with_index, reduces=True, split=True, check=_check_dim(short), vjp=selection_vjp, **HIDDEN,
     )  # fmt: skip
     pairwise = composite(f"{short}.other(Tensor self, Tensor other) -> Tensor", **HIDDEN)(
         (lambda self, other: self.maximum(other)) if n == "x" else (lambda self, other: self.minimum(other))

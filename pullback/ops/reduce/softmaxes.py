@@ -15,6 +15,13 @@ from ..system.operator import Spec
 from ..system.precision import rounded, wide
 from ..system.row_functions import quick_softmax
 from .reductions import HIDDEN, not_implemented
+from .softmax_lowering import (
+    lower_log_softmax,
+    lower_log_softmax_backward,
+    lower_safe_softmax,
+    lower_softmax,
+    lower_softmax_backward,
+)
 
 
 def _check(name: str):
@@ -72,7 +79,7 @@ def _batched(op):
 
 softmax_backward = operator(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    lower="softmax_backward",
+    lower=lower_softmax_backward,
     kernel=_backward(kernels.softmax_backward),
     meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
     node="SoftmaxBackwardDataBackward0",
@@ -88,7 +95,7 @@ softmax_backward = operator(
 
 log_softmax_backward = operator(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    lower="log_softmax_backward",
+    lower=lower_log_softmax_backward,
     kernel=_backward(kernels.log_softmax_backward),
     meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
     node="LogSoftmaxBackwardDataBackward0",
@@ -103,7 +110,7 @@ log_softmax_backward = operator(
 # ---- forward operators
 softmax_op = along(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    lower="softmax",
+    lower=lower_softmax,
     kernel=lambda xp, a, axis, half_to_float: kernels.softmax(xp, a, axis),
     check=_check("softmax"),
     vjp=lambda g, out, dim, self_dtype: softmax_backward(g, out, dim, self_dtype),
@@ -113,7 +120,7 @@ softmax_op = along(
 
 log_softmax_op = along(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    lower="log_softmax",
+    lower=lower_log_softmax,
     kernel=lambda xp, a, axis, half_to_float: kernels.log_softmax(xp, a, axis),
     check=_check("log_softmax"),
     vjp=lambda g, out, dim, self_dtype: log_softmax_backward(g, out, dim, self_dtype),
@@ -141,7 +148,7 @@ def _safe_softmax(xp, a, axis: int):
 
 safe_softmax = along(
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    lower="safe_softmax",
+    lower=lower_safe_softmax,
     kernel=_safe_softmax,
     check=lambda self, dim, dtype: _check("softmax")(self, dim, False) if dtype is None else None,
     cast=True,

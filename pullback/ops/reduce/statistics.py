@@ -24,6 +24,7 @@ from ..system.pieces import by_pieces
 from ..system.precision import wide
 from ..system.row_functions import quick_reduction
 from .reduction_kernels import add_reduce, max_reduce
+from .reduction_lowering import lower_logsumexp, lower_mean, lower_var, lower_var_mean
 from .reductions import HIDDEN, whole
 
 
@@ -50,7 +51,7 @@ def mean_kernel(xp, a, axis: tuple, keepdims: bool):
 
 mean_dim = reduction(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    lower="mean",
+    lower=lower_mean,
     kernel=mean_kernel,
     check=_check_mean,
     number=1,
@@ -62,7 +63,7 @@ mean_dim = reduction(
 
 mean_all = reduction(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-    lower="mean",
+    lower=lower_mean,
     kernel=mean_kernel,
     check=_check_mean,
     vjp=lambda g, self_shape: g.expand(self_shape) / max(math.prod(self_shape), 1),
@@ -167,7 +168,7 @@ _CORRECTED = "(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool k
 
 var = reduction(
     f"var.correction{_CORRECTED} -> Tensor",
-    lower="var",
+    lower=lower_var,
     kernel=var_kernel,
     check=_check_spread("var"),
     cast=False,
@@ -178,7 +179,7 @@ var = reduction(
 
 std = reduction(
     f"std.correction{_CORRECTED} -> Tensor",
-    lower="var",
+    lower=lower_var,
     kernel=lambda xp, a, axis, keepdims, correction: xp.sqrt(var_kernel(xp, a, axis, keepdims, correction)),
     check=_check_spread("std"),
     cast=False,
@@ -226,7 +227,7 @@ def _std_mean_vjp(gs, self, out0, dim, correction, keepdim):
 
 var_mean = operator(
     f"var_mean.correction{_CORRECTED} -> (Tensor, Tensor)",
-    lower="var_mean",
+    lower=lower_var_mean,
     kernel=_with_mean(root=False),
     check=_check_spread("var_mean", "var_mean"),
     meta=_with_mean_meta,
@@ -280,7 +281,7 @@ def _logsumexp(xp, a, axis: tuple, keepdims: bool):
 
 logsumexp = reduction(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    lower="logsumexp",
+    lower=lower_logsumexp,
     kernel=_logsumexp,
     result=to_float,
     vjp=lambda g, self, out, dim, keepdim: (

@@ -23,6 +23,7 @@ from ..make.lifting import lifted
 from ..system.calls import export_operator, front
 from ..system.dispatch import dispatch, general
 from ..system.operator import Operator, Spec
+from .shape_lowering import lower_cat, lower_stack
 from .shapes import raw
 from .views import slice_
 
@@ -166,7 +167,7 @@ cat = export_operator(
     Operator(
         "cat(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
-        lower="cat",
+        lower=lower_cat,
         function=False,
         method=False,
         kernel=_cat_kernel,
@@ -220,7 +221,7 @@ stack = export_operator(
     Operator(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         JOINING,
-        lower="stack",
+        lower=lower_stack,
         function=False,
         method=False,
         kernel=_stack_kernel,

@@ -16,6 +16,7 @@ from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
+from .shape_lowering import lower_flip, lower_repeat, lower_roll, lower_triangle
 
 
 # ---- flip, roll, rot90
@@ -31,7 +32,7 @@ def _flip_meta(self, dims) -> Spec:
 
 flip = operator(
     "flip(Tensor self, int[] dims) -> Tensor",
-    lower="flip",
+    lower=lower_flip,
     variadic="dims",
     kernel=_flip,
     meta=_flip_meta,
@@ -99,7 +100,7 @@ def _roll_vmap(args, dims, size):
 
 roll = operator(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
-    lower="roll",
+    lower=lower_roll,
     kernel=_roll,
     meta=_roll_meta,
     out=False,
@@ -171,7 +172,7 @@ def _repeat_vmap(args, dims, size):
 
 repeat = operator(
     "repeat(Tensor self, SymInt[] repeats) -> Tensor",
-    lower="repeat",
+    lower=lower_repeat,
     function=False,
     variadic="repeats",
     kernel=_repeat,
@@ -276,7 +277,7 @@ def _triangle(name: str, lower: bool):
 
     op = operator(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
-        lower="triangle",
+        lower=lower_triangle,
         kernel=kernel,
         meta=meta,
         inplace=True,

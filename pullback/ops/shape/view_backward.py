@@ -12,6 +12,7 @@ from ..family.base import operator
 from ..family.batching import batch_first, shift
 from ..system.operator import LINEAR, Spec
 from . import view_geometry as geometry
+from .shape_lowering import lower_diagonal_backward, lower_select_backward, lower_slice_backward
 
 _END = 9223372036854775807  # "to the end", where a slice's end is left open
 
@@ -37,7 +38,7 @@ def _slice_kernel(xp, grad, sizes, dim, start, end, step):
 _slice_backward = _backward(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) "
     "-> Tensor",
-    lower="slice_backward",
+    lower=lower_slice_backward,
     kernel=_slice_kernel,
     vjp={"grad_output": lambda g, dim, start, end, step: slice_(g, dim, start, end, step)},
     vmap=lambda args, dims, size: (
@@ -59,7 +60,7 @@ def _select_kernel(xp, grad, sizes, dim, index):
 
 select_backward = _backward(
     "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-    lower="select_backward",
+    lower=lower_select_backward,
     kernel=_select_kernel,
     vjp={"grad_output": lambda g, dim, index: g.select(dim, index)},
     vmap=lambda args, dims, size: (
@@ -88,7 +89,7 @@ def _diagonal_kernel(xp, grad, sizes, offset, dim1, dim2):
 
 diagonal_backward = _backward(
     "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-    lower="diagonal_backward",
+    lower=lower_diagonal_backward,
     kernel=_diagonal_kernel,
     vjp={"grad_output": lambda g, offset, dim1, dim2: g.diagonal(offset, dim1, dim2)},
     vmap=lambda args, dims, size: (

@@ -16,6 +16,7 @@ from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import LINEAR, Spec
 from . import view_geometry as geometry
+from .shape_lowering import lower_select_scatter, lower_slice_scatter
 from .view_backward import _positions, _span, as_strided_read, diagonal_of
 from .views import _check_as_strided, slice_
 
@@ -67,7 +68,7 @@ select_scatter = _scatter(
     "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
     geometry.select,
     lambda xp, a, dim, index: a[_at(wrap_dim(dim, a.ndim), index)],
-    lower="select_scatter",
+    lower=lower_select_scatter,
     vjp={
         "self": lambda g, src_shape, dim, index: dispatch(select_scatter, (g, g.new_zeros(src_shape), dim, index)),
         "src": lambda g, dim, index: g.select(dim, index),
@@ -86,7 +87,7 @@ slice_scatter = _scatter(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
     geometry.slice_,
     _slice_part,
-    lower="slice_scatter",
+    lower=lower_slice_scatter,
     vjp={
         "self": lambda g, src_shape, dim, start, end, step: dispatch(
             slice_scatter, (g, g.new_zeros(src_shape), dim, start, end, step)

@@ -15,6 +15,7 @@ from . import pool_shape
 from .batching import as_images, fold_batch, like_lead
 from .kernels import avg_pool as kernels
 from .max_pool import check_one_dimension
+from .pool_lowering import lower_avg_pool, lower_avg_pool_backward
 from .words import require
 
 
@@ -57,7 +58,7 @@ def _declare_regular(spatial: int) -> Operator:
     forward = operator(
         f"{name}(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], int[{n}] padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
-        lower="avg_pool",
+        lower=lower_avg_pool,
         kernel=kernel,
         meta=meta,
         vjp={"self": vjp},
@@ -68,7 +69,7 @@ def _declare_regular(spatial: int) -> Operator:
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, "
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
-        lower="avg_pool_backward",
+        lower=lower_avg_pool_backward,
         kernel=kernel_backward,
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": vjp_backward},

@@ -16,6 +16,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
 from .batching import in_front
+from .conv_lowering import lower_convolution, lower_convolution_backward
 from .conv_shape import check_dtypes, conv_shape, expanded, settings
 from .kernels import conv as kernels
 from .kernels.geometry import narrow_to, widen
@@ -152,7 +153,7 @@ def _backward_vmap(args: tuple, dims: tuple, size: int) -> tuple:
 
 convolution = operator(
     f"convolution(Tensor input, Tensor weight, Tensor? bias, {_ATTRIBUTES}) -> Tensor",
-    lower="convolution",
+    lower=lower_convolution,
     kernel=_convolution,
     meta=_convolution_spec,
     vjp={("input", "weight", "bias"): _convolution_vjp},
@@ -165,7 +166,7 @@ convolution = operator(
 convolution_backward = operator(
     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
     f"{_ATTRIBUTES}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    lower="convolution_backward",
+    lower=lower_convolution_backward,
     kernel=_convolution_backward,
     meta=_backward_spec,
     vjp={("grad_output", "input", "weight"): _backward_vjp},

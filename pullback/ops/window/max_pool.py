@@ -18,6 +18,7 @@ from ..system.operator import Operator, Spec
 from . import pool_shape
 from .batching import as_images, fold_batch, like_lead
 from .kernels import max_pool as kernels
+from .pool_lowering import lower_max_pool, lower_max_pool_backward
 from .words import REAL, listed, require
 
 Array = Any
@@ -65,7 +66,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
 
     forward = operator(
         f"{name}_with_indices(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], {attributes}) -> (Tensor, Tensor)",
-        lower="max_pool",
+        lower=lower_max_pool,
         kernel=kernel,
         meta=meta,
         vjp={"self": vjp},
@@ -77,7 +78,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
     backward = operator(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
         f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
-        lower="max_pool_backward",
+        lower=lower_max_pool_backward,
         kernel=kernel_backward,
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},

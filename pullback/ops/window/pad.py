@@ -11,6 +11,8 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..lowering import NotLowerable
+from ..shape.shape_lowering import filled_within
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec
@@ -65,9 +67,20 @@ def _constant_vmap(args: tuple, dims: tuple, size: int) -> tuple:
     return dispatch(constant_pad_nd, (args[0].movedim(dims[0], 0), *args[1:])), 0
 
 
+def _lower_constant(b, x, pad, value):
+    out = b.result()
+    if any(p < 0 for p in pad):
+        return NotLowerable("a negative pad")
+    window = out
+    for k in range(len(pad) // 2):
+        dim = len(out.shape) - 1 - k
+        window = window.narrow(dim, pad[2 * k], x.shape[dim])
+    return filled_within(b, out, window, x, value)
+
+
 constant_pad_nd = operator(
     "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-    lower="pad",
+    lower=_lower_constant,
     kernel=_constant,
     meta=lambda self, pad, value: Spec(_constant_shape(self.shape, pad), self.dtype),
     vjp={"self": lambda g, pad: dispatch(constant_pad_nd, (g, tuple(-p for p in pad), 0))},

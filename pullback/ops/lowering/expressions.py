@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..core import dtype as dtypes
-from ..core.dtype import dtype
+from ...core import dtype as dtypes
+from ...core.dtype import dtype
 
 _table: dict = {}  # interned expressions of the graph that is being lowered
 

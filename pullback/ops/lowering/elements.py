@@ -4,8 +4,8 @@ A pointwise operator's kernel is a function of an array library `xp` and arrays.
 their place, it writes down the scalar expression that it computes: the loop body comes from the one rule there is. A
 declaration's `lower=lambda o, x: o.sin(x)` is called the same way and is used instead, where it is given.
 
-What always holds: what depends on the values of elements (`if x.any():`) raises `Unlowerable`; so does any function that
-is not here. Names and meanings are NumPy's: `maximum` propagates NaN, integers wrap, Python numbers take the dtype of
+What always holds: what depends on the values of elements (`if x.any():`) raises `Unlowerable`; so does any function, and any
+attribute of arrays, that is not here. Names and meanings are NumPy's: `maximum` propagates NaN, integers wrap, Python numbers take the dtype of
 what they meet.
 """
 
@@ -15,13 +15,17 @@ import math
 
 import numpy as np
 
-from ..core import dtype as dtypes
-from ..core.dtype import by_numpy, dtype
+from ...core import dtype as dtypes
+from ...core.dtype import by_numpy, dtype
 from .expressions import Expr, cast, const, make
 
 
 class Unlowerable(Exception):
-    """There is no loop for this: the operator runs as it is."""
+    """A kernel that is read element by element asks for what one element cannot say: the operator runs as it is."""
+
+
+class NoAttribute(Unlowerable, AttributeError):
+    """An attribute of arrays that elements have not."""
 
 
 class Element:
@@ -59,6 +63,18 @@ class Element:
         if self.expr.op != "const":
             raise Unlowerable("a kernel asks for the value of an element")
         return self.expr.args[0]
+
+    def __getattr__(self, name: str):
+        raise NoAttribute(f"a kernel asks for {name} of an array")
+
+    def __getitem__(self, at):
+        raise Unlowerable("a kernel picks from an array")
+
+    def __setitem__(self, at, value):
+        raise Unlowerable("a kernel writes into an array")
+
+    def __len__(self) -> int:
+        raise Unlowerable("a kernel asks for the length of an array")
 
     def __bool__(self) -> bool:
         return bool(self._value())

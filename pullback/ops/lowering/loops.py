@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..core.dtype import dtype
-from ..core.geometry import contiguous_strides
+from ...core.dtype import dtype
+from ...core.geometry import contiguous_strides
 from .expressions import Expr, load, loads, reindex
 
 
@@ -57,7 +57,20 @@ class Value:
         ]
         return load(self.buffer, self.offset, strides)
 
+    @property
+    def is_contiguous(self) -> bool:
+        return self.strides == contiguous_strides(self.shape)
+
     # ---- windows
+    def window(self, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int | None = None) -> Value:
+        """Another window on the same memory: row-major and from the same element on, unless told otherwise."""
+        return Value(self.buffer, shape, strides, self.offset if offset is None else offset)
+
+    def without(self, axes: Sequence[int]) -> Value:
+        """Without some dimensions, at their first elements."""
+        kept = [k for k in range(len(self.shape)) if k not in axes]
+        return Value(self.buffer, [self.shape[k] for k in kept], [self.strides[k] for k in kept], self.offset)
+
     def expand(self, shape: Sequence[int]) -> Value:
         extra = len(shape) - len(self.shape)
         strides = [0] * extra + [
@@ -73,6 +86,10 @@ class Value:
         shape.insert(dim, 1)
         strides.insert(dim, 0)
         return Value(self.buffer, shape, strides, self.offset)
+
+    def vector(self) -> Value:
+        """Itself; a number as a vector of one."""
+        return self if self.shape else self.unsqueeze(0)
 
     def narrow(self, dim: int, start: int, length: int) -> Value:
         shape = [length if d == dim else n for d, n in enumerate(self.shape)]
@@ -148,6 +165,11 @@ class Product:
 
     def reads(self) -> set[Buffer]:
         return {self.a.buffer, self.b.buffer}
+
+
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many elements of memory a window reaches over."""
+    return 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
 def split_rows(dims: Sequence[int], k: int, inner: int) -> tuple[list[int], list[tuple]]:

@@ -1,0 +1,48 @@
+"""Loops of products of matrices: calls of BLAS, and what is added around them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.tensor import stride_of
+from ..lowering import NotLowerable
+
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder
+    from ..lowering.loops import Value
+
+INTEGERS = NotLowerable("a product of integers, which BLAS has not")
+
+
+def lower_mm(b: Builder, x: Value, y: Value):
+    if not x.dtype.is_floating_point:
+        return INTEGERS
+    return b.returned(b.product(x, y))
+
+
+def lower_addmm(b: Builder, bias: Value, x: Value, y: Value, beta, alpha):
+    if not x.dtype.is_floating_point:
+        return INTEGERS
+    made, out = b.product(x, y), b.result()
+    rank = len(out.shape)
+    e = b.element(made, rank) if alpha == 1 else b.element(made, rank) * alpha
+    if beta == 0:
+        return b.fill(out, e)
+    addend = b.element(bias, rank)
+    return b.fill(out, e + (addend if beta == 1 else addend * beta))
+
+
+def lower_mv(b: Builder, x: Value, y: Value):
+    """A matrix, or a vector, and a vector."""
+    if not x.dtype.is_floating_point:
+        return INTEGERS
+    d = b.wide(x.dtype)
+    made = b.reduce("sum", [x, y], lambda p, q: p * q, [len(x.shape) - 1], d, keepdim=False)
+    return b.store(b.result(), made)
+
+
+def lower_unsafe_view(b: Builder, x: Value, size):
+    if not x.is_contiguous:
+        return NotLowerable("an unsafe view of what is not contiguous")
+    t = b.spec()
+    return x.window(t.array.shape, stride_of(t))

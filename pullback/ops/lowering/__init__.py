@@ -1,0 +1,23 @@
+"""The language in which operators say their loops: what a rule `lower=` is written in.
+
+`expressions` are what one iteration computes, `elements` the array library on one element, `loops` windows on memory and loop
+nests, `builder` what a rule is given. All of it is plain data over `core`: nothing here knows of graphs, C or compilers, which
+stand above (`codegen`), and nothing here is imported before a graph is compiled, but for this module.
+"""
+
+from __future__ import annotations
+
+
+class NotLowerable:
+    """What a rule returns where it has no loops for a call, and why: the operator runs as it is."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str):
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"NotLowerable({self.reason!r})"
+
+
+__all__ = ["NotLowerable"]

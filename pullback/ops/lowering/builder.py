@@ -1,0 +1,208 @@
+"""What a lowering rule is given: a builder that writes down loops.
+
+    def lower_softmax(b, x, dim, half_to_float):
+        ...
+        return b.fill(b.result(), b.element(powers, rank) / b.element(total, rank))
+
+A rule gets the builder and the operator's arguments in schema order, tensors as `Value`s (windows on memory), and gives the value
+of the result, or a tuple of several; or `NotLowerable(reason)`. What `b.result()` says of shape, dtype and strides is what the
+shape rule says, so there is one source for it. `b.o` are the functions of one element (`b.o.exp`), by NumPy's names.
+
+What always holds: steps run in the order in which they are written; a rule that gives `NotLowerable` leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from ...core import dtype as dtypes
+from ...core.dtype import dtype
+from ...core.geometry import broadcast_shapes
+from ...core.tensor import Tensor, stride_of
+from ..system.operator import Operator
+from . import expressions
+from .elements import ELEMENTS, Element, number
+from .expressions import Expr, cast, const, load
+from .loops import Buffer, Compute, Product, Value, span
+
+FEW, MUCH = 8, 1 << 16  # results, and elements, of reductions that are made in two steps
+IDENTITY = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
+Place = tuple[Element, int, int]  # an index that is computed: its value, its stride, how many there are
+
+
+class Builder:
+    """The loops of one graph as they are written down, and the call that a rule is asked about."""
+
+    o = ELEMENTS
+
+    def __init__(self) -> None:
+        self.steps: list[Compute | Product] = []
+        self.buffers: list[Buffer] = []
+        self.op: Operator
+        self.outputs: object = None  # the result or results, tensors without data
+
+    # ---- the call
+    @property
+    def fakes(self) -> tuple:
+        """The arguments of the call in canonical form, tensors without data."""
+        raise NotImplementedError
+
+    def spec(self, which: int | None = None) -> Tensor:
+        """The result, or one of several, as a tensor without data."""
+        return self.outputs if which is None else self.outputs[which]  # type: ignore[return-value, index]
+
+    def result(self, which: int | None = None) -> Value:
+        """Memory for the result, or one of several."""
+        t = self.spec(which)
+        return self.blank(t.array.shape, t.dtype, stride_of(t))
+
+    # ---- memory and steps
+    def buffer(self, d: dtype, size: int, kind: str = "temp") -> Buffer:
+        made = Buffer(f"b{len(self.buffers)}", d, size, kind)
+        self.buffers.append(made)
+        return made
+
+    def blank(self, shape: Sequence[int], d: dtype, strides: Sequence[int] | None = None) -> Value:
+        """Memory for a tensor."""
+        made = Value(self.buffer(d, 0), shape, strides)
+        made.buffer.size = span(made.shape, made.strides)
+        return made
+
+    def emit(self, step: Compute | Product) -> None:
+        self.steps.append(step)
+        step.buffer.writers.append(step)
+        for b in step.reads():
+            b.readers.append(step)
+
+    def undo(self, steps: int) -> None:
+        """Take back all but the first so many steps."""
+        for step in self.steps[steps:]:
+            step.buffer.writers.remove(step)
+            for b in step.reads():
+                b.readers.remove(step)
+        del self.steps[steps:]
+
+    # ---- one element
+    @staticmethod
+    def wide(d: dtype) -> dtype:
+        """The dtype in which something is computed: float32 for the narrow floats."""
+        return dtypes.float32 if d in dtypes.reduced_precision else d
+
+    def element(self, v: Value, rank: int | None = None) -> Element:
+        """The element of a value at the loop indices, narrow floats widened; `rank` loops, to which it broadcasts."""
+        e = v.element(rank)
+        return Element(cast(e, self.wide(e.dtype)))
+
+    def raw(self, v: Value, rank: int | None = None) -> Element:
+        """The same as it lies in memory."""
+        return Element(v.element(rank))
+
+    def number(self, value, d: dtype) -> Element:
+        return Element(number(value, d))
+
+    def index(self, dim: int, step: int = 1, base: int = 0) -> Element:
+        """`base + step * index` of a loop."""
+        return Element(expressions.affine([(dim, step)], base))
+
+    def gather(self, v: Value, strides: Sequence[int], places: Sequence[Place] = ()) -> Element:
+        """An element of the memory of a value: at these strides along the loops, and at places that are computed."""
+        return Element(load(v.buffer, v.offset, strides, _indirect(places)))
+
+    # ---- computing
+    def fill(self, target: Value, value: Element | Expr) -> Value:
+        """Store one element for each iteration of the loops over a value's shape."""
+        if target.numel:
+            expr = value.expr if isinstance(value, Element) else value
+            strides = [0 if n == 1 else s for n, s in zip(target.shape, target.strides, strict=True)]
+            self.emit(Compute(target.buffer, target.offset, target.shape, strides, cast(expr, target.dtype)))
+        return target
+
+    def store(self, target: Value, source: Value, fn: Callable = lambda x: x) -> Value:
+        """Fill one value with a function of the elements of another that broadcasts to it."""
+        return self.fill(target, fn(self.element(source, len(target.shape))))
+
+    def returned(self, made: Value, which: int | None = None) -> Value:
+        """A value as the result: itself where its dtype is the result's."""
+        return made if made.dtype is self.spec(which).dtype else self.store(self.result(which), made)
+
+    def pointwise(self, fn: Callable, *operands: Value, dtype: dtype | None = None) -> Value:
+        """`fn` of the elements of broadcast operands, narrow floats widened; into a new value."""
+        shape = broadcast_shapes(*[v.shape for v in operands])
+        made = fn(*[self.element(v, len(shape)) for v in operands])
+        return self.fill(self.blank(shape, dtype or operands[0].dtype), made)
+
+    def copy(self, v: Value) -> Value:
+        return self.pointwise(lambda x: x, v)
+
+    def contiguous(self, v: Value) -> Value:
+        return v if v.is_contiguous else self.copy(v)
+
+    def reduce(
+        self, how: str, operands: Sequence[Value], fn: Callable, axes: Sequence[int], d: dtype, keepdim: bool = True
+    ) -> Value:
+        """Reduce `fn` of the elements of values of one shape over some axes, in dtype `d`, which is stored (wide if narrow)."""
+        shape = broadcast_shapes(*[v.shape for v in operands])
+        made = fn(*[self.element(v, len(shape)) for v in operands])
+        kept = [1 if k in axes else n for k, n in enumerate(shape)]
+        out = self.blank(kept, d)
+        strides = [0 if k in axes or n == 1 else s for k, (n, s) in enumerate(zip(kept, out.strides, strict=True))]
+        if out.numel and not math.prod(shape):
+            self.fill(out, number(IDENTITY[how], d))
+        elif out.numel:
+            self._reduce(Compute(out.buffer, 0, shape, strides, cast(made.expr, d), how, set(axes)), out.numel)
+        return out if keepdim else out.without(axes)
+
+    def _reduce(self, step: Compute, results: int) -> None:
+        """A reduction; one of much to few results in two steps, the first of which threads can share."""
+        k = max(step.reduced, key=lambda d: step.dims[d], default=None)
+        pieces = 1 if k is None else next((p for p in range(64, 3, -1) if step.dims[k] % p == 0), 1)
+        if results > FEW or math.prod(step.dims) < MUCH or pieces == 1 or k is None:
+            self.emit(step)
+            return
+        part = self.buffer(step.expr.dtype, results * pieces)
+        whole = step.split(k, step.dims[k] // pieces)
+        strides = [1 if d == k else s * pieces for d, s in enumerate(whole.strides)]
+        self.emit(Compute(part, 0, whole.dims, strides, whole.expr, step.reduce, whole.reduced - {k}))
+        kept = [d for d in range(len(step.dims)) if d not in step.reduced]
+        read = load(part, 0, [*[step.strides[d] * pieces for d in kept], 1])
+        dims, places = [*[step.dims[d] for d in kept], pieces], [*[step.strides[d] for d in kept], 0]
+        self.emit(Compute(step.buffer, step.offset, dims, places, read, step.reduce, {len(kept)}))
+
+    def moments(self, x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+        """The mean, and the sum of squared differences from it, over some axes, which are kept."""
+        d, n = self.wide(x.dtype), math.prod(x.shape[k] for k in axes)
+        mean = self.pointwise(lambda s: s / float(n), self.reduce("sum", [x], lambda e: e, axes, d))
+        return mean, self.reduce("sum", [x, mean], lambda e, m: (e - m) * (e - m), axes, d)
+
+    def product(self, x: Value, y: Value) -> Value:
+        """`x @ y` of matrices of floats or batches of them, in the wide dtype, by BLAS."""
+        d = self.wide(x.dtype)
+        assert d in (dtypes.float32, dtypes.float64), f"a product in {d}"
+        out = self.blank((*x.shape[:-1], y.shape[-1]), d)
+        if not x.shape[-1]:
+            return self.fill(out, const(0.0, d))
+        if out.numel:
+            self.emit(Product(out, self._for_blas(x, d), self._for_blas(y, d)))
+        return out
+
+    def _for_blas(self, v: Value, d: dtype) -> Value:
+        """A matrix, or batch of them, that BLAS can read in place."""
+        rows, columns = v.shape[-2:]
+        s, t = v.strides[-2:]
+        by_rows = (t == 1 or columns == 1) and (s >= columns or rows == 1)
+        by_columns = (s == 1 or rows == 1) and (t >= rows or columns == 1)
+        return v if v.dtype is d and (by_rows or by_columns) else self.pointwise(lambda e: e, v, dtype=d)
+
+    def scatter_add(
+        self, target: Value, dims: Sequence[int], value: Element, strides: Sequence[int], places: Sequence[Place]
+    ) -> None:
+        """Add an element per iteration of loops over `dims`: at these strides, and at places that are computed."""
+        if math.prod(dims):
+            expr = cast(value.expr, target.dtype)
+            step = Compute(target.buffer, target.offset, dims, strides, expr, None, frozenset(), _indirect(places))
+            self.emit(step)
+
+
+def _indirect(places: Sequence[Place]) -> tuple:
+    return tuple([(cast(at.expr, dtypes.int64), stride, size) for at, stride, size in places])

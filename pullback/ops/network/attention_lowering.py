@@ -1,0 +1,63 @@
+"""Loops of attention: products by BLAS, and the softmax between them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...core import dtype as dtypes
+from ..lowering import NotLowerable
+
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder
+    from ..lowering.loops import Value
+
+REFUSED = NotLowerable("attention with dropout, in low precision, or of nothing")
+
+
+def _scores(b: Builder, q: Value, k: Value, mask: Value | None, causal: bool, scale: float) -> Value:
+    """Masked, scaled scores: written once, by the product; what reads them adds scale and mask."""
+    raw = b.product(q, k.swap())
+    rank = len(raw.shape)
+    e = b.element(raw, rank) * scale
+    if causal:
+        e = b.o.where(b.index(rank - 1) <= b.index(rank - 2), e, -math.inf)
+    if mask is not None:
+        m = b.raw(mask, rank)
+        e = b.o.where(m, e, -math.inf) if mask.dtype is dtypes.bool else e + b.o.cast(m, raw.dtype)
+    return b.fill(b.blank(raw.shape, raw.dtype), e)
+
+
+def _scale(q: Value, scale) -> float:
+    return 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else scale
+
+
+def lower_attention(b: Builder, q: Value, k: Value, v: Value, dropout, causal, mask, scale):
+    o, d = b.o, b.wide(q.dtype)
+    if dropout or not q.numel or not k.numel or q.dtype is not d:
+        return REFUSED
+    scores = _scores(b, q, k, mask, causal, _scale(q, scale))
+    axis = [len(scores.shape) - 1]
+    top = b.reduce("max", [scores], lambda e: e, axis, d)
+    top = b.pointwise(lambda e: o.where(e == -math.inf, 0.0, e), top)
+    powers = b.pointwise(lambda e, m: o.exp(e - m), scores, top, dtype=d)
+    total = b.reduce("sum", [powers], lambda e: e, axis, d)
+    weights = b.pointwise(lambda e, t: o.where(t == 0, 0.0, e / t), powers, total)
+    lse = b.pointwise(lambda t, m: o.log(t) + m, total, top)
+    return b.returned(b.product(weights, v), 0), lse.window(lse.shape[:-1])
+
+
+def lower_attention_backward(b: Builder, g: Value, q, k, v, out, lse, dropout, causal, mask, scale):
+    o, d = b.o, b.wide(q.dtype)
+    if dropout or not q.numel or not k.numel or q.dtype is not d or not g.numel:
+        return REFUSED
+    factor = _scale(q, scale)
+    scores = _scores(b, q, k, mask, causal, factor)
+    rank = len(scores.shape)
+    lse = lse.unsqueeze(rank - 1)
+    weights = b.pointwise(lambda e, m: o.exp(e - o.where(m == -math.inf, math.inf, m)), scores, lse)
+    dots = b.reduce("sum", [g, out], lambda p, q: p * q, [rank - 1], d)
+    d_weights = b.product(g, v.swap())
+    d_scores = b.pointwise(lambda w, e, t: (e - t) * w * factor, weights, d_weights, dots)
+    made = b.product(d_scores, k), b.product(d_scores.swap(), q), b.product(weights.swap(), g)
+    return tuple(b.returned(m, n) for n, m in enumerate(made))

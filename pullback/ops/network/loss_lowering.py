@@ -1,0 +1,61 @@
+"""Loops of losses: element-wise ones by their own kernel, and the negative log likelihood, which picks by class."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ...core import dtype as dtypes
+from ...core.geometry import broadcast_shapes
+from ..lowering import NotLowerable
+
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder
+    from ..lowering.loops import Value
+
+NONE, MEAN = 0, 1  # of a loss's `reduction`
+REFUSED = NotLowerable("a weighted loss, one in low precision, or one of no rows")
+
+
+def lower_loss(b: Builder, x: Value, target: Value, reduction, *rest):
+    """A loss whose kernel, unreduced, is element-wise."""
+    shape = broadcast_shapes(x.shape, target.shape)
+    d, rank = b.spec().dtype, len(shape)
+    made = b.op.kernel(b.o, b.raw(x, rank), b.raw(target, rank), NONE, *rest)
+    if reduction == NONE:
+        return b.fill(b.result(), made)
+    each = b.fill(b.blank(shape, b.wide(d)), made)
+    total = b.reduce("sum", [each], lambda e: e, range(rank), b.wide(d), keepdim=False)
+    n = math.prod(shape)
+    return b.store(b.result(), total, lambda e: e / float(n) if reduction == MEAN and n else e)
+
+
+def _refuses(b: Builder, x: Value, weight) -> bool:
+    return weight is not None or len(x.shape) != 2 or not x.numel or x.dtype is not b.wide(x.dtype)
+
+
+def lower_nll(b: Builder, x: Value, target: Value, weight, reduction, ignore):
+    if _refuses(b, x, weight):
+        return REFUSED
+    o, d = b.o, x.dtype
+    at = o.cast(b.raw(target), dtypes.int64)
+    counts = at != ignore
+    score = b.gather(x, (x.strides[0],), [(o.where(counts, at, 0), x.strides[1], x.shape[1])])
+    each = b.fill(b.blank(target.shape, d), o.where(counts, -score, 0.0))
+    if reduction == NONE:
+        return each, b.fill(b.result(1), b.number(0.0, d))
+    total = b.reduce("sum", [each], lambda e: e, [0], dtypes.float64, keepdim=False)
+    counted = b.fill(b.blank(target.shape, dtypes.float64), o.cast(counts, dtypes.float64))
+    number = b.reduce("sum", [counted], lambda e: e, [0], dtypes.float64, keepdim=False)
+    out = b.pointwise(lambda t, c: t / c if reduction == MEAN else t, total, number, dtype=d)
+    return out, b.store(b.result(1), number)
+
+
+def lower_nll_backward(b: Builder, g: Value, x: Value, target: Value, weight, reduction, ignore, total: Value):
+    if _refuses(b, x, weight):
+        return REFUSED
+    at = b.o.cast(b.raw(target.unsqueeze(1), 2), dtypes.int64)
+    scale = b.element(g if reduction != NONE else g.unsqueeze(1), 2)
+    scale = -scale / b.element(total, 2) if reduction == MEAN else -scale
+    here = b.o.logical_and(at == b.index(1), at != ignore)
+    return b.fill(b.result(), b.o.where(here, scale, 0.0))
