@@ -176,6 +176,17 @@ def uses() -> Iterator[tuple[str, str, bool]]:
                     yield module, node.attr, isinstance(node.ctx, ast.Store)
 
 
+def hung(classes: Iterable[str]) -> Iterator[str]:
+    """Assignments like `Tensor.backward = ...` outside the module that defines the class."""
+    for module, path in module_files().items():
+        tree = ast.parse(path.read_text())
+        own = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+                if node.value.id in classes and node.value.id not in own:
+                    yield f"{module}:{node.lineno} sets {node.value.id}.{node.attr}"
+
+
 def seam_table() -> str:
     """The seams as a table of the docs."""
     from pullback.core.layers import declarations
@@ -187,7 +198,18 @@ def seam_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {"seams": seam_table}
+def extension_table() -> str:
+    """The members that layers add to classes of lower ones, as a table of the docs."""
+    from pullback.core.layers import EXTENSIONS
+
+    rows = ["| class | added by | members |", "| - | - | - |"]
+    for name, by_module in EXTENSIONS.items():
+        for module, members in by_module.items():
+            rows.append(f"| `{name}` | `{module}` | {' '.join(f'`{m}`' for m in members.split())} |")
+    return "\n".join(rows)
+
+
+TABLES = {"seams": seam_table, "extensions": extension_table}
 
 
 def with_tables(page: str) -> str:

@@ -6,9 +6,10 @@ import weakref
 from collections import OrderedDict
 
 from ..core import modes
+from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
-from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor, undeletable
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
@@ -178,13 +179,6 @@ def set_backward_hooks(self, hooks) -> None:
     own_autograd(self).hooks = None if hooks is None else Hooks(hooks)
 
 
-def undeletable(name: str):
-    def refuse(self) -> None:
-        raise RuntimeError(f"Cannot delete '{name}' of a tensor")
-
-    return refuse
-
-
 def get_grad_dtype(self):
     """The dtype that this leaf's gradient must have; None where any will do."""
     if not self.is_leaf:
@@ -258,21 +252,24 @@ def detach_(self) -> Tensor:
     return self
 
 
-Tensor.backward = backward
-Tensor.grad = property(get_grad, set_grad, del_grad)
-Tensor.grad_fn = property(grad_fn)
-Tensor._grad_fn = property(grad_fn, None, undeletable("_grad_fn"))
-Tensor.data = property(get_data, set_data, undeletable("data"))
-Tensor.requires_grad = Tensor.requires_grad.deleter(undeletable("requires_grad"))
-Tensor._backward_hooks = property(get_backward_hooks, set_backward_hooks, undeletable("_backward_hooks"))
-Tensor.grad_dtype = property(get_grad_dtype, set_grad_dtype)
-Tensor.detach_ = detach_
-Tensor.register_hook = register_hook
-Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
-Tensor.retain_grad = retain_grad
-Tensor.retains_grad = property(lambda self: self.autograd is not None and self.autograd.retains_grad)
-Tensor.name = property(lambda self: None)
-Tensor.volatile = property(volatile)
+extend(
+    Tensor,
+    __name__,
+    backward=backward,
+    grad=property(get_grad, set_grad, del_grad),
+    grad_fn=property(grad_fn),
+    _grad_fn=property(grad_fn, None, undeletable("_grad_fn")),
+    data=property(get_data, set_data, undeletable("data")),
+    _backward_hooks=property(get_backward_hooks, set_backward_hooks, undeletable("_backward_hooks")),
+    grad_dtype=property(get_grad_dtype, set_grad_dtype),
+    detach_=detach_,
+    register_hook=register_hook,
+    register_post_accumulate_grad_hook=register_post_accumulate_grad_hook,
+    retain_grad=retain_grad,
+    retains_grad=property(lambda self: self.autograd is not None and self.autograd.retains_grad),
+    name=property(lambda self: None),
+    volatile=property(volatile),
+)
 
 
 def node_hooks(node: Node, kind: str) -> Hooks:
@@ -296,5 +293,4 @@ def register_node_prehook(self: Node, fn) -> RemovableHandle:
     return add_hook(node_hooks(self, "pre_hooks"), fn)
 
 
-Node.register_hook = register_node_hook
-Node.register_prehook = register_node_prehook
+extend(Node, __name__, register_hook=register_node_hook, register_prehook=register_node_prehook)

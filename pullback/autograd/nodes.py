@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.layers import extend
 from ..core.node import Autograd, Node, edge_of, next_sequence
 from ..core.tensor import Tensor
 
@@ -33,8 +34,7 @@ def call_node(self: Node, *grads):
     return results[0] if len(results) == 1 else tuple(results)
 
 
-Node._input_metadata = property(input_metadata)
-Node.__call__ = call_node
+extend(Node, __name__, _input_metadata=property(input_metadata), __call__=call_node)
 
 
 def insert(node: Node, tensors: tuple):

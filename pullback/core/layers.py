@@ -5,6 +5,9 @@ the layer that knows the answer sets `above.name = function` once, when it is im
 default: what is right without that layer, or an error that says what is missing. What always holds: a seam is set by
 the one module that its declaration names and asked by the modules that it names (a test compares both with the source),
 a second setting raises, and so the order in which layers are imported changes nothing.
+
+Members that a layer adds to a class of a lower one (`Tensor.backward`) are the same for classes: declared here, in
+`EXTENSIONS`, and added once, by `extend`. Operators' methods, which follow from their declarations, are not listed.
 """
 
 from __future__ import annotations
@@ -230,3 +233,37 @@ def declarations() -> list[Declared]:
 
 
 above = Seams()
+
+
+# ---- members that layers add to classes below them: class, module, names
+EXTENSIONS: dict[str, dict[str, str]] = {
+    "Tensor": {
+        "ops.system.overrides": "__torch_function__",
+        "ops.system.dunders": "__div__ __idiv__ __rdiv__ __matmul__ __rmatmul__ __invert__ __contains__ __iter__ __reversed__",
+        "ops.make.construct": "__dlpack__ __dlpack_device__",
+        "ops.make.memory": "__deepcopy__ __reduce_ex__",
+        "ops.make.python_values": "__array__ __bool__ __complex__ __float__ __format__ __index__ __int__",
+        "ops.shape.complex_views": "real imag",
+        "ops.shape.shapes": "T H mT mH",
+        "ops.layout.named": "names",
+        "autograd.methods": (
+            "backward data detach_ grad grad_dtype grad_fn name register_hook register_post_accumulate_grad_hook retain_grad "
+            "retains_grad volatile _backward_hooks _grad_fn"
+        ),
+        "surface.settings": "is_distributed is_same_size",
+    },
+    "Node": {"autograd.nodes": "__call__ _input_metadata", "autograd.methods": "register_hook register_prehook"},
+    "Generator": {"ops.make.random": "get_state set_state"},
+}
+
+
+def extend(cls: type, module: str, **members: object) -> None:
+    """Add the members to a class that `EXTENSIONS` declares for a module: all of them, and none that is there already."""
+    layer = module.partition(".")[2]
+    declared = EXTENSIONS[cls.__name__].get(layer, "").split()
+    if sorted(declared) != sorted(members):
+        raise RuntimeError(f"{layer} adds {sorted(members)} to {cls.__name__}, and declares {sorted(declared)}")
+    for name, member in members.items():
+        if name in cls.__dict__:
+            raise RuntimeError(f"{cls.__name__}.{name} is there already; {layer} may not replace it")
+        setattr(cls, name, member)

@@ -7,6 +7,7 @@ this very class (or a `Parameter`); any bit means that a call must take the gene
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -105,6 +106,10 @@ class Tensor(TensorMethods):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         set_requires_grad(self, value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        undeletable("requires_grad")(self)
 
     @property
     def is_leaf(self) -> bool:
@@ -282,6 +287,15 @@ class Tensor(TensorMethods):
         return tensor_repr(self)
 
 
+def undeletable(name: str) -> Callable[[Tensor], None]:
+    """What refuses to delete a property."""
+
+    def refuse(self: Tensor) -> None:
+        raise RuntimeError(f"Cannot delete '{name}' of a tensor")
+
+    return refuse
+
+
 def class_bits(cls: type) -> int:
     """Which keys all instances of a subclass carry."""
     bits = 0
@@ -457,7 +471,6 @@ def make_wrapper_subclass(
     return t
 
 
-Tensor.__torch_function__ = None  # set by the override layer; subclasses compare against it
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))

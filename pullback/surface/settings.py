@@ -7,6 +7,7 @@ import warnings
 from ..core.arrays import set_thread_count, thread_count
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
+from ..core.layers import extend
 from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
@@ -226,5 +227,4 @@ def get_file_path(*parts: str) -> str:
 
 public["has_lapack"] = public["has_spectral"] = True
 public["has_mkl"] = public["has_openmp"] = public["has_cuda"] = False
-Tensor.is_same_size = is_same_size
-Tensor.is_distributed = is_distributed
+extend(Tensor, __name__, is_same_size=is_same_size, is_distributed=is_distributed)

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pullback.core.layers import Seams, above, declarations
+from pullback.core.layers import EXTENSIONS, Seams, above, declarations, extend
+from pullback.core.node import Node
+from pullback.core.random import Generator
+from pullback.core.tensor import Tensor
 
 SOURCE = Path(__file__).resolve().parents[2] / ".ci" / "layers.py"
 
@@ -81,6 +84,32 @@ def test_importing_a_layer_sets_its_seams(said):
 def test_only_the_declarations_name_types_from_above(source):
     above_them = source.upward(i for i in source.imports() if i.for_types)
     assert {i.source for i in above_them} == {"pullback.core.layers"}
+
+
+CLASSES = {"Tensor": Tensor, "Node": Node, "Generator": Generator}
+
+
+def test_layers_add_to_classes_what_they_declare():
+    for name, by_module in EXTENSIONS.items():
+        for module, members in by_module.items():
+            importlib.import_module(f"pullback.{module}")
+            assert all(m in vars(CLASSES[name]) for m in members.split()), (name, module)
+
+
+def test_a_member_is_added_once():
+    with pytest.raises(RuntimeError, match="Generator.get_state is there already; ops.make.random may not replace it"):
+        extend(Generator, "pullback.ops.make.random", get_state=print, set_state=print)
+
+
+def test_a_member_must_be_declared():
+    with pytest.raises(
+        RuntimeError, match=r"ops.layout.named adds \['name', 'names'\] to Tensor, and declares \['names'\]"
+    ):
+        extend(Tensor, "pullback.ops.layout.named", names=print, name=print)
+
+
+def test_nobody_hangs_members_on_these_classes_otherwise(source):
+    assert list(source.hung(CLASSES)) == []
 
 
 def test_the_table_in_the_docs_is_up_to_date(source):

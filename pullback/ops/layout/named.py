@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 from ...core import modes
 from ...core.geometry import wrap_dim
-from ...core.layers import above
+from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.tensor import NAMED, Tensor
 from ..family.along import ALONG
@@ -348,7 +348,7 @@ def _assign(self: Tensor, names) -> None:
     set_names(self, None if names is None else check_names(names, self))
 
 
-Tensor.names = property(names_of, _assign)  # type: ignore[attr-defined]
+extend(Tensor, __name__, names=property(names_of, _assign))
 above.named_layer = named_layer
 above.positions = positions
 above.named_write = named_write

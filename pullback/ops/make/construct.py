@@ -11,7 +11,7 @@ from ...core import tensor as core_tensor
 from ...core.arrays import assign, library, to_device
 from ...core.dtype import computable, dtype, numpy_to_dtype
 from ...core.geometry import Geometry
-from ...core.layers import above
+from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.promotion import promote_types
 from ...core.size import Size
@@ -337,8 +337,11 @@ def _dlpack(self: Tensor, stream=None, **kwargs):
     return self.array.__dlpack__()
 
 
-Tensor.__dlpack__ = _dlpack
-Tensor.__dlpack_device__ = lambda self: (2, self.device.index) if self.is_cuda else (1, 0)
+def _dlpack_device(self) -> tuple[int, int]:
+    return (2, self.device.index) if self.is_cuda else (1, 0)
+
+
+extend(Tensor, __name__, __dlpack__=_dlpack, __dlpack_device__=_dlpack_device)
 
 
 # ---- constructors

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
+from ...core.layers import extend
 from ...core.modes import is_grad_enabled, whole_in_graphs
 from ...core.promotion import result_type
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
@@ -286,6 +287,5 @@ def _reduce_ex(self, protocol):
     return reduce_tensor(self)
 
 
-Tensor.__deepcopy__ = _deepcopy
-Tensor.__reduce_ex__ = _reduce_ex
+extend(Tensor, __name__, __deepcopy__=_deepcopy, __reduce_ex__=_reduce_ex)
 export("torch", "result_type", lambda tensor, other: result_type(tensor, other))

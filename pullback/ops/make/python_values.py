@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core import modes
 from ...core.arrays import to_host
+from ...core.layers import extend
 from ...core.modes import ambient, is_grad_enabled
 from ...core.tensor import (
     CONJ,
@@ -148,11 +149,8 @@ def _format(self, spec: str) -> str:
     return object.__format__(self, spec)
 
 
-Tensor.__array__ = _array
-Tensor.__bool__ = _bool
-Tensor.__index__ = _index
-Tensor.__format__ = _format
-Tensor.__float__ = _to_number(float, "double")
-Tensor.__int__ = _to_number(int, "int64_t")
-Tensor.__complex__ = _to_number(complex, "complex")
+extend(
+    Tensor, __name__, __array__=_array, __bool__=_bool, __index__=_index, __format__=_format, __float__=_to_number(float, "double"),
+    __int__=_to_number(int, "int64_t"), __complex__=_to_number(complex, "complex"),
+)  # fmt: skip
 export("Tensor", "is_nonzero", front("torch.is_nonzero")(lambda input: _bool(input)))

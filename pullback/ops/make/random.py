@@ -14,6 +14,7 @@ from ...core import modes
 from ...core import random as generators
 from ...core.device import device
 from ...core.geometry import broadcast_shapes
+from ...core.layers import extend
 from ...core.random import Generator, default_generator, draw
 from ...core.random_gradients import dirichlet_grad, standard_gamma_grad
 from ...core.random_integers import fill_random, fill_random_range, multinomial
@@ -301,8 +302,7 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
     return self
 
 
-Generator.get_state = _get_state
-Generator.set_state = _set_state
+extend(Generator, __name__, get_state=_get_state, set_state=_set_state)
 
 
 def get_rng_state() -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import Geometry, contiguous_strides
+from ...core.layers import extend
 from ...core.storage import storage_of, window
 from ...core.tensor import CONJ, Tensor, stride_of, view_of
 from ..family.batching import batch_first
@@ -130,8 +131,12 @@ def _assign(part):
     return setter
 
 
-Tensor.real = property(real, _assign(real), doc="The real part, a view.")
-Tensor.imag = property(imag, _assign(imag), doc="The imaginary part, a view.")
+extend(
+    Tensor,
+    __name__,
+    real=property(real, _assign(real), doc="The real part, a view."),
+    imag=property(imag, _assign(imag), doc="The imaginary part, a view."),
+)
 
 
 # ---- bits as another dtype

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import infer_size, view_strides, wrap_dim
+from ...core.layers import extend
 from ...core.modes import ambient
 from ...core.objects import make_view
 from ...core.symbolic import holds
@@ -255,10 +256,10 @@ def adjoint(self):
     return self.mH
 
 
-def _transposed_property(name: str, body, doc: str) -> None:
+def _transposed_property(name: str, body, doc: str) -> property:
     body.__name__ = name
     body.__doc__ = doc
-    setattr(Tensor, name, property(body))
+    return property(body)
 
 
 def _numpy_transpose(self):
@@ -284,11 +285,14 @@ def _last_two(self, name: str):
     return self.transpose(-2, -1) if rank else self
 
 
-_transposed_property("T", _numpy_transpose, "The tensor with its dimensions in reverse order.")
-_transposed_property("H", _matrix_conjugate, "The conjugate transpose of a matrix.")
-_transposed_property("mT", lambda self: _last_two(self, "mT"), "The last two dimensions exchanged.")
-_transposed_property(
-    "mH", lambda self: _conjugated(_last_two(self, "mH")), "The last two dimensions exchanged, and conjugated."
+_LAST_TWO = "The last two dimensions exchanged"
+extend(
+    Tensor,
+    __name__,
+    T=_transposed_property("T", _numpy_transpose, "The tensor with its dimensions in reverse order."),
+    H=_transposed_property("H", _matrix_conjugate, "The conjugate transpose of a matrix."),
+    mT=_transposed_property("mT", lambda self: _last_two(self, "mT"), f"{_LAST_TWO}."),
+    mH=_transposed_property("mH", lambda self: _conjugated(_last_two(self, "mH")), f"{_LAST_TWO}, and conjugated."),
 )
 
 

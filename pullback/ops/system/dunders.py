@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.layers import extend
 from ...core.tensor import Tensor
 from .calls import lazy_function
 from .operator import exports
@@ -117,7 +118,7 @@ def _equality(dunder: str, name: str) -> None:
 
 _ARITHMETIC = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "true_divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
 
 
@@ -131,21 +132,19 @@ def install() -> None:
         _binary(f"__{dunder}__", name)
     _equality("__eq__", "eq")
     _equality("__ne__", "ne")
-    Tensor.__hash__ = lambda self: id(self)
     for dunder, name in {"__neg__": "neg", "__abs__": "abs", "__pos__": "positive"}.items():
         if name in exports["torch"]:
             setattr(Tensor, dunder, exports["torch"][name])
-    Tensor.__rdiv__ = Tensor.__dict__.get("__rtruediv__")
-    Tensor.__div__ = Tensor.__dict__.get("__truediv__")
-    Tensor.__idiv__ = Tensor.__dict__.get("__itruediv__")
-    Tensor.__matmul__ = _matmul
-    Tensor.__rmatmul__ = lambda self, other: (
-        exports["torch"]["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
-    )
-    Tensor.__invert__ = _invert
-    Tensor.__contains__ = _contains
-    Tensor.__iter__ = _iterate
-    Tensor.__reversed__ = lambda self: self.flip(0) if self.ndim else self
+    made = Tensor.__dict__
+    extend(
+        Tensor, __name__, __rdiv__=made["__rtruediv__"], __div__=made["__truediv__"], __idiv__=made["__itruediv__"], __matmul__=_matmul,
+        __rmatmul__=_reflected_matmul, __invert__=_invert, __contains__=_contains, __iter__=_iterate,
+        __reversed__=lambda self: self.flip(0) if self.ndim else self,
+    )  # fmt: skip
+
+
+def _reflected_matmul(self, other):
+    return exports["torch"]["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
 
 
 def _matmul(self, other):

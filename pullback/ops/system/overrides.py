@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ...core import modes
+from ...core.layers import extend
 from ...core.modes import ambient
 from ...core.tensor import (
     DISPATCH_SUBCLASS,
@@ -152,7 +153,7 @@ def convert(result, cls: type):
     return result
 
 
-Tensor.__torch_function__ = classmethod(default_torch_function)
+extend(Tensor, __name__, __torch_function__=classmethod(default_torch_function))
 
 
 # ---- below autograd
