@@ -134,7 +134,7 @@ class Lowering(Builder):
         if op.name in ("as_strided", "real", "imag", "view_as_real", "view_as_complex") or op.overload == "dtype":
             return NotLowerable("a window on the memory under a tensor")
         source = self._given(args[0])
-        made = op.options["geometry"](source.shape, source.strides, source.offset, *self.fakes[1:])
+        made = op.declared.geometry(source.shape, source.strides, source.offset, *self.fakes[1:])
         if isinstance(made, list):
             return tuple([Value(source.buffer, *m[:3]) for m in made])
         return Value(source.buffer, *made[:3])
@@ -170,7 +170,7 @@ def scalar_rule(op: Operator) -> Callable:
         return lambda *values: op.lower(ELEMENTS, *values)
     if op.kernel is not None:
         return lambda *values: op.kernel(ELEMENTS, *values)
-    function = getattr(ELEMENTS, op.options["ufunc"])
+    function = getattr(ELEMENTS, op.declared.ufunc)
     return lambda *values: function(*[v for v in values if isinstance(v, Element)])
 
 

@@ -292,7 +292,7 @@ def check_inplace(op: Operator, args: tuple) -> None:
 def check_out(op: Operator, args: tuple) -> None:
     """`out=` receives the result, resized."""
     function = getattr(op, "function", None)
-    if function is None or op.is_view or not op.options.get("out", True) or op.options.get("variadic"):
+    if function is None or op.is_view or not op.declared.out or op.declared.variadic:
         return
     wanted = dispatch(op, args)
     if not isinstance(wanted, torch.Tensor):

@@ -31,9 +31,9 @@ def applies(op, check: str) -> bool:
     if check in DERIVATIVES:
         return op.body is not None or op.differentiable and not _unwritten(op)
     if check == "inplace":
-        return bool(op.options.get("inplace"))
+        return bool(op.declared.inplace)
     if check == "out":
-        return not op.is_view and op.options.get("out", True) and getattr(op, "function", None) is not None
+        return not op.is_view and op.declared.out and getattr(op, "function", None) is not None
     return check != "vmap" or bool(op.tensor_positions)
 
 

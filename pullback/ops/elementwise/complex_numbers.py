@@ -11,7 +11,7 @@ from ...core.dtype import dtype
 from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
-from ..family.view import ViewFamily
+from ..family.view import ViewDeclaration, ViewFamily
 from ..system.calls import export_operator, front
 from ..system.operator import LINEAR, Operator, Spec
 from .selection import where
@@ -19,6 +19,8 @@ from .selection import where
 
 class LazyBit(ViewFamily):
     """Views of the same elements with one bit of their meaning turned over."""
+
+    declares = ViewDeclaration
 
     def __init__(self, bit: int):
         self.bit = bit
@@ -39,10 +41,8 @@ def _lazy(schema: str, bit: int, vjp) -> Operator:
     op = Operator(
         schema,
         LazyBit(bit),
-        jvp=LINEAR,
         vjp=vjp,
         vmap=lambda args, dims, size: (op(args[0]), dims[0]),
-        lazy_bits=True,
         method=False,
     )
     return export_operator(op)

@@ -5,16 +5,12 @@
 
 `kernel(xp, a, axis, *rest)` gets an array of at least one dimension (a 0-d tensor counts as one element), the wrapped
 axis, and the remaining arguments except `dtype` and `keepdim`; float16 and bfloat16 arrive as float32 and are rounded
-once. It returns a new array, or a tuple of them, never its input. Options:
-- `result(dtype)`: dtype of the (first) result; further results are int64. `cast=True`: the kernel works in that one.
-- `length(n, *rest)`: size of `dim` in the results; without it, unchanged. `reduces=True`: it is 1, and goes away
-  without `keepdim`.
-- `keeps_strides=True`: results have the input's order of dimensions in memory; else they are row-major.
-- `split=True`: large inputs may be cut along another dimension and worked on by several threads.
-From the declaration follow meta and the vmap rule.
+once. It returns a new array, or a tuple of them, never its input. From the declaration follow meta and the vmap rule.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,14 +21,42 @@ from ...core.geometry import elementwise_strides, is_contiguous, wrap_dim
 from ...core.storage import new_array
 from ...core.tensor import Tensor, stride_of, wrap
 from ..system.calls import export_operator
+from ..system.declaration import Declaration
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
 from ..system.return_types import pack_results
 from .base import Family, device_of
+from .reduction import same_dtype
+
+
+class AlongDeclaration(Declaration):
+    """What an operator along one dimension may declare."""
+
+    kind = "an operator along a dimension"
+    contradictions = (
+        *Declaration.contradictions,
+        ("kernel", "meta", "the shape rule follows from the dimension"),
+        ("reduces", "length", "a dimension that goes away has no length"),
+    )
+
+    result: Callable[[dtype], dtype] = same_dtype
+    """`result(dtype)`: the dtype of the (first) result from the input's; further results are int64."""
+    cast: bool = False
+    """Whether the kernel works in the result's dtype."""
+    length: Callable | None = None
+    """`length(n, *rest)`: the size of `dim` in the results; without it, unchanged."""
+    reduces: bool = False
+    """Whether `dim` becomes 1, and goes away without `keepdim`."""
+    keeps_strides: bool = False
+    """Whether the results have the input's order of dimensions in memory."""
+    split: bool = False
+    """Whether large inputs may be cut along another dimension and worked on by several threads."""
 
 
 class Along(Family):
     """See the module's docstring."""
+
+    declares = AlongDeclaration
 
     def bind(self, op: Operator, args: tuple) -> tuple[Tensor, int, bool, dtype, tuple]:
         """(self, axis, keepdim, dtype of the result, remaining arguments)."""
@@ -40,14 +64,14 @@ class Along(Family):
         t = args[0]
         axis = wrap_dim(args[index["dim"]], t.array.ndim)
         keepdim = "keepdim" in index and args[index["keepdim"]]
-        result = ("dtype" in index and args[index["dtype"]]) or op.options.get("result", _same)(t.dtype)
+        result = ("dtype" in index and args[index["dtype"]]) or op.declared.result(t.dtype)
         rest = op.__dict__.get("remaining")
         if rest is None:
             rest = op.remaining = [i for name, i in index.items() if i and name not in ("dim", "keepdim", "dtype")]
         return t, axis, keepdim, result, tuple([args[i] for i in rest])
 
     def execute(self, op: Operator, args: tuple):
-        if (check := op.options.get("check")) is not None:
+        if (check := op.declared.check) is not None:
             check(*args)
         t, axis, keepdim, result, rest = self.bind(op, args)
         device = t.device if len(op.tensor_positions) == 1 else device_of(op, args)
@@ -61,7 +85,7 @@ class Along(Family):
         return pack_results(op, kept)
 
     def _working(self, op: Operator, t: Tensor, result: dtype):
-        wanted = result if op.options.get("cast") else t.dtype
+        wanted = result if op.declared.cast else t.dtype
         wanted = dtypes.float32 if wanted in dtypes.reduced_precision else wanted
         return cast_array(t.array, t.dtype, wanted)
 
@@ -70,7 +94,7 @@ class Along(Family):
         result = result or dtypes.by_numpy[array.dtype]
         if array.dtype != result.numpy:
             array = array.astype(result.numpy)
-        if not t.array.ndim or op.options.get("reduces") and not keepdim:
+        if not t.array.ndim or op.declared.reduces and not keepdim:
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
         stride = self._strides(op, t, array.shape)
         if stride is not None:
@@ -83,19 +107,19 @@ class Along(Family):
 
     def _strides(self, op: Operator, t: Tensor, shape: tuple) -> tuple | None:
         """Where the input's order of dimensions is kept (`keeps_strides`), the strides that come of it."""
-        if not op.options.get("keeps_strides") or is_contiguous(shape, stride_of(t)):
+        if not op.declared.keeps_strides or is_contiguous(shape, stride_of(t)):
             return None
         return elementwise_strides(shape, [(t.array.shape, stride_of(t))])
 
     def meta(self, op: Operator, args: tuple):
-        if (check := op.options.get("check")) is not None:
+        if (check := op.declared.check) is not None:
             check(*args)
         t, axis, keepdim, result, rest = self.bind(op, args)
         shape = t.array.shape
         if len(shape):
-            if op.options.get("reduces"):
+            if op.declared.reduces:
                 shape = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])
-            elif (length := op.options.get("length")) is not None:
+            elif (length := op.declared.length) is not None:
                 shape = (*shape[:axis], length(shape[axis], *rest), *shape[axis + 1 :])
         stride = self._strides(op, t, shape)
         first = Spec(shape, result, stride)
@@ -112,21 +136,17 @@ class Along(Family):
         moved = list(args)
         moved[0] = t if rank else t.unsqueeze(-1)
         moved[index["dim"]] = wrap_dim(args[index["dim"]], rank) + 1
-        keeps = rank or op.options.get("reduces") and not args[index["keepdim"]]
+        keeps = rank or op.declared.reduces and not args[index["keepdim"]]
         out = op(*moved)
         if isinstance(out, Tensor):
             return out if keeps else out.squeeze(-1), 0
         return out if keeps else type(out)([o.squeeze(-1) for o in out]), 0
 
 
-def _same(d: dtype) -> dtype:
-    return d
-
-
 def run_along(op: Operator, xp, array, axis: int, rest: tuple):
     """The kernel, over the whole array or over pieces of another dimension on several threads."""
     n = thread_count()
-    if op.options.get("split") and xp is np and array.size >= LARGE and n > 1:
+    if op.declared.split and xp is np and array.size >= LARGE and n > 1:
         other = next((d for d in range(array.ndim) if d != axis and array.shape[d] >= n), None)
         if other is not None:
             step = -(-array.shape[other] // n)

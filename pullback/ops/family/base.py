@@ -14,6 +14,7 @@ from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
 from ..system.calls import default_names, export_operator
+from ..system.declaration import Declaration
 from ..system.operator import NoShapeRule, Operator
 from ..system.return_types import pack_results
 
@@ -21,7 +22,9 @@ from ..system.return_types import pack_results
 class Family:
     """Rules shared by a kind of operator."""
 
+    declares = Declaration
     is_view = False
+    takes_layouts = False  # whether `execute` is given sparse and nested tensors as they are
     makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice
     write = (
         None  # write(op, target, args) -> bool: put the result of a functional call straight into `target`, if it can
@@ -29,7 +32,7 @@ class Family:
 
     def execute(self, op: Operator, args: tuple):
         """Run the kernel on the arrays of the arguments and wrap what comes out."""
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
         device = device_of(op, args)
@@ -44,7 +47,7 @@ class Family:
 
     def meta(self, op: Operator, args: tuple):
         """`Spec`(s) of the results, by the operator's meta rule."""
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
         if op.meta_rule is None:
@@ -63,16 +66,16 @@ class Family:
         """Lines of the public wrapper that handle the plain case: `straight=True` or `shortcut=function` in the declaration."""
         if op.inplace_of is not None:
             return []
-        if "shortcut" in op.options:
+        if op.declared.shortcut is not None:
             return shortcut_lines(values, has_out)
-        return straight_lines(op, values, has_out) if op.options.get("straight") else []
+        return straight_lines(op, values, has_out) if op.declared.straight else []
 
     def fast_names(self, op: Operator) -> dict:
         """What those lines name."""
         return default_names(op) | {
             "kernel": op.kernel,
             "wrap_array": wrap_array,
-            "shortcut": op.options.get("shortcut"),
+            "shortcut": op.declared.shortcut,
         }
 
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)

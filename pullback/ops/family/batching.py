@@ -24,10 +24,10 @@ def batch_view(op, args: tuple, dims: tuple, size: int):
     if dims[0] is None:
         return None
     t = batch_first(args[0], dims[0])
-    rank = t.ndim - 1 + op.options.get("added", 0)
-    named = op.options.get("dims", ())
+    rank = t.ndim - 1 + op.declared.added
+    named = op.declared.dims
     if named and not rank:
-        return (t, 0) if op.options.get("scalar_same") else None
+        return (t, 0) if op.declared.scalar_same else None
     shifted = [shift(v, rank) if a.name in named else v for a, v in zip(op.schema.arguments[1:], args[1:], strict=True)]
     return op(t, *shifted), 0
 

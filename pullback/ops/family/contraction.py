@@ -17,6 +17,7 @@ from ...core.arrays import library
 from ...core.objects import fresh_lines
 from ...core.tensor import wrap
 from ..system.calls import default_names, export_operator
+from ..system.declaration import Declaration
 from ..system.operator import Operator
 from .base import Family, array_of, device_of
 
@@ -26,8 +27,22 @@ _EXACT = 1 << 53  # integers up to here are exact in float64
 _WORTH_BLAS = 1 << 13  # multiplications below which the plain integer loop is quicker
 
 
+class ContractionDeclaration(Declaration):
+    """What a contraction may declare."""
+
+    kind = "a contraction"
+    conditions = (*Declaration.conditions, ("recorder", "quick"))
+
+    quick: str | None = None
+    """The lines that are the fast path of plain matrices: `"matmul"` or `"addmm"`."""
+    recorder: str | None = None
+    """The operator as which those lines record a call, where it is another."""
+
+
 class Contraction(Family):
     """See the module's docstring."""
+
+    declares = ContractionDeclaration
 
     def execute(self, op: Operator, args: tuple):
         spec = self.meta(op, args)
@@ -50,9 +65,9 @@ class Contraction(Family):
         return op.meta_rule(*args)
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        quick = op.options.get("quick")
+        quick = op.declared.quick
         lines = [] if quick is None or op.inplace_of is not None else _QUICK[quick](values)
-        if "shortcut" in op.options:
+        if op.declared.shortcut is not None:
             given = ", ".join(values)
             asked = [f"t = shortcut({given})", "if t is not None:", "    return t"]
             lines += (
@@ -63,8 +78,8 @@ class Contraction(Family):
     def fast_names(self, op: Operator) -> dict:
         from ..system.operator import registry
 
-        record = registry[op.options["recorder"]] if "recorder" in op.options else op
-        names = {"DIRECT": DIRECT, "recorder": record, "add": np.add, "shortcut": op.options.get("shortcut")}
+        record = registry[op.declared.recorder] if op.declared.recorder is not None else op
+        names = {"DIRECT": DIRECT, "recorder": record, "add": np.add, "shortcut": op.declared.shortcut}
         return default_names(op) | names
 
 

@@ -6,6 +6,9 @@ the `device` argument, else from a tensor argument, else from the ambient defaul
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core import device as devices
 from ...core.arrays import library
 from ...core.device import indexed
@@ -13,12 +16,27 @@ from ...core.dtype import computable
 from ...core.modes import ambient
 from ...core.tensor import wrap, wrap_meta
 from ..system.calls import export_operator
-from ..system.operator import NONDIFFERENTIABLE, Operator, Spec
+from ..system.declaration import NONDIFFERENTIABLE, REQUIRED, Declaration
+from ..system.operator import Operator, Spec
 from .base import Family
+
+
+class FactoryDeclaration(Declaration):
+    """What a factory may declare: it has no public name of its own, and no gradient."""
+
+    kind = "a factory"
+
+    shape: Callable = REQUIRED
+    """`shape(*args)`: the `Spec` of the result, its dtype decided."""
+    function: bool = False
+    method: bool | None = False
+    vjp: Any = NONDIFFERENTIABLE
 
 
 class Factory(Family):
     """See the module's docstring."""
+
+    declares = FactoryDeclaration
 
     def device(self, op: Operator, args: tuple) -> devices.device:
         at = op.schema.index.get("device")
@@ -28,7 +46,7 @@ class Factory(Family):
         return tensors[0].device if tensors else ambient.default_device
 
     def meta(self, op: Operator, args: tuple) -> Spec:
-        return op.options["shape"](*args)
+        return op.declared.shape(*args)
 
     def execute(self, op: Operator, args: tuple):
         device = indexed(self.device(op, args))
@@ -47,6 +65,4 @@ FACTORY = Factory()
 
 def factory(schema: str, **rules) -> Operator:
     """Declare a factory."""
-    return export_operator(
-        Operator(schema, FACTORY, vjp=NONDIFFERENTIABLE, **{"function": False, "method": False, **rules})
-    )
+    return export_operator(Operator(schema, FACTORY, **rules))

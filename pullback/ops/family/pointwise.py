@@ -11,7 +11,9 @@ engine. From the declaration follow `sin_`, `out=`, meta, the vmap rule and the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from operator import is_
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,9 +25,10 @@ from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ..system.calls import default_names, export_operator
+from ..system.declaration import NONDIFFERENTIABLE, Declaration
 from ..system.fused import call_fused
 from ..system.inplace import cast_array
-from ..system.operator import NONDIFFERENTIABLE, Operator, Spec
+from ..system.operator import Operator, Spec
 from ..system.schema import wrong_type
 from . import pointwise_fast
 from .base import Family, array_of, device_of
@@ -35,8 +38,62 @@ INT_TO_FLOAT = "int_to_float"  # and integers become the default float
 CHUNK = 1 << 17  # elements per piece of large work: temporaries stay in cache
 
 
+class PointwiseDeclaration(Declaration):
+    """What an element-wise operator may declare."""
+
+    kind = "a pointwise operator"
+    contradictions = (
+        *Declaration.contradictions,
+        ("kernel", "meta", "the shape rule of a pointwise operator follows from its operands"),
+    )
+    conditions = (
+        *Declaration.conditions,
+        ("constant", "ufunc"),
+        ("dense_writes", "ufunc"),
+        ("direct", "ufunc"),
+        ("fast", "kernel"),
+    )
+
+    # ---- dtypes
+    promote: str | Callable = PROMOTE
+    """How operands meet: `PROMOTE`, `INT_TO_FLOAT`, or `promote(*args)` that says which."""
+    operands: tuple[str, ...] | None = None
+    """The arguments that take part in promotion; without it, all tensors."""
+    result: dtype | Callable[[dtype], dtype] | None = None
+    """The dtype of the result, or `result(dtype)` from the one computed in; without it, that one."""
+    supports: str | Callable = "all"
+    """The dtypes that the kernel takes, a key of `CATEGORIES`, or `supports(*args)` that says which."""
+    kernel_name: str | Callable | None = None
+    """What the error for any other dtype calls the kernel; without it, the operator's name with `_cpu`."""
+    numbers: tuple[str, ...] | None = None
+    """The tensor arguments that may be Python numbers; without it, all."""
+    overloads: Mapping[str, Operator] = MappingProxyType({})
+    """`{argument: overload}`: the overload that takes the call where the argument is a Python number."""
+    native: bool = False
+    """Whether float16 and bfloat16 reach the kernel as they are, not as float32."""
+
+    # ---- kernels
+    ufunc: str | None = None
+    """The ufunc of the array library that is the whole kernel (for the dtypes of `direct`, where there is a kernel too)."""
+    constant: int | float | None = None
+    """A number that is the ufunc's other operand."""
+    direct: str | None = None
+    """The dtypes for which the ufunc alone is right, a key of `CATEGORIES`; without it, those of `supports`."""
+    contiguous: bool = False
+    """Whether the result is row-major, whatever the order of the operands."""
+    fast: bool | str = False
+    """Whether plain calls go straight to the kernel: in float32 and float64 (True), or in every dtype (`"all"`)."""
+    check_plain: bool = True
+    """Whether such plain calls need the check."""
+    dense_writes: bool = False
+    """Whether the ufunc writes in place to row-major memory only."""
+    inplace: bool | str = True
+
+
 class Pointwise(Family):
     """See the module's docstring."""
+
+    declares = PointwiseDeclaration
 
     def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:
         """The operands, the dtype they are computed in, and the dtype of the result."""
@@ -48,11 +105,11 @@ class Pointwise(Family):
             if compute is None or getattr(o, "dtype", None) is not compute:
                 compute = result_type(*operands)
                 break
-        promote = op.options["promote"]
+        promote = op.declared.promote
         if (promote(*args) if callable(promote) else promote) == INT_TO_FLOAT:
             compute = to_float(compute)
         self._check_supported(op, compute, args)
-        result = op.options.get("result")
+        result = op.declared.result
         if result is None:
             return operands, compute, compute
         return operands, compute, result(compute) if callable(result) else result
@@ -60,16 +117,15 @@ class Pointwise(Family):
     def _operand_mask(self, op: Operator) -> tuple[bool, ...]:
         mask = op.__dict__.get("operand_mask")
         if mask is None:
-            named = op.options.get("operands")
+            named = op.declared.operands
             mask = tuple(a.name in named if named else a.is_tensor for a in op.schema.arguments)
             op.operand_mask = mask
         return mask
 
     def validate(self, op: Operator, args: tuple) -> None:
         """Python numbers only where they are allowed (`numbers`; absent: everywhere), then the operator's own check."""
-        options = op.options
-        if "numbers" in options:
-            allowed = options["numbers"]
+        allowed = op.declared.numbers
+        if allowed is not None:
             for argument, value in zip(op.schema.arguments, args, strict=True):
                 if (
                     argument.is_tensor
@@ -78,14 +134,14 @@ class Pointwise(Family):
                     and argument.name not in allowed
                 ):
                     raise wrong_type(op.display, argument, value)
-        if options.get("check") is not None:
-            options["check"](*args)
+        if (check := op.declared.check) is not None:
+            check(*args)
 
     def _check_supported(self, op: Operator, compute: dtype, args: tuple) -> None:
-        supported = op.options.get("supports", "all")
+        supported = op.declared.supports
         supported = supported(*args) if callable(supported) else supported
         if compute.category not in pointwise_fast.CATEGORIES[supported] or compute.numpy is None:
-            name = op.options.get("kernel_name", f"{op.name}_cpu")
+            name = op.declared.kernel_name or f"{op.name}_cpu"
             name = name(*args) if callable(name) else name
             raise NotImplementedError(f"\"{name}\" not implemented for '{compute.scalar_name}'")
 
@@ -97,7 +153,7 @@ class Pointwise(Family):
             device = device_of(op, args)
         xp = library(device)
         _, compute, result = self.plan(op, args)
-        working = dtypes.float32 if compute in dtypes.reduced_precision and not op.options.get("native") else compute
+        working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
         values = [
             self._operand(xp, a, compute, working) if m else array_of(a)
             for a, m in zip(args, self._operand_mask(op), strict=True)
@@ -112,7 +168,7 @@ class Pointwise(Family):
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
         if array.ndim > 1 and not all(t.array.flags.c_contiguous for t in tensors):
-            order = [t.array for t in tensors] if not op.options.get("contiguous") else []
+            order = [t.array for t in tensors] if not op.declared.contiguous else []
             array = pointwise_fast.laid_out(array, order, xp)
         return wrap(array, result, device)
 
@@ -137,7 +193,7 @@ class Pointwise(Family):
             if not places or not _same_place(places[0], place):
                 places.append(place)
         shape = places[0][0] if len(places) == 1 else broadcast_shapes(*[p[0] for p in places])
-        if op.options.get("contiguous"):  # a row-major copy that is written, whatever the order of the operands
+        if op.declared.contiguous:  # a row-major copy that is written, whatever the order of the operands
             return Spec(shape, result)
         return Spec(shape, result, elementwise_strides(shape, [p for p in places if p[0]] or [((), ())]))
 
@@ -145,11 +201,11 @@ class Pointwise(Family):
         """In place by the ufunc itself, over threads where the memory is large; else by the kernel in pieces, if it is."""
         if not pointwise_fast.ufunc_writes(op, target, args):
             return self._write_in_pieces(op, target, args)
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
         xp, out = library(target.device), target.array
-        ufunc = getattr(xp, op.options["ufunc"])
+        ufunc = getattr(xp, op.declared.ufunc)
         operands = [
             a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
         ]
@@ -165,7 +221,7 @@ class Pointwise(Family):
     def _write_in_pieces(self, op: Operator, target: Tensor, args: tuple) -> bool:
         """By the kernel, a piece at a time, where all operands lie as the target does: no temporary is large."""
         out = target.array
-        if out.size < LARGE or out.__class__ is not np.ndarray or not out.flags.c_contiguous or op.options.get("whole"):
+        if out.size < LARGE or out.__class__ is not np.ndarray or not out.flags.c_contiguous:
             return False
         arrays = [t.array for t in op.tensors(args)]
         alike = all(
@@ -215,7 +271,7 @@ def _align(t: Tensor, dim: int, rank: int) -> Tensor:
 def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     """The kernel over whole arrays, or over pieces of large ones on several threads."""
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
-    if max((a.size for a in arrays), default=0) < LARGE or op.options.get("whole") or thread_count() < 2:
+    if max((a.size for a in arrays), default=0) < LARGE or thread_count() < 2:
         return np.asarray(call_kernel(op, xp, values)) if xp is np else call_on_device(op, xp, values)
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)
@@ -229,12 +285,12 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
 def call_kernel(op: Operator, xp, values: list):
     if op.kernel is not None:
         return op.kernel(xp, *values)
-    return getattr(xp, op.options["ufunc"])(*[v for v in values if hasattr(v, "dtype")])
+    return getattr(xp, op.declared.ufunc)(*[v for v in values if hasattr(v, "dtype")])
 
 
 def call_on_device(op: Operator, xp, values: list):
     """The kernel on arrays of a CUDA device."""
-    if op.kernel is None or op.options.get("whole"):
+    if op.kernel is None:
         return call_kernel(op, xp, values)
     return call_fused(op, xp, values)
 
@@ -288,8 +344,8 @@ def number_array(xp, value, working: dtype):
 POINTWISE = Pointwise()
 
 
-def pointwise(schema: str, *, promote: str = PROMOTE, inplace: bool | str = True, vjp=None, **rules) -> Operator:
+def pointwise(schema: str, **rules) -> Operator:
     """Declare an element-wise operator."""
-    if vjp is None and rules.get("result") is dtypes.bool:
-        vjp = NONDIFFERENTIABLE
-    return export_operator(Operator(schema, POINTWISE, promote=promote, inplace=inplace, vjp=vjp, **rules))
+    if rules.get("vjp") is None and rules.get("result") is dtypes.bool:
+        rules["vjp"] = NONDIFFERENTIABLE
+    return export_operator(Operator(schema, POINTWISE, **rules))

@@ -64,17 +64,17 @@ def _strides(shape: tuple, itemsize: int, arrays) -> tuple:
 
 def ufunc_of(op: Operator, values: list, result: np.dtype):
     """`call(arrays, out)` by the ufunc alone, where that is the whole operator on arrays of this dtype, else None."""
-    options = op.options
+    declared = op.declared
     arguments = op.schema.arguments
     first = next((v for v in values if isinstance(v, np.ndarray)), None)
-    if "ufunc" not in options or first is None or dtypes.by_numpy[first.dtype] not in direct_dtypes(op):
+    if declared.ufunc is None or first is None or dtypes.by_numpy[first.dtype] not in direct_dtypes(op):
         return None
-    if result != first.dtype and options.get("result") is not dtypes.bool:
+    if result != first.dtype and declared.result is not dtypes.bool:
         return None
     if any(not a.is_tensor and not _is_default(a, v) for a, v in zip(arguments, values, strict=True)):
         return None
-    ufunc = getattr(np, options["ufunc"])
-    constant = [np.asarray(options["constant"], dtype=first.dtype)] if "constant" in options else []
+    ufunc = getattr(np, declared.ufunc)
+    constant = [np.asarray(declared.constant, dtype=first.dtype)] if declared.constant is not None else []
     return lambda pieces, out: ufunc(*[p for p in pieces if isinstance(p, np.ndarray)], *constant, out=out)
 
 
@@ -102,7 +102,7 @@ class Call:
     @property
     def masks(self) -> list[str]:
         """Tensors that take no part in promotion: they must be boolean."""
-        operands = self.op.options.get("operands")
+        operands = self.op.declared.operands
         return [v for v, a in self.arguments if operands and a.is_tensor and a.name not in operands]
 
     @property
@@ -113,13 +113,13 @@ class Call:
 def lines_of(op: Operator, values: list[str], has_out: bool) -> list[str]:
     """All lines of the plain case of an operator, or of its in-place twin."""
     call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
-    options = call.op.options
+    declared = call.op.declared
     lines: list[str] = []
-    if call.inplace and options.get("result") is not None:
+    if call.inplace and declared.result is not None:
         return _overload_lines(call)
-    if "ufunc" in options and len(call.tensors) <= 2:
+    if declared.ufunc is not None and len(call.tensors) <= 2:
         lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
-    if options.get("fast"):
+    if declared.fast:
         lines += _inplace_kernel_lines(call) if call.inplace else _kernel_lines(call)
     return lines + _overload_lines(call)
 
@@ -127,33 +127,33 @@ def lines_of(op: Operator, values: list[str], has_out: bool) -> list[str]:
 def names_of(op: Operator) -> dict:
     """What those lines name."""
     functional = op.inplace_of or op
-    options = functional.options
-    result = options.get("result")
+    declared = functional.declared
+    result = declared.result
     names = {
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None, "differentiable": functional.differentiable,
     }  # fmt: skip
-    for name, other in options.get("overloads", {}).items():
+    for name, other in declared.overloads.items():
         chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
-    if "ufunc" in options:
-        names |= {"ufunc": getattr(np, options["ufunc"]), "DIRECT": direct_dtypes(functional)}
-    if "constant" in options:
-        names["CONSTANT"] = {d: np.asarray(options["constant"], dtype=d.numpy) for d in names["DIRECT"]}
-    if options.get("fast"):
-        direct = COMPUTED if options["fast"] == "all" else frozenset((dtypes.float32, dtypes.float64))
-        names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": options.get("check")}
+    if declared.ufunc is not None:
+        names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
+    if declared.constant is not None:
+        names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
+    if declared.fast:
+        direct = COMPUTED if declared.fast == "all" else frozenset((dtypes.float32, dtypes.float64))
+        names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": declared.check}
     return names
 
 
 @cache
 def direct_dtypes(op: Operator) -> frozenset:
     """The dtypes for which the ufunc alone is right."""
-    by_default = "float" if op.options["promote"] == "int_to_float" else op.options.get("supports", "all")
-    accepted = CATEGORIES[op.options.get("direct", by_default)]
+    by_default = "float" if op.declared.promote == "int_to_float" else op.declared.supports
+    accepted = CATEGORIES[op.declared.direct or by_default]
     direct = {d for d in COMPUTED if d.category in accepted}
-    result = op.options.get("result")
+    result = op.declared.result
     if result is not None and not isinstance(result, dtype):  # depends on the operand: real results of complex ones
         direct = {d for d in direct if not d.is_complex}
     return frozenset(direct)
@@ -161,15 +161,15 @@ def direct_dtypes(op: Operator) -> frozenset:
 
 def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
     """Whether `ufunc(..., out=target)` is the whole in-place operator for these arguments."""
-    options, d = op.options, target.dtype
+    declared, d = op.declared, target.dtype
     if (
-        "ufunc" not in options
-        or "constant" in options
-        or options.get("result") is not None
+        declared.ufunc is None
+        or declared.constant is not None
+        or declared.result is not None
         or d not in direct_dtypes(op)
         or target.keys & ~CUDA
-        or options.get("operands")
-        or options.get("dense_writes")
+        or declared.operands
+        or declared.dense_writes
         and not target.array.flags.c_contiguous
     ):
         return False
@@ -199,7 +199,7 @@ def _finish(call: Call, tensors: list[str], depth: int) -> list[str]:
     pad = "    " * depth
     dense = " and ".join(f"{t}.array.flags.c_contiguous" for t in tensors)
     live = " or ".join(f"{t}.autograd is not None" for t in tensors)
-    order = [] if call.op.options.get("contiguous") else [f"{t}.array" for t in tensors]
+    order = [] if call.op.declared.contiguous else [f"{t}.array" for t in tensors]
     lines = [
         f"if r.ndim > 1 and not ({dense}):",
         f"    r = laid_out(r, [{', '.join(order)}])",
@@ -247,14 +247,14 @@ def _ufunc_lines(call: Call) -> list[str]:
 
 def _constant(call: Call) -> str:
     """A number that is the ufunc's other operand (`constant=0`), as arrays by dtype."""
-    return ", CONSTANT[d]" if "constant" in call.op.options else ""
+    return ", CONSTANT[d]" if call.op.declared.constant is not None else ""
 
 
 def _takes_number(op: Operator, name: str) -> bool:
     """Whether the ufunc itself may be given a Python number: it is allowed, and no other overload is meant for it."""
-    if name in op.options.get("overloads", ()) and op.differentiable:
+    if name in op.declared.overloads and op.differentiable:
         return False
-    allowed = op.options.get("numbers")
+    allowed = op.declared.numbers
     return allowed is None or name in allowed
 
 
@@ -281,7 +281,7 @@ def _kernel_call(call: Call) -> str:
 
 
 def _check_lines(call: Call, depth: int) -> list[str]:
-    checked = call.op.options.get("check") is not None and call.op.options.get("check_plain", True)
+    checked = call.op.declared.check is not None and call.op.declared.check_plain
     return ["    " * depth + f"check({', '.join(call.values)})"] if checked else []
 
 
@@ -317,7 +317,7 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     done = [f"            {x}.version[0] += 1", f"            return {x}"]
     if not others:
         write = f"            ufunc({x}.array{_constant(call)}, out={x}.array)"
-        dense = f" and {x}.array.flags.c_contiguous" if call.op.options.get("dense_writes") else ""
+        dense = f" and {x}.array.flags.c_contiguous" if call.op.declared.dense_writes else ""
         return [*head, f"        if {_writable(call, [x], 'DIRECT')}{dense}:", write, *done]
     y = others[0]
     lines = [
@@ -361,12 +361,12 @@ def _overload_lines(call: Call) -> list[str]:
     names = {a.name: v for v, a in call.arguments}
     arguments = ", ".join(call.values)
     lines = []
-    for name in call.op.options.get("overloads", {}):
+    for name in call.op.declared.overloads:
         v = names[name]
         others = [
             f"{o}.__class__ in PLAIN"
             for o in call.tensors
-            if o != v and o not in map(names.get, call.op.options["overloads"])
+            if o != v and o not in map(names.get, call.op.declared.overloads)
         ]
         lines += [
             f"    if {v}.__class__ in NUMBERS:",

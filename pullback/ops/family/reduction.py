@@ -10,6 +10,8 @@ unless `cast=False` (float16 and bfloat16 in float32).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...core import dtype as dtypes
@@ -19,6 +21,7 @@ from ...core.geometry import wrap_dims
 from ...core.objects import fresh_lines
 from ...core.tensor import Tensor, wrap
 from ..system.calls import default_names, export_operator
+from ..system.declaration import Declaration
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
 from .base import Family, device_of
@@ -29,24 +32,52 @@ def INT_TO_LONG(d: dtype) -> dtype:
     return dtypes.int64 if d.category <= 1 else d
 
 
+def same_dtype(d: dtype) -> dtype:
+    """The result has the input's dtype."""
+    return d
+
+
+class ReductionDeclaration(Declaration):
+    """What a reduction may declare."""
+
+    kind = "a reduction"
+    contradictions = (
+        *Declaration.contradictions,
+        ("kernel", "meta", "the shape rule of a reduction follows from its dimensions"),
+    )
+
+    result: Callable[[dtype], dtype] = same_dtype
+    """`result(dtype)`: the dtype of the result from the input's."""
+    cast: bool = True
+    """Whether the kernel works in the result's dtype."""
+    empty: str | None = None
+    """`"keep"`: `dim=[]` means no dimension; without it, all."""
+    combine: str | None = None
+    """The ufunc that joins partial results, where large inputs may be cut into pieces."""
+    ufunc: str | None = None
+    """The ufunc whose `reduce` over all elements is the whole kernel."""
+
+
 class Reduction(Family):
     """See the module's docstring."""
+
+    declares = ReductionDeclaration
 
     def bind(self, op: Operator, args: tuple):
         """(self, axes, keepdim, dtype of the result, remaining arguments)."""
         dim_at, keepdim_at, dtype_at, rest = op.__dict__.get("layout") or _layout(op)
         t = args[0]
         dim = None if dim_at is None else args[dim_at]
-        if dim == () and op.options.get("empty") == "keep":
+        if dim == () and op.declared.empty == "keep":
             axes = ()
         else:
             axes = wrap_dims(None if dim == () else dim, t.array.ndim)
         wanted = None if dtype_at is None else args[dtype_at]
-        result = wanted or op.options.get("result", _same)(t.dtype)
+        result = wanted or op.declared.result(t.dtype)
         return t, axes, keepdim_at is not None and args[keepdim_at], result, tuple([args[i] for i in rest])
 
     def execute(self, op: Operator, args: tuple):
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
         t, axes, keepdim, result, rest = self.bind(op, args)
@@ -54,7 +85,7 @@ class Reduction(Family):
         xp = library(device)
         working = dtypes.float32 if result in dtypes.reduced_precision else result
         array = t.array
-        if op.options.get("cast", True):
+        if op.declared.cast:
             array = cast_array(array, t.dtype, working)
         elif array.dtype.itemsize == 2 and t.dtype.is_floating_point:
             array = array.astype(np.float32)
@@ -67,7 +98,7 @@ class Reduction(Family):
         return wrap(made, result, device)
 
     def _reduce(self, op: Operator, xp, array, axes: tuple, keepdim: bool, rest: tuple):
-        combine = op.options.get("combine")  # a ufunc name: partial results of pieces may be joined with it
+        combine = op.declared.combine  # a ufunc name: partial results of pieces may be joined with it
         n = thread_count()
         if combine and array.size >= LARGE and n > 1 and axes and xp is np:
             keep = [d for d in range(array.ndim) if d not in axes]
@@ -99,7 +130,7 @@ class Reduction(Family):
         return np.concatenate(parts, axis=at)
 
     def meta(self, op: Operator, args: tuple) -> Spec:
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
         t, axes, keepdim, result, _ = self.bind(op, args)
@@ -107,7 +138,7 @@ class Reduction(Family):
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
         """Whole-tensor reductions of small plain tensors by one ufunc."""
-        if "ufunc" not in op.options:
+        if op.declared.ufunc is None:
             return []
         plain = [f"{v} is default_{v}" for v in values[1:]] + ["out is None"]
         return [
@@ -124,9 +155,9 @@ class Reduction(Family):
 
     def fast_names(self, op: Operator) -> dict:
         names = default_names(op)
-        if "ufunc" in op.options:
+        if op.declared.ufunc is not None:
             direct = frozenset((dtypes.float32, dtypes.float64, dtypes.int64, dtypes.complex64, dtypes.complex128))
-            names |= {"reduce": getattr(np, op.options["ufunc"]).reduce, "DIRECT": direct}
+            names |= {"reduce": getattr(np, op.declared.ufunc).reduce, "DIRECT": direct}
         return names
 
     # ---- vmap: the batch goes first and every dim moves up by one
@@ -143,9 +174,7 @@ def batch_reduction(op: Operator, args: tuple, dims: tuple):
     moved[0] = t = args[0].movedim(dims[0], 0)
     rank, many = t.ndim - 1, op.schema.arguments[at].is_list
     axes = (
-        ()
-        if args[at] == () and op.options.get("empty") == "keep"
-        else wrap_dims(args[at] if args[at] != () else None, rank)
+        () if args[at] == () and op.declared.empty == "keep" else wrap_dims(args[at] if args[at] != () else None, rank)
     )
     keeps = "keepdim" in index and args[index["keepdim"]]
     if rank and (many or args[at] is not None):
@@ -172,10 +201,6 @@ def _layout(op: Operator) -> tuple:
     named = [index.get(name) for name in ("dim", "keepdim", "dtype")]
     op.layout = (*named, [i for i in range(1, len(index)) if i not in named])
     return op.layout
-
-
-def _same(d: dtype) -> dtype:
-    return d
 
 
 def reduced_shape(shape: tuple, axes: tuple, keepdim: bool) -> tuple:

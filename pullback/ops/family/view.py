@@ -11,6 +11,9 @@ its conjugate and negative bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core.geometry import Geometry
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW
@@ -19,21 +22,60 @@ from ...core.size import Size
 from ...core.storage import storage_of, window
 from ...core.tensor import PLAIN, Tensor, stride_of, view_of
 from ..system.calls import export_operator
-from ..system.operator import LINEAR, Operator, Spec
+from ..system.declaration import LINEAR, REQUIRED, Declaration
+from ..system.operator import Operator, Spec
 from .base import Family
 from .batching import batch_view
+
+
+class ViewDeclaration(Declaration):
+    """What any view may declare."""
+
+    kind = "a view"
+    conditions = (*Declaration.conditions, ("added", "dims"), ("scalar_same", "dims"))
+    contradictions = (
+        *Declaration.contradictions,
+        ("dims", "vmap", "the vmap rule follows from the dimensions among the arguments"),
+    )
+
+    dims: tuple[str, ...] | None = None
+    """The arguments that are dimensions, from which the vmap rule follows."""
+    added: int = 0
+    """How many dimensions the view has more than its source."""
+    scalar_same: bool = False
+    """Whether a tensor without dimensions is its own view."""
+    as_list: bool = False
+    """Whether several views come as a list, not a tuple."""
+    quick: tuple[str, str, str] | Callable | None = None
+    """The fast path of plain calls: what `view_lines` takes first, or a function that gives the view or None."""
+    lazy_bits: bool = True
+    jvp: Any = LINEAR
+
+
+class GeometryDeclaration(ViewDeclaration):
+    """What a view that is another geometry on the same memory may declare."""
+
+    contradictions = (
+        *ViewDeclaration.contradictions,
+        ("geometry", "kernel", "the geometry is the kernel of a view"),
+        ("geometry", "meta", "the geometry is the shape rule of a view"),
+    )
+
+    geometry: Callable = REQUIRED
+    """`geometry(shape, stride, offset, *args)`: (shape, stride, offset) of the view, or a list; raises if there is none."""
 
 
 class ViewFamily(Family):
     """See the module's docstring."""
 
+    declares = GeometryDeclaration
     is_view = True
 
     def execute(self, op: Operator, args: tuple):
         t = args[0]
         made = self.place(op, args)
         if isinstance(made, list):
-            return tuple(alias(t, *m) for m in made) if not op.options.get("as_list") else [alias(t, *m) for m in made]
+            return tuple(alias(t, *m) for m in made) if not op.declared.as_list else [alias(t, *m) for m in made]
         return alias(t, *made)
 
     run_meta = execute
@@ -41,10 +83,10 @@ class ViewFamily(Family):
     def place(self, op: Operator, args: tuple):
         """The geometry of the view(s), or an error."""
         t = args[0]
-        check = op.options.get("check")
+        check = op.declared.check
         if check is not None:
             check(*args)
-        return op.options["geometry"](t.array.shape, stride_of(t), t.offset, *args[1:])
+        return op.declared.geometry(t.array.shape, stride_of(t), t.offset, *args[1:])
 
     def meta(self, op: Operator, args: tuple):
         t = args[0]
@@ -55,17 +97,17 @@ class ViewFamily(Family):
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
         """A view made by one NumPy call: `quick` is what `view_lines` takes first, or a function."""
-        quick = op.options.get("quick")
+        quick = op.declared.quick
         if callable(quick):  # a function that makes the view, or gives None where it takes more than it does
             return [f"    t = quick({', '.join(values)})", "    if t is not None:", "        return t"]
         return [] if quick is None else view_lines(*quick, values, values)
 
     def fast_names(self, op: Operator) -> dict:
-        own = {"viewed": op, "quick": op.options.get("quick")}
+        own = {"viewed": op, "quick": op.declared.quick}
         return super().fast_names(op) | VIEW_NAMES | own
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
-        return batch_view(op, args, dims, size) if "dims" in op.options else None
+        return batch_view(op, args, dims, size) if op.declared.dims is not None else None
 
 
 SIZES = frozenset((tuple, Size))
@@ -143,6 +185,6 @@ def alias(t: Tensor, shape, stride, offset) -> Tensor:
 VIEW = ViewFamily()
 
 
-def view(schema: str, *, jvp=LINEAR, **rules) -> Operator:
+def view(schema: str, **rules) -> Operator:
     """Declare a view operator."""
-    return export_operator(Operator(schema, VIEW, jvp=jvp, lazy_bits=True, **rules))
+    return export_operator(Operator(schema, VIEW, **rules))

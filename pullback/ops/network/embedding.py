@@ -51,12 +51,12 @@ class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
         return super().execute(op, args)
 
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        if "shortcut" not in op.options:
+        if op.declared.shortcut is None:
             return []
         return [f"    t = shortcut({', '.join(values)})", "    if t is not None:", "        return t"]
 
     def fast_names(self, op: Operator) -> dict:
-        return default_names(op) | {"shortcut": op.options.get("shortcut")}
+        return default_names(op) | {"shortcut": op.declared.shortcut}
 
 
 LOOKUP = Lookup()

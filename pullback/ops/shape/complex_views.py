@@ -6,6 +6,9 @@ one of the two; of a conjugated tensor, the imaginary part is a view that negate
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...core import dtype as dtypes
 from ...core.dtype import dtype as dtype_type
 from ...core.geometry import Geometry, contiguous_strides
@@ -13,19 +16,32 @@ from ...core.layers import extend
 from ...core.storage import storage_of, window
 from ...core.tensor import CONJ, Tensor, stride_of, view_of
 from ..family.batching import batch_first
-from ..family.view import ViewFamily
+from ..family.view import ViewDeclaration, ViewFamily
 from ..system.calls import export_operator, front
+from ..system.declaration import REQUIRED
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec, find
 from .views import select
 
 
+class RetypedDeclaration(ViewDeclaration):
+    """What a view of another dtype may declare."""
+
+    kind = "a retyped view"
+
+    retyped: Callable = REQUIRED
+    """`retyped(t, *args)`: (shape, stride, offset, dtype) of the view, all counted in the new dtype."""
+    jvp: Any = None
+
+
 class RetypedView(ViewFamily):
-    """Views that declare `retyped(t, *args)` -> (shape, stride, offset, dtype), all counted in the new dtype."""
+    """Views of another dtype."""
+
+    declares = RetypedDeclaration
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         t = args[0]
-        shape, stride, offset, dtype = op.options["retyped"](*args)
+        shape, stride, offset, dtype = op.declared.retyped(*args)
         if isinstance(t.array, Geometry):
             array = Geometry(shape, stride, dtype.numpy)
         else:
@@ -35,7 +51,7 @@ class RetypedView(ViewFamily):
     run_meta = execute
 
     def meta(self, op: Operator, args: tuple) -> Spec:
-        shape, stride, _, dtype = op.options["retyped"](*args)
+        shape, stride, _, dtype = op.declared.retyped(*args)
         return Spec(shape, dtype, stride)
 
 
@@ -43,7 +59,7 @@ RETYPED = RetypedView()
 
 
 def _retyped(schema: str, **rules) -> Operator:
-    return export_operator(Operator(schema, RETYPED, lazy_bits=True, **rules))
+    return export_operator(Operator(schema, RETYPED, **rules))
 
 
 # ---- complex numbers as pairs

@@ -16,6 +16,7 @@ from ...core.tensor import OPAQUE, PLAIN, Tensor, stride_of
 from ..family.base import Family, composite
 from ..family.view import SIZES, VIEW_NAMES, is_plain, may_have_history, plain_view, view_lines
 from ..system.calls import INTS, export_operator, front
+from ..system.declaration import REQUIRED, Declaration
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, export, find
 from ..system.overrides import any_overridden, call_overridden
@@ -42,11 +43,25 @@ def overridden(*args) -> bool:
 
 
 # ---- reshape
+class ReshapingDeclaration(Declaration):
+    """What a composition that is one view of a row-major tensor may declare."""
+
+    kind = "a reshaping"
+
+    quick: tuple[str, str, str] = REQUIRED
+    """What `view_lines` takes first."""
+    as_view: list[str] = REQUIRED
+    """The arguments of the `view` as which plain calls are recorded."""
+    out: bool = False
+
+
 class _Reshaping(Family):
     """Compositions that are one view of a row-major tensor."""
 
+    declares = ReshapingDeclaration
+
     def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return view_lines(*op.options["quick"], values, op.options["as_view"])
+        return view_lines(*op.declared.quick, values, op.declared.as_view)
 
     def fast_names(self, op: Operator) -> dict:
         return super().fast_names(op) | VIEW_NAMES | {"viewed": view_, "refuse": _refuse}
@@ -62,7 +77,7 @@ SIZED = "shape.__class__ in SIZES and a.flags.c_contiguous"
 
 
 def _reshaping(schema: str, **options):
-    return lambda body: export_operator(Operator(schema, _RESHAPING, body=body, out=False, **options))
+    return lambda body: export_operator(Operator(schema, _RESHAPING, body=body, **options))
 
 
 @_reshaping(

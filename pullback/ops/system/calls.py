@@ -83,9 +83,9 @@ def wrapper_source(name: str, op: Operator) -> str:
     """The text of a public function: parameters from the schema, a fast path if the family has one, the general path."""
     arguments = op.schema.arguments
     signature, fixes, values = [], [], []
-    variadic = op.options.get("variadic")
+    variadic = op.declared.variadic
     starred = False
-    has_out = op.inplace_of is None and op.options.get("out", True) and not op.is_view
+    has_out = op.inplace_of is None and op.declared.out and not op.is_view
     renamed = [a for a in arguments if a.name in _RENAMED and not a.kwarg_only]
     for i, a in enumerate(arguments):
         pname = "input" if i == 0 and a.name == "self" else _pname(a.name)
@@ -162,24 +162,25 @@ INTS = {int, bool, np.int64, np.int32}  # what a lone size may be; symbolic inte
 
 def export_operator(op: Operator) -> Operator:
     """Make and export the public function, method, in-place twin and aliases that a declaration asks for."""
-    options = op.options
+    declared = op.declared
     space, name = public_names(op)
-    if "public" in options:
-        space, _, name = options["public"].rpartition(".")
+    if declared.public is not None:
+        space, _, name = declared.public.rpartition(".")
     function = make_function(name, op)
     op.function = function  # type: ignore[attr-defined]
-    names = (name, *options.get("aliases", ()))
+    names = (name, *declared.aliases)
+    is_method = space == "torch" if declared.method is None else declared.method
     for n in names:
-        if options.get("function", True):
+        if declared.function:
             export(space, n, function)
-        if options.get("method", space == "torch"):
+        if is_method:
             export("Tensor", n, function)
-    if options.get("inplace"):
+    if declared.inplace:
         op.inplace_function = twin = make_function(f"{name}_", op, inplace=True)  # type: ignore[attr-defined]
-    if options.get("inplace") not in (None, False, "hidden"):
+    if declared.inplace and declared.inplace != "hidden":
         for n in names:
             export("Tensor", f"{n}_", twin)
-            if options.get("inplace") == "function":
+            if declared.inplace == "function":
                 export(space, f"{n}_", twin)
     return op
 

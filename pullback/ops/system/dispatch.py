@@ -88,7 +88,7 @@ def autograd_layer(op: Operator, args: tuple):
         keys |= t.keys
     if keys & NAMED and not mode & modes.UNNAMED:
         return above.named_layer(op, args)
-    if keys & NESTED and "run" not in op.options:
+    if keys & NESTED and not op.family.takes_layouts:
         return above.nested_layer(op, args)
     if mode & modes.BELOW_AUTOGRAD:
         return below(op, args, keys)
@@ -167,7 +167,7 @@ def below(op: Operator, args: tuple, keys: int):
 
 def execute(op: Operator, args: tuple, keys: int = 0):
     """Compute: the kernel on arrays, the meta rule where there are none, the sparse rule where the layout is sparse."""
-    if keys & (CONJ | NEG) and not op.options.get("lazy_bits"):
+    if keys & (CONJ | NEG) and not op.declared.lazy_bits:
         args = tuple(_resolve(a) for a in args)
     if keys & (LAYOUTS | TRANSFORMED):
         return above.execute_layout(op, args, keys)

@@ -82,7 +82,7 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
         above.write_fake(op, args)
         return
     functional = op.inplace_of
-    direct = functional.options.get("write")
+    direct = functional.declared.write
     if keys & (CONJ | NEG | LAYOUTS) or direct is None and functional.family.write is None:
         store(op, target, execute(functional, args, keys))
         return
@@ -104,11 +104,11 @@ def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
 def check_operands(op: Operator, args: tuple) -> None:
     """Refuse operands that share some memory with the written tensor, where the result goes straight into it."""
     functional, tensors = op.inplace_of, op.tensors(args)
-    if functional.options.get("write") is None and functional.family.write is None:
+    if functional.declared.write is None and functional.family.write is None:
         return
     if any(t.keys & (CONJ | NEG | LAYOUTS) for t in tensors):
         return
-    reads_first = functional.options.get("reads_first")  # a value of one element is read before anything is written
+    reads_first = functional.declared.reads_first  # a value of one element is read before anything is written
     for t in tensors[1:]:
         if not (reads_first and t.array.size == 1):
             check_partial_overlap(args[0], t)
@@ -182,7 +182,7 @@ def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> Non
         note_stack(stand_in)
     if stand_in.autograd is not None:
         node = stand_in.autograd.edge[0]
-        if "inplace_node" in op.options:
+        if op.declared.inplace_node is not None:
             node.__class__ = _inplace_class(op)
         node.saved = [_as_of(e, target.version, version) for e in node.saved]
         above.rebase_history(target, stand_in.autograd.edge)
@@ -195,7 +195,7 @@ def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> Non
 @cache
 def _inplace_class(op: Operator) -> type:
     """The node class of an operator whose in-place form has a node name of its own."""
-    return type(nodes.Node)(op.options["inplace_node"], (op.node_class,), {"__slots__": ()})
+    return type(nodes.Node)(op.declared.inplace_node, (op.node_class,), {"__slots__": ()})
 
 
 def _as_of(entry, written: list, version: int):
@@ -242,8 +242,8 @@ def check_result(op: Operator, target: Tensor, result: Tensor) -> None:
     """Refuse a result of another shape than the tensor it is to be written to, or of a higher category."""
     shape = target.array.shape
     if result.array.shape != shape:
-        words = op.inplace_of.options.get("inplace_words", _no_fit) if op.inplace_of is not None else _no_fit
-        raise RuntimeError(words(shape, result.array.shape))
+        own = op.inplace_of.declared.inplace_words if op.inplace_of is not None else None
+        raise RuntimeError((own or _no_fit)(shape, result.array.shape))
     check_cast(result.dtype, target.dtype)
 
 
@@ -318,7 +318,7 @@ def write_out(op: Operator, args: tuple, out):
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     if len(results) != len(outs):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
-    check_out = op.options.get("check_out")
+    check_out = op.declared.check_out
     for o, r in zip(outs, results, strict=True):
         if (o.keys ^ r.keys) & FAKE:
             raise AssertionError(

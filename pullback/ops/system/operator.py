@@ -5,15 +5,8 @@ registers it under its schema's name; a second registration of one name raises. 
 method (generated at first call, see `calls`), the in-place and `out=` twins, the `ops.aten` overload, the recorder and
 the node class (see `record`). Parsing is done at first use, so that importing hundreds of declarations stays quick.
 
-Rules, all optional, all written over canonical arguments (see `schema`):
-- `kernel(xp, *args)`: arrays in, array(s) out; `xp` is the array library.
-- `meta(*args)`: tensors in (only metadata may be read), `Spec`(s) out. One source for shape, dtype and strides.
-- `vjp`: {argument name: rule}. A rule is a function whose *parameter names* say what it needs, and what is saved:
-  `g` the gradient of the (first) output, `gs` the tuple of all of them, an argument's name, a result's name (`out`, or
-  the schema's result names), `X_shape` / `X_dtype` / `X_info` of tensor argument X (saves no tensor), `mask` which
-  targets are wanted (for a rule under a tuple of names, which returns a tuple).
-- `jvp`: {argument name: rule} with `t` for the tangent, or LINEAR, or ELEMENTWISE; without it, derived from `vjp`.
-- `vmap(info, args, dims)`: see `func`; without it, the family's, else a loop.
+What a declaration may say is a type of its own, family by family: see `declaration`. It stays as it was made, in
+`op.declared`; the rules that a library may replace at run time (`body`, `kernel`, ...) are attributes of the operator.
 """
 
 from __future__ import annotations
@@ -23,34 +16,18 @@ from functools import cached_property
 
 from ...core.modes import LISTENING, ambient
 from ...core.tensor import Tensor
+from .declaration import ELEMENTWISE as ELEMENTWISE
+from .declaration import LINEAR as LINEAR
+from .declaration import NONDIFFERENTIABLE as NONDIFFERENTIABLE
+from .declaration import NOT_IMPLEMENTED as NOT_IMPLEMENTED
+from .declaration import Declaration, Missing
 from .schema import Schema, Unfit, wrong_type
-
-
-class _Marker:
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-NONDIFFERENTIABLE = _Marker("NONDIFFERENTIABLE")  # integer results, comparisons: gradients never flow
-
-
-class Missing(_Marker):
-    """A gradient that exists and is not written: the call is recorded, and backward raises."""
-
-
-NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
 
 
 def missing(what: str) -> Missing:
     """The missing gradient of one argument, where PyTorch has a word for it: "igamma: input"."""
     return Missing(what)
 
-
-LINEAR = _Marker("LINEAR")  # the jvp is the operator itself
-ELEMENTWISE = _Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
 
 registry: dict[str, Operator] = {}
 packets: dict[str, dict[str, Operator]] = {}
@@ -91,37 +68,23 @@ class Operator:
     dispatch_rules: dict = {}  # class of a dispatch mode or subclass -> (mode, op, types, args, kwargs)
     autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
 
-    def __init__(
-        self,
-        text: str,
-        family,
-        *,
-        kernel=None,
-        body=None,
-        meta=None,
-        vjp=None,
-        jvp=None,
-        vmap=None,
-        lower=None,
-        tags=(),
-        **options,
-    ):
+    def __init__(self, text: str, family, **declared):
         head = text.partition("(")[0].strip()
         self.text = text
         self.name, _, self.overload = head.partition(".")
         self.overload = self.overload or "default"
         self.family = family
-        self.kernel = kernel
-        self.body = body
-        self.meta_rule = meta
-        self.vjp = vjp
-        self.jvp = jvp
-        self.vmap = vmap
-        self.lower = lower
-        self.tags = tuple(tags)
-        self.options = options
+        self.declared: Declaration = family.declares(head, declared)
+        self.kernel = self.declared.kernel
+        self.body = self.declared.body
+        self.meta_rule = self.declared.meta
+        self.vjp = self.declared.vjp
+        self.jvp = self.declared.jvp
+        self.vmap = self.declared.vmap
+        self.lower = self.declared.lower
+        self.tags = tuple(self.declared.tags)
         self.inplace_of: Operator | None = None  # the functional operator that an in-place twin stands for
-        self.namespace = options.get("library", "aten")
+        self.namespace = self.declared.library
         self.wrappers: list[Callable] = []  # public functions that may have a fast path past `dispatch` in them
         self.record: Callable = self._first_record
         register(self)
@@ -192,14 +155,14 @@ class Operator:
     @cached_property
     def inplace(self) -> Operator | None:
         """The in-place twin (`add_`), made on demand where the declaration allows one."""
-        return make_inplace(self) if self.options.get("inplace", False) else None
+        return make_inplace(self) if self.declared.inplace else None
 
     # ---- calls
     def convert(self, args: tuple) -> tuple:
         """Canonical arguments from Python values; raises TypeErrors that name the argument."""
         arguments = self.schema.arguments
         out = []
-        strict = self.options.get("strict", False)  # Tensor means Tensor: no Python numbers
+        strict = self.declared.strict  # Tensor means Tensor: no Python numbers
         for argument, value in zip(arguments, args, strict=False):
             try:
                 if (

@@ -59,7 +59,7 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
         given = dict(kwargs)
         out = given.pop("out", None)
     for op in operators:
-        bound = None if out is not None and not op.options.get("out", True) else fit(op, args, given)
+        bound = None if out is not None and not op.declared.out else fit(op, args, given)
         if bound is not None:
             if out is None:
                 return dispatch(op, bound)

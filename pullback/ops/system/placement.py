@@ -123,7 +123,7 @@ def _moved(value, where: device, free: bool):
 def write_on_device(op: Operator, target: Tensor, args: tuple) -> bool:
     """Put the result of a functional operator straight into `target`; False where it must be computed first."""
     where, args = together(op, args)
-    direct = op.options.get("write")
+    direct = op.declared.write
     try:
         with in_use(where) if where.keys else _ANYWHERE:
             if direct is None:

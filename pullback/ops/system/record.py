@@ -189,7 +189,7 @@ def _attach_lines(op: Operator, edges: str) -> list[str]:
             "        return result",
             f"    node = hang(result, node_class, {edges}, next_sequence())",
         ]
-    skip = tuple(op.options.get("nondifferentiable", ()))
+    skip = op.declared.nondifferentiable
     return [
         "    node = new(node_class)",
         f"    node.edges = {edges}",
@@ -249,15 +249,15 @@ def _held(node: Node, differentiable: bool = False) -> dict:
 
 def backward_name(op: Operator) -> str:
     """`MulBackward0` from `mul.Tensor`; the number tells overloads apart where the declaration says so."""
-    if "node" in op.options:
-        return op.options["node"]
+    if op.declared.node is not None:
+        return op.declared.node
     if all(rule.function is NOT_IMPLEMENTED for rule in plan_of(op).rules):
         return "NotImplemented"
     name = op.name
     camel = "".join(
         part.title() for part in name.split("_")
     )  # a letter after a digit too: MaxPool2DWithIndicesBackward0
-    return f"{camel}Backward{op.options.get('number', 0)}"
+    return f"{camel}Backward{op.declared.number}"
 
 
 def _make_run(op: Operator, plan: Plan):

@@ -45,8 +45,8 @@ def _rebuild(name: str, fields: tuple, values: tuple):
 def pack_results(op: Operator, values):
     """Several results as the tuple that the schema's result names call for."""
     names = tuple(n for _, n in op.schema.returns)
-    if len(names) > 1 and all(names) and op.options.get("named", True):
-        return result_type_named(op.options.get("result_name", op.name), names)(values)
+    if len(names) > 1 and all(names) and op.declared.named:
+        return result_type_named(op.name, names)(values)
     return tuple(values)
 
 

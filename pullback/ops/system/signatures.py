@@ -88,8 +88,8 @@ def result_type(op: Operator, results: Results) -> str:
     if len(kinds) == 1:
         return kinds[0]
     names = [name for _, name in returns]
-    if all(names) and op.options.get("named", True):
-        made = f"{op.options.get('result_name', op.name)}_result"
+    if all(names) and op.declared.named:
+        made = f"{op.name}_result"
         results[made] = [f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True)]
         return made
     return f"tuple[{', '.join(kinds)}]"

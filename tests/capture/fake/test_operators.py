@@ -115,7 +115,7 @@ def test_conjugate_views(key: str) -> None:
     each_sample(key, moved(lambda t: t.conj() if t.dtype.is_complex else t))
 
 
-@pytest.mark.parametrize("key", [k for k in TABLE if OPERATORS[k].options.get("inplace")])
+@pytest.mark.parametrize("key", [k for k in TABLE if OPERATORS[k].declared.inplace])
 def test_inplace(key: str) -> None:
     """In-place twins accept and refuse as they do on real tensors, and count one write."""
     op = OPERATORS[key].inplace
@@ -228,7 +228,7 @@ def test_random_and_unset_memory(key: str) -> None:
     op = OPERATORS[key]
     args, kwargs = NO_SAMPLES[key]
     compare(op, op.convert(op.bind(args, kwargs)), inside=True)
-    if op.inplace_of is None and op.options.get("inplace"):
+    if op.inplace_of is None and op.declared.inplace:
         mode = FakeTensorMode()
         given = op.convert(op.bind(args, kwargs))
         fakes = rebuild(given, [mode.from_tensor(t) for t in tensors_in(given)])

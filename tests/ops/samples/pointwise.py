@@ -75,7 +75,7 @@ def samples(op: Operator, make: Make) -> list:
     key = op.name if op.overload == "default" else f"{op.name}.{op.overload}"
     for values in VARIANTS.get(key, []):
         calls.append(_call(op, make, dict.fromkeys(tensors, (2, 3)), values))
-    if n == 2 and op.options.get("numbers") is None and not op.name.endswith(NO_NUMBERS):
+    if n == 2 and op.declared.numbers is None and not op.name.endswith(NO_NUMBERS):
         calls.append(_call(op, make, {tensors[0]: (2, 3)}, {tensors[1]: _number(op, tensors[1])}))
     return calls
 

@@ -13,6 +13,7 @@ from ....core.tensor import Tensor
 from ...family.base import Family
 from ...system import dispatch
 from ...system.calls import export_operator
+from ...system.declaration import REQUIRED, Declaration
 from ...system.operator import NoShapeRule, Operator
 from .layouts import backend_name, is_sparse
 
@@ -32,11 +33,27 @@ def rule(*names: str):
     return decorate
 
 
+class LayoutDeclaration(Declaration):
+    """What an operator of a layout may declare; it has no public name unless it says so."""
+
+    kind = "a layout operator"
+
+    run: Callable = REQUIRED
+    """`run(*args)`: tensors without history in, tensors out."""
+    function: bool = False
+    method: bool | None = False
+    out: bool = False
+    strict: bool = True
+
+
 class LayoutFamily(Family):
     """Operators that make, take apart or convert sparse tensors: `run(*args)` takes and gives tensors."""
 
+    declares = LayoutDeclaration
+    takes_layouts = True
+
     def execute(self, op: Operator, args: tuple):
-        return op.options["run"](*[without_history(a) for a in args])
+        return op.declared.run(*[without_history(a) for a in args])
 
     def run_meta(self, op: Operator, args: tuple):
         raise NoShapeRule(f"{op.display}() is not implemented for tensors on device meta")
@@ -46,9 +63,8 @@ LAYOUT = LayoutFamily()
 
 
 def layout_operator(schema: str, run, **options) -> Operator:
-    """Declare an operator of this family; it has no public name unless it says so."""
-    named = {"function": False, "method": False, "out": False, "strict": True, **options}
-    return export_operator(Operator(schema, LAYOUT, run=run, **named))
+    """Declare an operator of this family."""
+    return export_operator(Operator(schema, LAYOUT, run=run, **options))
 
 
 def without_history(a):

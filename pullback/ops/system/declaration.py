@@ -1,0 +1,186 @@
+"""What a declaration of an operator may say, as a type.
+
+Comes in: the keyword arguments of `operator(...)`, `@composite(...)`, `pointwise(...)`, `reduction(...)`, `along(...)`,
+`view(...)`, `factory(...)`, `contraction(...)` and their like. Goes out: `op.declared`, one slotted object whose fields
+are these options, with their defaults filled in. A stage that must know something of an operator asks this object; none
+keeps a list of names.
+
+Always holds: an unknown key, a contradiction or a missing part raises where the operator is declared, that is at import,
+and the message names the operator and the nearest key. Each family has a subclass of `Declaration` beside it, which adds
+what only this family knows, or changes a default. The string under a field says what it means: the table of options in
+docs/architecture.md is made of these strings.
+
+A vjp rule is a function whose *parameter names* say what it needs, and what is saved: `g` the gradient of the (first)
+output, `gs` the tuple of all of them, an argument's name, a result's name (`out`, or the schema's result names),
+`X_shape` / `X_dtype` / `X_info` of tensor argument X (saves no tensor), `mask` which targets are wanted (for a rule under
+a tuple of names, which returns a tuple).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+
+class Marker:
+    """A rule that is a word."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Missing(Marker):
+    """A gradient that exists and is not written: the call is recorded, and backward raises."""
+
+
+NONDIFFERENTIABLE = Marker("NONDIFFERENTIABLE")  # integer results, comparisons: gradients never flow
+NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
+LINEAR = Marker("LINEAR")  # the jvp is the operator itself
+ELEMENTWISE = Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
+REQUIRED = Marker("REQUIRED")  # the default of a field that has none
+
+
+class Fields(type):
+    """Makes the annotated names of a class its slots, and their values the defaults of its instances."""
+
+    defaults: dict[str, Any]
+
+    def __new__(mcs, name: str, bases: tuple, body: dict):
+        inherited = bases[0].defaults if bases else {}
+        own = {field: body.pop(field, REQUIRED) for field in body.get("__annotations__", ())}
+        slots = tuple(field for field in own if field not in inherited)
+        made = super().__new__(mcs, name, bases, {**body, "__slots__": slots})
+        made.defaults = {**inherited, **own}
+        made.required = tuple(field for field, value in made.defaults.items() if value is REQUIRED)
+        return made
+
+
+class Declaration(metaclass=Fields):
+    """What an operator of any family may declare."""
+
+    kind = "an operator"  # what messages call an operator of this family
+    contradictions = (  # pairs that cannot both be given, and why
+        ("body", "kernel", "a body is written in other operators and has no kernel of its own"),
+        ("body", "meta", "the shape of what a body gives follows from its operators"),
+        ("node", "number", "a node that is named whole has no number"),
+        ("shortcut", "straight", "both are the way of plain calls past the dispatcher"),
+    )
+    conditions = (  # keys that mean nothing without another
+        ("inplace_node", "inplace"),
+        ("inplace_words", "inplace"),
+        ("reads_first", "write"),
+    )
+
+    # ---- what it computes
+    kernel: Callable | None = None
+    """`kernel(xp, *args)`: arrays in, new array(s) out; `xp` is the array library. Families say what else it is given."""
+    body: Callable | None = None
+    """A function over tensors, written in other operators, from which every rule follows (`@composite`)."""
+    meta: Callable | None = None
+    """`meta(*args)`: tensors in, of which only metadata may be read, `Spec`(s) out: the one source of shape, dtype and strides."""
+    check: Callable | None = None
+    """`check(*args)`: raises for arguments that the operator refuses, before kernel and shape rule."""
+
+    # ---- derivatives and transforms
+    vjp: Any = None
+    """`{argument: rule}`, or one rule for the first argument, or a marker. A rule's parameter names say what is saved."""
+    jvp: Any = None
+    """`{argument: rule}` with `t` for the tangent, or `LINEAR`, or `ELEMENTWISE`; without it, derived from `vjp`."""
+    vmap: Callable | None = None
+    """`vmap(args, dims, size)`: the batched call and its batch dimension, or None to loop; without it, the family's rule."""
+    nondifferentiable: tuple[int, ...] = ()
+    """Which of several results gradients never flow from."""
+    node: str | None = None
+    """The name of the node class, where it is not the operator's with `Backward` and a number."""
+    number: int = 0
+    """The number at the end of the node's name, which tells overloads apart."""
+    inplace_node: str | None = None
+    """The name of the node class of the in-place form, where it has one of its own."""
+
+    # ---- compilation
+    lower: Any = None
+    """The lowering rule: how the operator becomes loops; without it, compiled code calls the operator."""
+    tags: tuple[str, ...] = ()
+    """PyTorch's tags of the overload, such as `nondeterministic_seeded`."""
+
+    # ---- names
+    library: str = "aten"
+    """The namespace under `ops`."""
+    public: str | None = None
+    """The full name of the public function (`nn.functional.softshrink`), where it does not follow from the operator's."""
+    function: bool = True
+    """Whether there is a public function."""
+    method: bool | None = None
+    """Whether there is a method of `Tensor`; without it, where the function is in `torch`."""
+    aliases: tuple[str, ...] = ()
+    """Further names of function and method."""
+    named: bool = True
+    """Whether several results come as a named tuple."""
+
+    # ---- calls
+    out: bool = True
+    """Whether the public function takes `out=`."""
+    variadic: str | None = None
+    """The argument that may be given as several: `x.view(2, 3)`."""
+    strict: bool = False
+    """Whether `Tensor` means a tensor, and no Python number is made one."""
+    lazy_bits: bool = False
+    """Whether the operator takes tensors with a conjugate or negative bit as they are."""
+    check_out: Callable | None = None
+    """`check_out(op, out, result)`: raises for an `out=` that PyTorch refuses for this operator alone."""
+
+    # ---- writes
+    inplace: bool | str = False
+    """Whether there is an in-place form: a method, also a function (`"function"`), or an overload alone (`"hidden"`)."""
+    inplace_words: Callable | None = None
+    """`inplace_words(shape, result shape)`: the error where the result does not fit the written tensor."""
+    write: Callable | None = None
+    """`write(target, *args)`: the in-place form on arrays that need not be computed apart."""
+    reads_first: bool = False
+    """Whether `write` reads operands of one element before it writes, so that they may overlap with the target."""
+
+    # ---- plain calls, past the dispatcher
+    shortcut: Callable | None = None
+    """`shortcut(*args)`: the result of a plain call, or None where it takes more."""
+    straight: bool = False
+    """Whether plain tensors and ints go straight to the kernel, which makes all checks itself."""
+
+    def __init__(self, name: str, given: Mapping[str, Any]):
+        defaults = type(self).defaults
+        if not given.keys() <= defaults.keys():
+            raise TypeError(self._unknown(name, next(key for key in given if key not in defaults)))
+        for field, value in defaults.items():
+            setattr(self, field, value)
+        for field, value in given.items():
+            setattr(self, field, value)
+        self._check(name, given)
+
+    def _check(self, name: str, given: Mapping[str, Any]) -> None:
+        """Refuse a declaration that is incomplete or contradicts itself."""
+        for field in type(self).required:
+            if field not in given:
+                raise TypeError(f"{name}: {self.kind} needs {field!r}")
+        for first, second, why in self.contradictions:
+            if first in given and second in given and self._says(first) and self._says(second):
+                raise TypeError(f"{name}: {first!r} contradicts {second!r}: {why}")
+        for field, needed in self.conditions:
+            if field in given and self._says(field) and not self._says(needed):
+                raise TypeError(f"{name}: {field!r} means nothing without {needed!r}")
+        if self.vjp is NONDIFFERENTIABLE or self.vjp is None and self.body is None:
+            for field in ("jvp", "node", "number", "inplace_node", "nondifferentiable"):
+                if field in given and self._says(field):
+                    raise TypeError(f"{name}: {field!r} means nothing where gradients never flow (vjp={self.vjp})")
+
+    def _says(self, field: str) -> bool:
+        """Whether a field was given another value than its default."""
+        value = getattr(self, field)
+        return value is not None and value is not False and value != ()
+
+    def _unknown(self, name: str, key: str) -> str:
+        near = get_close_matches(key, type(self).defaults, 1, 0.5)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{name}: {key!r} is no option of {self.kind}{hint}"
