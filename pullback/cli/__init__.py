@@ -1,4 +1,4 @@
-"""The command `pullback`: run a script, explain its graphs, see a demonstration, look at the machine.
+"""The command `pullback`: run a script, launch ranks of it, explain its graphs, see a demonstration, look at the machine.
 
 In: the words of a command line. Out: an exit status. Each subcommand is a module here that is imported only when it is
 asked for, so that `pullback run` costs a script no more than its own imports.
@@ -16,6 +16,14 @@ def _run(args: argparse.Namespace) -> int:
     from .run import run
 
     return run(args.target, args.arguments, as_module=args.module, compile=args.compile)
+
+
+def _launch(args: argparse.Namespace) -> int:
+    from .launch import launch_script
+
+    return launch_script(
+        args.target, args.arguments, args.ranks, hostfile=args.hostfile, as_module=args.module, restarts=args.restarts
+    )
 
 
 def _explain(args: argparse.Namespace) -> int:
@@ -57,6 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("target", metavar="SCRIPT")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     run.set_defaults(action=_run)
+
+    launch = commands.add_parser("launch", help="run a script as several ranks, joined by MPI")
+    launch.add_argument("-n", dest="ranks", type=_count, default=1, metavar="RANKS", help="how many (default 1)")
+    launch.add_argument("--hostfile", metavar="FILE", help="the machines, as mpiexec reads them (default: this one)")
+    launch.add_argument("--restarts", type=int, default=0, metavar="N", help="how often to start again after a failure")
+    launch.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
+    launch.add_argument("target", metavar="SCRIPT")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    launch.set_defaults(action=_launch)
 
     explain = commands.add_parser("explain", help="run a script under capture and say where its graphs end, and why")
     explain.add_argument("target", metavar="SCRIPT")

@@ -6,6 +6,7 @@ Without accelerators there is one device, and the module is simply called.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -116,15 +117,12 @@ class DataParallel(Module):
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
 
+_HOME = "pullback.distributed.data_parallel"  # a layer above this one
+
+
 def __getattr__(name: str):
     if name == "DistributedDataParallel":
-        try:
-            from ...distributed import DistributedDataParallel
-        except ImportError:
-            raise AttributeError(
-                "DistributedDataParallel needs pullback.distributed, which this installation does not have"
-            ) from None
-        return DistributedDataParallel
+        return importlib.import_module(_HOME).DistributedDataParallel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,0 +1,184 @@
+"""Ranks that MPI joins: a `Channel` over a communicator.
+
+In: arrays in host memory. Out: MPI's own requests. Calls are nonblocking, so that collectives run while a backward does;
+`mpi4py` and the MPI library behind it are loaded when a group of more than one rank is first asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from .channel import LOCK, Channel
+
+LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS", "SLURM_MPI_TYPE")
+
+
+def launched() -> bool:
+    """Whether an MPI launcher started this process."""
+    return any(name in os.environ for name in LAUNCHERS)
+
+
+def library() -> Any:
+    """The module `mpi4py.MPI`; says how to get it where it is not installed."""
+    try:
+        from mpi4py import MPI
+    except ImportError as e:
+        raise RuntimeError(
+            "more than one rank needs MPI, and mpi4py cannot be imported "
+            f"({e}); install it with: pip install 'pullback[mpi]'"
+        ) from e
+    return MPI
+
+
+def is_installed() -> bool:
+    """Whether mpi4py can be imported, without importing it (which would start MPI)."""
+    import importlib.util
+
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+class MpiChannel(Channel):
+    """The ranks of a communicator."""
+
+    def __init__(self, comm: Any):
+        self.mpi = library()
+        self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
+        self.statuses: dict[int, Any] = {}
+
+    def split(self, ranks: list[int]) -> MpiChannel | None:
+        """A channel of some of these ranks; all of them call, and those outside get None."""
+        with LOCK:
+            comm = self.comm.Create(self.comm.Get_group().Incl(ranks))
+        return None if comm == self.mpi.COMM_NULL else MpiChannel(comm)
+
+    def among(self, ranks: list[int], tag: int) -> MpiChannel:
+        """A channel of some ranks, called by these alone."""
+        with LOCK:
+            return MpiChannel(self.comm.Create_group(self.comm.Get_group().Incl(ranks), tag))
+
+    def copy(self) -> MpiChannel:
+        """A channel of the same ranks whose calls are not ordered with those of this one."""
+        with LOCK:
+            return MpiChannel(self.comm.Dup())
+
+    def op(self, kind: str) -> Any:
+        return getattr(self.mpi, kind)
+
+    def allreduce(self, send, recv, kind):
+        return self.comm.Iallreduce(self.mpi.IN_PLACE if send is None else send, recv, self.op(kind))
+
+    def reduce(self, send, recv, kind, root):
+        if self.rank != root:
+            return self.comm.Ireduce(recv if send is None else send, None, self.op(kind), root)
+        return self.comm.Ireduce(self.mpi.IN_PLACE if send is None else send, recv, self.op(kind), root)
+
+    def broadcast(self, array, root):
+        return self.comm.Ibcast(as_bytes(array), root)
+
+    def allgather(self, send, recv):
+        joined = _Joined(recv)
+        return joined.after(self.comm.Iallgatherv(as_bytes(send), joined.message()))
+
+    def gather(self, send, recv, root):
+        if self.rank != root:
+            return self.comm.Igatherv(as_bytes(send), None, root)
+        joined = _Joined(recv)
+        return joined.after(self.comm.Igatherv(as_bytes(send), joined.message(), root))
+
+    def scatter(self, send, recv, root):
+        if self.rank != root:
+            return self.comm.Iscatterv(None, as_bytes(recv), root)
+        joined = _Joined(send, filled=True)
+        return self.comm.Iscatterv(joined.message(), as_bytes(recv), root)
+
+    def reduce_scatter(self, send, recv, kind, counts):
+        return self.comm.Ireduce_scatter(send.reshape(-1), recv.reshape(-1), counts, self.op(kind))
+
+    def alltoall(self, send, recv):
+        joined = _Joined(recv)
+        return joined.after(self.comm.Ialltoallv(_Joined(send, filled=True).message(), joined.message()))
+
+    def barrier(self):
+        return self.comm.Ibarrier()
+
+    def send(self, array, to, tag):
+        return self.comm.Isend(as_bytes(array), to, tag)
+
+    def recv(self, array, source, tag):
+        where = self.mpi.ANY_SOURCE if source is None else source
+        return _Received(self.comm.Irecv(as_bytes(array), where, tag), self.mpi.Status())
+
+    def source_of(self, request):
+        return request.status.Get_source()
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """The memory of a contiguous array, whatever its elements are."""
+    return array.reshape(-1).view(np.uint8)
+
+
+class _Received:
+    """A receive, with what is known of its message when it has come."""
+
+    def __init__(self, request: Any, status: Any):
+        self.request, self.status = request, status
+
+    def Test(self) -> bool:
+        return self.request.Test(self.status)
+
+
+class _Joined:
+    """Arrays one after the other in one buffer of bytes, as MPI takes parts of different lengths."""
+
+    def __init__(self, parts: list, filled: bool = False):
+        self.parts = parts
+        self.counts = [p.nbytes for p in parts]
+        self.starts = [0, *np.cumsum(self.counts)[:-1].tolist()]
+        self.whole = self._adjacent()
+        if self.whole is None:
+            self.whole = np.empty(sum(self.counts), np.uint8)
+            if filled:
+                for part, start, n in zip(parts, self.starts, self.counts, strict=True):
+                    self.whole[start : start + n] = as_bytes(part)
+            self.apart = True
+        else:
+            self.apart = False
+
+    def _adjacent(self) -> np.ndarray | None:
+        """The memory of the parts, where they are slices of one array in order."""
+        first = self.parts[0]
+        if first.base is None or any(p.base is not first.base for p in self.parts):
+            return None
+        start = first.ctypes.data
+        if any(p.ctypes.data != start + s for p, s in zip(self.parts, self.starts, strict=True)):
+            return None
+        base = as_bytes(first.base) if first.base.flags.c_contiguous else None
+        if base is None:
+            return None
+        offset = start - base.ctypes.data
+        return base[offset : offset + sum(self.counts)]
+
+    def message(self) -> list:
+        return [self.whole, self.counts, self.starts, library().BYTE]
+
+    def after(self, request: Any) -> Any:
+        """The request, with the parts filled when it is done."""
+        return _Spread(request, self) if self.apart else request
+
+
+class _Spread:
+    """A request whose buffer is spread over several arrays."""
+
+    def __init__(self, request: Any, joined: _Joined):
+        self.request, self.joined, self.done = request, joined, False
+
+    def Test(self) -> bool:
+        if not self.done and self.request.Test():
+            joined = self.joined
+            for part, start, n in zip(joined.parts, joined.starts, joined.counts, strict=True):
+                as_bytes(part)[...] = joined.whole[start : start + n]
+            self.done = True
+        return self.done
