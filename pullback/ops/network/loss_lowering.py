@@ -11,10 +11,11 @@ from ..lowering import NotLowerable
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
+    from ..lowering.elements import Element
     from ..lowering.loops import Value
 
 NONE, MEAN = 0, 1  # of a loss's `reduction`
-REFUSED = NotLowerable("a weighted loss, one in low precision, or one of no rows")
+REFUSED = NotLowerable("a loss of other than a matrix, in low precision, or of no rows")
 
 
 def lower_loss(b: Builder, x: Value, target: Value, reduction, *rest):
@@ -30,32 +31,43 @@ def lower_loss(b: Builder, x: Value, target: Value, reduction, *rest):
     return b.store(b.result(), total, lambda e: e / float(n) if reduction == MEAN and n else e)
 
 
-def _refuses(b: Builder, x: Value, weight) -> bool:
-    return weight is not None or len(x.shape) != 2 or not x.numel or x.dtype is not b.wide(x.dtype)
+def _refuses(b: Builder, x: Value) -> bool:
+    return len(x.shape) != 2 or not x.numel or x.dtype is not b.wide(x.dtype)
+
+
+def _weight_of(b: Builder, weight: Value | None, at: Element, rank: int, d) -> Element:
+    """The weight of a class; 1 where classes have none."""
+    if weight is None:
+        return b.number(1.0, d)
+    return b.gather(weight, [0] * rank, [(at, weight.strides[0], weight.shape[0])])
 
 
 def lower_nll(b: Builder, x: Value, target: Value, weight, reduction, ignore):
-    if _refuses(b, x, weight):
+    if _refuses(b, x):
         return REFUSED
     o, d = b.o, x.dtype
     at = o.cast(b.raw(target), dtypes.int64)
     counts = at != ignore
-    score = b.gather(x, (x.strides[0],), [(o.where(counts, at, 0), x.strides[1], x.shape[1])])
-    each = b.fill(b.blank(target.shape, d), o.where(counts, -score, 0.0))
+    at = o.where(counts, at, 0)
+    score = b.gather(x, (x.strides[0],), [(at, x.strides[1], x.shape[1])])
+    share = _weight_of(b, weight, at, 1, d)
+    each = b.fill(b.blank(target.shape, d), o.where(counts, -score if weight is None else -score * share, 0.0))
     if reduction == NONE:
         return each, b.fill(b.result(1), b.number(0.0, d))
     total = b.reduce("sum", [each], lambda e: e, [0], dtypes.float64, keepdim=False)
-    counted = b.fill(b.blank(target.shape, dtypes.float64), o.cast(counts, dtypes.float64))
+    counted = b.fill(b.blank(target.shape, dtypes.float64), o.where(counts, o.cast(share, dtypes.float64), 0.0))
     number = b.reduce("sum", [counted], lambda e: e, [0], dtypes.float64, keepdim=False)
     out = b.pointwise(lambda t, c: t / c if reduction == MEAN else t, total, number, dtype=d)
     return out, b.store(b.result(1), number)
 
 
 def lower_nll_backward(b: Builder, g: Value, x: Value, target: Value, weight, reduction, ignore, total: Value):
-    if _refuses(b, x, weight):
+    if _refuses(b, x):
         return REFUSED
     at = b.o.cast(b.raw(target.unsqueeze(1), 2), dtypes.int64)
+    counts = at != ignore
     scale = b.element(g if reduction != NONE else g.unsqueeze(1), 2)
     scale = -scale / b.element(total, 2) if reduction == MEAN else -scale
-    here = b.o.logical_and(at == b.index(1), at != ignore)
+    scale = scale if weight is None else scale * _weight_of(b, weight, b.o.where(counts, at, 0), 2, x.dtype)
+    here = b.o.logical_and(at == b.index(1), counts)
     return b.fill(b.result(), b.o.where(here, scale, 0.0))

@@ -71,8 +71,10 @@ def lower_batch_norm(b: Builder, x: Value, weight, bias, running_mean, running_v
     functional = len(b.outputs) == 5  # the new running statistics are results
     if not training and not functional:
         return _by_running_statistics(b, x, weight, bias, running_mean, running_var, eps)
-    if not training or not x.numel or rank < 2 or x.dtype is not d or running_mean is not None and not functional:
+    if not training or not x.numel or rank < 2 or running_mean is not None and not functional:
         return NotLowerable("batch norm that writes running statistics, or has none of the batch")
+    if x.dtype is not d or not d.is_floating_point:
+        return NotLowerable("batch norm in low precision, or of integers")
     axes = [0, *range(2, rank)]
     n = math.prod(x.shape[k] for k in axes)
     mean, squares = b.moments(x, axes)
@@ -103,8 +105,10 @@ def _by_running_statistics(b: Builder, x: Value, weight, bias, running_mean, run
 
 def lower_batch_norm_backward(b: Builder, g: Value, x: Value, weight, rm, rv, mean, rstd, training, eps, mask):
     rank, d = len(x.shape), b.wide(x.dtype)
-    if not training or not x.numel or x.dtype is not d or mean is None or rstd is None:
+    if not training or not x.numel or mean is None or rstd is None:
         return NotLowerable("batch norm without statistics of the batch")
+    if x.dtype is not d or not d.is_floating_point:
+        return NotLowerable("batch norm in low precision, or of integers")
     axes = [0, *range(2, rank)]
     n = math.prod(x.shape[k] for k in axes)
     mean, rstd = _channel(mean, rank), _channel(rstd, rank)

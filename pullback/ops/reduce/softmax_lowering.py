@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..lowering.loops import Value
 
 OF_A_NUMBER = NotLowerable("softmax of a number")
+OTHER_DTYPE = NotLowerable("the gradient of softmax of a number, or in another dtype than the result's")
 
 
 def _powers(b: Builder, x: Value, dim: int) -> tuple[Value, Value, Value]:
@@ -51,16 +52,16 @@ def lower_log_softmax(b: Builder, x: Value, dim, half_to_float):
 
 
 def lower_softmax_backward(b: Builder, g: Value, y: Value, dim, input_dtype):
-    if not y.shape:
-        return OF_A_NUMBER
+    if not y.shape or input_dtype is not y.dtype or g.dtype is not y.dtype or not y.dtype.is_floating_point:
+        return OTHER_DTYPE
     total = b.reduce("sum", [g, y], lambda p, q: p * q, [wrap_dim(dim, len(y.shape))], b.wide(y.dtype))
     p, q, t = (b.element(v, len(y.shape)) for v in (g, y, total))
     return b.fill(b.result(), q * (p - t))
 
 
 def lower_log_softmax_backward(b: Builder, g: Value, y: Value, dim, input_dtype):
-    if not y.shape:
-        return OF_A_NUMBER
+    if not y.shape or input_dtype is not y.dtype or g.dtype is not y.dtype or not y.dtype.is_floating_point:
+        return OTHER_DTYPE
     total = b.reduce("sum", [g], lambda p: p, [wrap_dim(dim, len(y.shape))], b.wide(y.dtype))
     p, q, t = (b.element(v, len(y.shape)) for v in (g, y, total))
     return b.fill(b.result(), p - b.o.exp(q) * t)
