@@ -15,8 +15,8 @@ from ..core import modes
 from ..core.geometry import contiguous_strides, may_overlap
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.node import Autograd, edge_of, own_autograd, requires_grad
-from ..core.tensor import LAYOUTS, Tensor, stride_of
+from ..core.node import Autograd, as_leaf, edge_of, own_autograd, requires_grad
+from ..core.tensor import INFERENCE_TENSOR, LAYOUTS, Tensor, stride_of
 from ..ops.shape.views import alias as alias_op
 from ..ops.system import dispatch as dispatching
 from ..ops.system.operator import ELEMENTWISE, LINEAR, Missing, Operator
@@ -291,11 +291,12 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
         )
+    args = tuple(_recordable(a) for a in args)
     results = list(out) if isinstance(out, (tuple, list)) else [out]
-    with modes.masked(0, modes.GRAD):
+    recorded = ambient.mode & modes.GRAD
+    with modes.masked(modes.INFERENCE, modes.GRAD):
         seeds = [
-            r.new_zeros(r.shape).requires_grad_() if isinstance(r, Tensor) and r.dtype.category >= 2 else None
-            for r in results
+            as_leaf(r.new_zeros(r.shape)) if isinstance(r, Tensor) and r.dtype.category >= 2 else None for r in results
         ]
         pairs = _vjp_pairs(op, args, tangents, out, seeds)
         live = [s for s in seeds if s is not None]
@@ -307,7 +308,20 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         )
     found = iter(made)
     each = [None if s is None else _settle(next(found), s) for s in seeds]
+    if not recorded:
+        each = [t if t is None else _copy(t.detach(), t.autograd.tangents if t.autograd else None) for t in each]
     return each if isinstance(out, (tuple, list)) else each[0]
+
+
+def _recordable(a):
+    """An argument that may be saved for the short time that a jvp is taken from a graph."""
+    if isinstance(a, tuple):
+        return tuple(_recordable(v) for v in a)
+    if not isinstance(a, Tensor) or not a.keys & INFERENCE_TENSOR:
+        return a
+    made = a.shallow(a.autograd)
+    made.keys &= ~INFERENCE_TENSOR
+    return made
 
 
 def _settle(t, seed: Tensor) -> Tensor:
@@ -355,12 +369,12 @@ def dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
     return rewrap(value, wraps)
 
 
-def parts(t: Tensor, level: int) -> tuple[Tensor, Tensor]:
-    """(primal, tangent) of a tensor; zeros where it has no tangent at the level."""
+def parts(t: Tensor, level: int) -> tuple[Tensor, Tensor | None]:
+    """(primal, tangent) of a tensor; None where it has no tangent at the level."""
     value, wraps = strip(t)
     tangent = tangent_of(value, level)
     primal = primal_of(value, level)
-    return rewrap(primal, wraps), rewrap(primal.detach() * 0 if tangent is None else tangent, wraps)
+    return rewrap(primal, wraps), None if tangent is None else rewrap(tangent, wraps)
 
 
 above.forward_layer = forward_layer

@@ -13,6 +13,7 @@ from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor, undelet
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
+from .transformed_hooks import hook_of_node, hook_of_tensor
 
 
 class RemovableHandle:
@@ -122,6 +123,8 @@ def register_hook(self, hook) -> RemovableHandle:
     """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
     if not requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if ambient.transforms or ambient.reverse_levels:
+        hook = hook_of_tensor(hook, self, edge_of(self)[0])
     a = own_autograd(self)
     if a.edge is None:
         if a.hooks is None:
@@ -150,6 +153,9 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
 @modes.whole_in_graphs
 def retain_grad(self) -> None:
     """Keep `.grad` of this result during backward."""
+    modes.outside_transforms(
+        "Tensor.retain_grad()", "call retain_grad() outside of a function being transformed instead."
+    )
     if not requires_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     a = self.autograd
@@ -285,12 +291,12 @@ def node_hooks(node: Node, kind: str) -> Hooks:
 
 def register_node_hook(self: Node, fn) -> RemovableHandle:
     """Call `fn(grad_inputs, grad_outputs)` after this node ran; what it returns replaces the gradients of its inputs."""
-    return add_hook(node_hooks(self, "post_hooks"), fn)
+    return add_hook(node_hooks(self, "post_hooks"), hook_of_node(fn, self))
 
 
 def register_node_prehook(self: Node, fn) -> RemovableHandle:
     """Call `fn(grad_outputs)` before this node runs; what it returns replaces them."""
-    return add_hook(node_hooks(self, "pre_hooks"), fn)
+    return add_hook(node_hooks(self, "pre_hooks"), hook_of_node(fn, self))
 
 
 extend(Node, __name__, register_hook=register_node_hook, register_prehook=register_node_prehook)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.layers import extend
-from ..core.node import Autograd, Node, edge_of, next_sequence
+from ..core.node import Autograd, Node, as_leaf, edge_of, next_sequence
 from ..core.tensor import Tensor
 
 
@@ -96,4 +96,4 @@ def delayed_error(message: str, tensors: tuple):
 
 
 def _leaf(t: Tensor | None) -> Tensor | None:
-    return t.detach().requires_grad_() if t is not None and t.dtype.category >= 2 else t
+    return as_leaf(t.detach()) if t is not None and t.dtype.category >= 2 else t

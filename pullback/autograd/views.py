@@ -12,7 +12,7 @@ from ..core import modes
 from ..core import node as nodes
 from ..core.layers import above
 from ..core.modes import ambient
-from ..core.node import Node, View, edge_of, next_sequence, own_autograd, requires_grad
+from ..core.node import Node, View, as_leaf, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.size import Size
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from ..ops.shape.views import as_strided
@@ -165,6 +165,8 @@ def _from_start(call: tuple, offset: int) -> tuple:
 
 def set_history(target: Tensor, edge: tuple) -> None:
     """Give a written tensor its new history; a gradient that is to be retained is that of the new value."""
+    if ambient.reverse_levels:
+        ambient.reverse_levels[-1].wrote(target)
     a = own_autograd(target)
     retained = a.edge is not None and a.retains_grad and (a.edge[0].retain_grad_hooks or {}).pop(a.edge[1], None)
     a.requires_grad, a.edge = True, edge
@@ -222,7 +224,7 @@ def _refuse_reshaped(info: View, target: Tensor) -> None:
 def _dead_end(target: Tensor) -> tuple:
     """History of a view whose base has none: that of the view alone, which leads nowhere."""
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        made = target.view_info.base.detach().requires_grad_().as_strided(target.shape, target.stride(), target.offset)
+        made = as_leaf(target.view_info.base.detach()).as_strided(target.shape, target.stride(), target.offset)
     made.autograd.edge[0].edges = (None,)
     return made.autograd.edge
 

@@ -91,11 +91,13 @@ class BatchLevel:
     def __enter__(self) -> BatchLevel:
         ambient.transforms = [*ambient.transforms, self]
         ambient.switch(modes.TRANSFORM, True)
+        ambient.function_levels += 1
         return self
 
     def __exit__(self, *exc) -> None:
         ambient.transforms = [t for t in ambient.transforms if t is not self]
         ambient.switch(modes.TRANSFORM, ambient.transforms)
+        ambient.function_levels -= 1
 
     def process(self, op: Operator, args: tuple):
         """Run an operator under this level."""

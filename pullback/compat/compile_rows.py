@@ -83,7 +83,12 @@ ROWS: dict[str, dict[str, str]] = {
         "compile": "pullback.capture.front.backends:inductor",
         "config": "pullback.capture.front.config:native",
     },
-    "torch._functorch": {"config": "pullback.joint.config:config", "aot_autograd": "torch._functorch.aot_autograd:"},
+    "torch._functorch": {
+        "config": "pullback.joint.config:config",
+        **{
+            n: f"torch._functorch.{n}:" for n in ("aot_autograd", "apis", "eager_transforms", "make_functional", "vmap")
+        },
+    },
     "torch._functorch.aot_autograd": {
         name: f"{_AOT}:{name}"
         for name in (

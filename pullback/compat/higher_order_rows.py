@@ -23,6 +23,9 @@ _WRAPS = _rows(
 )  # fmt: skip
 _CHECKPOINT = _rows("checkpoint", "tag_activation_checkpoint", "wrap_activation_checkpoint")
 
+_TRANSFORMS = ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap", "linearize")
+_FUNCTIONAL = ("FunctionalModule", "combine_state_for_ensemble", "make_functional", "make_functional_with_buffers")
+
 ROWS: dict[str, dict[str, str]] = {
     "torch._higher_order_ops": {
         **_CONTROL,
@@ -52,8 +55,39 @@ ROWS: dict[str, dict[str, str]] = {
         **_rows("trace_wrapped", "trace_wrapped", "_trace_wrapped_op"),
         **_rows("flex_attention", "TransformGetItemToIndex"),
     },
-    "functorch": {},
-    "functorch.experimental": {},
+    "functorch": {
+        **{name: f"pullback.func:{name}" for name in _TRANSFORMS},
+        **{name: f"pullback.func.functional_modules:{name}" for name in _FUNCTIONAL},
+        "functionalize": "pullback.func:functionalize",
+        "make_fx": "pullback.capture.trace.make_fx:make_fx",
+        "compile": "functorch.compile:",
+        "experimental": "functorch.experimental:",
+    },
+    "functorch.experimental": {
+        "chunk_vmap": "pullback.func:chunk_vmap",
+        "functionalize": "pullback.func:functionalize",
+        "hessian": "pullback.func:hessian",
+        "jacfwd": "pullback.func:jacfwd",
+        "jvp": "pullback.func:jvp",
+        "replace_all_batch_norm_modules_": "pullback.func:replace_all_batch_norm_modules_",
+        "control_flow": "functorch.experimental.control_flow:",
+    },
+    "torch._functorch.eager_transforms": {
+        **{name: f"pullback.func:{name}" for name in _TRANSFORMS if name != "vmap"},
+        "functionalize": "pullback.func:functionalize",
+        "_slice_argnums": "pullback.func.arguments:slice_argnums",
+    },
+    "torch._functorch.vmap": {"vmap": "pullback.func:vmap"},
+    "torch._functorch.apis": {
+        name: f"pullback.func:{name}" for name in ("vmap", "grad", "grad_and_value", "chunk_vmap")
+    },
+    "torch._functorch.functional_call": {
+        name: f"pullback.func:{name}" for name in ("functional_call", "stack_module_state")
+    },
+    "torch._functorch.make_functional": {
+        name: f"pullback.func.functional_modules:{name}"
+        for name in (*_FUNCTIONAL, "functional_init", "functional_init_with_buffers")
+    },
     "functorch.experimental.control_flow": {
         **_rows("cond", "cond"),
         **_rows("map", "map"),

@@ -179,7 +179,7 @@ class Seams:
         promise="a custom function applied where a transform is active: by its `vmap` rule, or level by level",
     )
     forward_over_reverse: Callable[[Callable, tuple], tuple] = seam(
-        _without("the layer of function transforms"), asked_by="autograd.functional", set_by="func.derivatives",
+        _without("the layer of function transforms"), asked_by="autograd.functional", set_by="func.jacobians",
         promise="second derivatives of a scalar function, for each pair of inputs",
     )
     run_compiled: Callable[[list, list, bool, bool, list | None, bool], dict | None] = seam(

@@ -59,6 +59,8 @@ class Ambient(threading.local):
         self.captures: list = []
         self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
         self.forward_levels: tuple = ()
+        self.reverse_levels: tuple = ()  # open reverse-mode transforms, innermost last
+        self.function_levels = 0  # how many function transforms of any kind are open
         self.autocast: dict = {}
         self.saved_hooks: list = []
         self.saved_hooks_disabled: str | None = None
@@ -125,6 +127,15 @@ def whole_in_graphs(function):
 
     call.keeps_functions = True  # type: ignore[attr-defined]
     return call
+
+
+def outside_transforms(call: str, instead: str) -> None:
+    """Refuse a call inside of a function that is being transformed."""
+    if ambient.function_levels:
+        raise RuntimeError(
+            f"You are attempting to call {call} inside of a function being transformed by a functorch transform. "
+            f"This is unsupported, please {instead}"
+        )
 
 
 @contextmanager

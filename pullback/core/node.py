@@ -62,6 +62,12 @@ def own_autograd(tensor) -> Autograd:
     return a
 
 
+def as_leaf(tensor):
+    """A tensor that was just made, requiring grad from now on."""
+    own_autograd(tensor).requires_grad = True
+    return tensor
+
+
 class View:
     """That a tensor is a differentiable view: of which base, and by which calls (`parent` is the view it was made from)."""
 

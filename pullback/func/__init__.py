@@ -3,7 +3,8 @@
 from ..batching.batched import debug_unwrap
 from ..batching.vmap import chunk_vmap, vmap
 from . import custom  # noqa: F401 - custom functions inside vmap
-from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from .derivatives import grad, grad_and_value, jvp, linearize, vjp
+from .jacobians import hessian, jacfwd, jacrev
 from .rearrange import rearrange
 from .stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
 

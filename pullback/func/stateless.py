@@ -4,60 +4,125 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from ..core.tensor import Tensor
 
-@contextmanager
-def replaced_state(module, values: dict, tie_weights: bool = True, strict: bool = False):
-    """Inside the block, the module's parameters and buffers are the tensors given; afterwards its own again."""
-    named = {
+_ABSENT = object()
+
+
+def named_tensors(module) -> dict:
+    """All parameters and buffers by name, tied ones under each of theirs."""
+    return {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
-    unknown = [k for k in values if k not in named]
-    if strict and (unknown or set(named) - set(values)):
-        raise RuntimeError(
-            f"functional_call: unexpected keys {unknown}, missing keys {sorted(set(named) - set(values))}"
-        )
-    if tie_weights:
-        by_tensor = {id(named[k]): v for k, v in values.items() if k in named}
-        values = {**{k: by_tensor[id(t)] for k, t in named.items() if id(t) in by_tensor}, **values}
+
+
+@contextmanager
+def replaced_state(module, values: dict, tie_weights: bool = True, strict: bool = False):
+    """Inside the block, the module's parameters and buffers are the tensors given; afterwards its own again.
+
+    What the module assigned meanwhile is left in `values`. Names it does not have are attributes for the time being.
+    """
+    named = named_tensors(module) if tie_weights or strict else {}
+    every = _tied(named, values) if tie_weights else dict(values)
+    if strict:
+        _check_keys(module, named, every)
     saved = []
     try:
-        for name, value in values.items():
+        for name, value in every.items():
             path, _, leaf = name.rpartition(".")
             owner = module.get_submodule(path) if path else module
-            for table in (owner._parameters, owner._buffers):
-                if leaf in table:
-                    saved.append((table, leaf, table[leaf]))
-                    table[leaf] = value
-                    break
-            else:
-                raise KeyError(f"functional_call: the module has no parameter or buffer {name!r}")
+            saved.append((owner, leaf, _swap(owner, leaf, value)))
         yield module
     finally:
-        for table, leaf, value in reversed(saved):
-            table[leaf] = value
+        after = {}
+        for name, (owner, leaf, value) in reversed(list(zip(every, saved, strict=False))):
+            after[name] = _swap(owner, leaf, value)
+        for name, value in after.items():
+            if name in values and value is not values[name] and value is not _ABSENT:
+                values[name] = value
+
+
+def _swap(owner, leaf: str, value):
+    """Put a tensor where a module keeps one of that name, and give back what was there."""
+    if value is not _ABSENT and value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
+    for table in (owner._parameters, owner._buffers):
+        if leaf in table:
+            before, table[leaf] = table[leaf], value
+            return before
+    before = getattr(owner, leaf, _ABSENT)
+    if before is not _ABSENT and before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{leaf}`: {before} is not an instance of torch.Tensor")
+    if value is _ABSENT:
+        delattr(owner, leaf)
+    else:
+        setattr(owner, leaf, value)
+    return before
+
+
+def _tied(named: dict, values: dict) -> dict:
+    """`values` with what is given for one name of a tied tensor under its other names too."""
+    names: dict[int, list] = {}
+    for name, t in named.items():
+        names.setdefault(id(t), []).append(name)
+    every = dict(values)
+    for tied in names.values():
+        given = [n for n in tied if n in values]
+        if len(tied) < 2 or not given:
+            continue
+        if any(values[n] is not values[given[0]] for n in given):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied. Consider using tie_weights=False"
+            )
+        every.update(dict.fromkeys(tied, values[given[0]]))
+    return every
+
+
+def _check_keys(module, named: dict, values: dict) -> None:
+    wrong = (
+        ("Unexpected", [k for k in values if k not in named]),
+        ("Missing", [k for k in named if k not in values]),
+    )
+    lines = [f"{kind} key(s): {', '.join(map(repr, keys))}." for kind, keys in wrong if keys]
+    if lines:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(lines))
 
 
 def functional_call(
     module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights: bool = True, strict: bool = False
 ):
     """Call a module with other tensors in the place of its parameters and buffers."""
-    dicts = (
-        [parameter_and_buffer_dicts]
-        if isinstance(parameter_and_buffer_dicts, dict)
-        else list(parameter_and_buffer_dicts)
-    )
-    values: dict = {}
-    for d in dicts:
-        repeated = set(values) & set(d)
-        if repeated:
-            raise ValueError(
-                f"{sorted(repeated)[0]} appears in multiple dictionaries; behavior of functional call is ambiguous"
-            )
-        values.update(d)
+    values = _merged(parameter_and_buffer_dicts)
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with replaced_state(module, values, tie_weights, strict):
         return module(*args, **(kwargs or {}))
+
+
+def _merged(dicts) -> dict:
+    if isinstance(dicts, dict):
+        return dicts
+    if not isinstance(dicts, (list, tuple)):
+        raise ValueError(
+            f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}"
+        )
+    if not all(isinstance(d, dict) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [k for d in dicts for k in d]
+    repeated = [k for k in dict.fromkeys(names) if names.count(k) > 1]
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {k: v for d in dicts for k, v in d.items()}
+
+
+def check_alike(models: list, name: str) -> None:
+    """Refuse modules that cannot be run as one."""
+    if not models:
+        raise RuntimeError(f"{name}: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError(f"{name}: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError(f"{name}: Expected all models to be of the same class.")
 
 
 def stack_module_state(models):
@@ -65,15 +130,14 @@ def stack_module_state(models):
     from ..ops.shape.joining import stack
 
     models = list(models)
-    if not models:
-        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
-    if any(type(m) is not type(models[0]) for m in models):
-        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    check_alike(models, "stack_module_state")
 
     def stacked(named, leaf: bool):
         tables = [dict(getattr(m, named)()) for m in models]
         made = {}
         for k in tables[0]:
+            if len({table[k].requires_grad for table in tables}) > 1:
+                raise RuntimeError(f"Expected {k} from each model to have the same .requires_grad")
             t = stack([table[k].detach() if leaf else table[k] for table in tables])
             made[k] = t.requires_grad_(tables[0][k].requires_grad) if leaf else t
         return made

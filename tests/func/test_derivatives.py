@@ -50,7 +50,7 @@ def test_grad_of_chosen_arguments(x):
 
 
 def test_grad_refuses_results_that_are_no_scalar(x):
-    with pytest.raises(RuntimeError, match="Expected f\\(\\*args\\) to return a scalar tensor, got tensor with 1 dims"):
+    with pytest.raises(RuntimeError, match="Expected f\\(\\*args\\) to return a scalar Tensor, got tensor with 1 dims"):
         grad(lambda a: a * 2)(x)
 
 
@@ -145,3 +145,54 @@ def test_forward_over_forward_of_a_convolution():
     signal = torch.arange(10.0, dtype=torch.float64).view(1, 2, 5) / 3
     energy = lambda s: (torch.nn.functional.conv1d(s, kernel) ** 2).sum()
     assert torch.allclose(jacfwd(jacfwd(energy))(signal), jacrev(jacrev(energy))(signal))
+
+
+def test_derivatives_of_single_numbers():
+    x = torch.tensor(2.0)
+    assert jacrev(torch.square)(x).item() == jacfwd(torch.square)(x).item() == 4
+    assert hessian(lambda a: a**3)(x).item() == 12
+
+
+def test_a_gradient_of_an_infinite_value_is_no_nan():
+    assert grad(lambda a: 1 / a)(torch.tensor(0.0)).item() == -float("inf")
+    assert grad(lambda a: torch.tensor(float("inf")))(torch.tensor(0.0)).item() == 0
+
+
+@pytest.mark.parametrize(
+    "argnums, words",
+    [
+        ((0, 0), "argnums elements must be unique"),
+        ((0, -2), "argnums elements must be unique"),
+        ((), "argnums must be non-empty"),
+        ([0], "argnums must be int or Tuple"),
+        ((0.0,), "argnum must be int"),
+        (2, "Got argnum=2, but only 2 positional inputs"),
+    ],
+)
+@pytest.mark.parametrize("transform", [grad, jacrev, jacfwd, hessian])
+def test_argnums_are_checked(transform, argnums, words):
+    with pytest.raises(RuntimeError, match=words):
+        transform(lambda a, b: a * b, argnums=argnums)(torch.tensor(1.0), torch.tensor(1.0))
+
+
+def test_what_is_no_tensor_or_not_real_is_refused():
+    one = torch.tensor(1.0)
+    with pytest.raises(ValueError, match="Thing passed to transform API must be Tensor, got <class 'float'>"):
+        grad(lambda a: a)(1.0)
+    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype"):
+        grad(lambda a: a)(torch.tensor(1))
+    with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type <class 'int'>"):
+        grad(lambda a: (a, 1), has_aux=True)(one)
+    with pytest.raises(RuntimeError, match="non-empty output"):
+        vjp(lambda a: None, one)
+    with pytest.raises(RuntimeError, match="All outputs of f must be floating-point or complex Tensors"):
+        vjp(lambda a: a > 0, one)
+    with pytest.raises(RuntimeError, match="jacrev: Expected all inputs to be real"):
+        jacrev(lambda a: a)(torch.tensor(1j))
+    with pytest.raises(RuntimeError, match="Expected tangents to contain at least one Tensor|to only contain Tensors"):
+        jvp(lambda a: a, (one,), (1.0,))
+
+
+def test_jvp_may_insist_that_outputs_depend_on_inputs(x):
+    with pytest.raises(RuntimeError, match="independent of the inputs"):
+        jvp(lambda a: torch.zeros(2), (x,), (x,), strict=True)

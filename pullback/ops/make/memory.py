@@ -7,7 +7,7 @@ import numpy as np
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
 from ...core.layers import extend
-from ...core.modes import is_grad_enabled, whole_in_graphs
+from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.promotion import result_type
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
 from ...core.tensor import (
@@ -144,6 +144,11 @@ def pin_memory(self, device=None) -> Tensor:
 @front("Tensor.requires_grad_")
 @whole_in_graphs
 def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+    outside_transforms(
+        "Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs)",
+        "attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() "
+        "outside of a function being transformed instead.",
+    )
     set_requires_grad(self, requires_grad)
     return self
 

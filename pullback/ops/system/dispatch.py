@@ -122,7 +122,7 @@ def note_stack(out) -> None:
 
 
 def check_inference(op: Operator, args: tuple) -> None:
-    if any(t.keys & INFERENCE_TENSOR for t in op.tensors(args)):
+    if not ambient.reverse_levels and any(t.keys & INFERENCE_TENSOR for t in op.tensors(args)):
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked "
             "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "

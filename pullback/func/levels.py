@@ -1,0 +1,129 @@
+"""Open reverse-mode transforms: what is recorded for whom, and what must not outlive them.
+
+All transforms record on one graph. A level says what a graph cannot: whether anything outside may see history made
+inside (it may not where the transform was called under `no_grad`), which hooks belong to its own backward alone, and
+which tensors were written while it was open. When it closes, results and written tensors lose all history that leads
+to nothing but its own arguments.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from ..batching.levels import batch_everywhere, rewrap, strip
+from ..core import modes
+from ..core.modes import ambient
+from ..core.node import AccumulateGrad, Autograd, edge_of, next_sequence
+from ..core.tensor import INFERENCE_TENSOR, Tensor
+from ..ops.shape.views import alias as alias_op
+from ..ops.system.dispatch import dispatch
+
+_SWITCHES = modes.GRAD | modes.INFERENCE
+
+
+class ReverseLevel:
+    """One open `grad` or `vjp`: inside, calls are recorded, whatever was switched off outside."""
+
+    def __init__(self) -> None:
+        self.tracked: list[Tensor] = []  # the arguments, as the function sees them
+        self.written: dict[int, tuple] = {}  # id -> (weak reference, Autograd before the first write)
+
+    def __enter__(self) -> ReverseLevel:
+        self.recorded_outside = bool(ambient.mode & modes.GRAD)
+        self.start = next_sequence()
+        self.resume()
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.suspend()
+        self.settle_written()
+
+    def resume(self) -> None:
+        self.before = ambient.mode & _SWITCHES, ambient.reverse_levels
+        ambient.reverse_levels = (*ambient.reverse_levels, self)
+        ambient.mode = ambient.mode & ~modes.INFERENCE | modes.GRAD
+        ambient.function_levels += 1
+
+    def suspend(self) -> None:
+        switches, ambient.reverse_levels = self.before
+        ambient.mode = ambient.mode & ~_SWITCHES | switches
+        ambient.function_levels -= 1
+
+    # ---- arguments and results
+    def track(self, x: Tensor) -> Tensor:
+        """A differentiable alias: a leaf of its own, or connected to what `x` depends on."""
+        value, wraps = strip(dispatch(alias_op, (batch_everywhere(x),)))
+        if not value.requires_grad:
+            tangents = value.autograd.tangents if value.autograd is not None else None
+            value = value.shallow(Autograd(True))
+            value.autograd.tangents = tangents
+        elif value.is_leaf:
+            value = value.view_as(value)
+        value.keys &= ~INFERENCE_TENSOR
+        self.tracked.append(value)
+        return rewrap(value, wraps)
+
+    def settle(self, result, recorded: bool | None = None):
+        """A result without the history that leads to nothing but this level's arguments; without any, where the transform
+        was called with recording off."""
+        if not isinstance(result, Tensor):
+            return result
+        value, wraps = strip(result)
+        return rewrap(self._settled(value, self.recorded_outside if recorded is None else recorded), wraps)
+
+    def _settled(self, value: Tensor, recorded: bool) -> Tensor:
+        if not value.requires_grad or recorded and self.reaches_outside(value):
+            return value
+        return without_history(value, lambda t: self._settled(t, recorded))
+
+    def reaches_outside(self, value: Tensor) -> bool:
+        """Whether the history of a value leads to a leaf that is none of this level's arguments."""
+        own = {id(t) for t in self.tracked}
+        stack, seen = [edge_of(value)[0]], set()
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, AccumulateGrad) and id(node.variable) not in own:
+                return True
+            stack.extend(e[0] for e in node.edges if e is not None)
+        return False
+
+    # ---- what the function wrote to
+    def wrote(self, tensor: Tensor) -> None:
+        """`tensor` is about to get history by a write."""
+        if id(tensor) not in self.written:
+            a = tensor.autograd
+            before = Autograd() if a is None else Autograd(a.requires_grad, a.edge)
+            self.written[id(tensor)] = weakref.ref(tensor), before
+
+    def kept(self, result: Tensor) -> Tensor:
+        """A result that keeps its history for a backward after the level is closed, even if it was written."""
+        value, wraps = strip(result)
+        if id(value) not in self.written:
+            return result
+        return rewrap(value.shallow(Autograd(value.requires_grad, value.autograd.edge)), wraps)
+
+    def settle_written(self) -> None:
+        outer = ambient.reverse_levels[-1] if ambient.reverse_levels else None
+        for ref, before in self.written.values():
+            tensor = ref()
+            if tensor is None or tensor.autograd is None or not tensor.requires_grad:
+                continue
+            if not self.recorded_outside:
+                tensor.autograd = before
+            elif not self.reaches_outside(tensor):
+                tensor.autograd = Autograd()  # not None: graphs that saved the tensor know its history themselves
+            elif outer is not None:
+                outer.written.setdefault(id(tensor), (ref, before))
+        self.written.clear()
+
+
+def without_history(value: Tensor, each=None) -> Tensor:
+    """The same values at no place in the graph; tangents stay, each without history too (or as `each` makes it)."""
+    made = value.shallow()
+    if value.autograd is not None and value.autograd.tangents:
+        made.autograd = Autograd()
+        made.autograd.tangents = {n: (each or without_history)(t) for n, t in value.autograd.tangents.items()}
+    return made

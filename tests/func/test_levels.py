@@ -1,0 +1,116 @@
+"""Open transforms: `no_grad` around them, hooks inside them, writes and inference mode."""
+
+import pytest
+
+import pullback as torch
+from pullback.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+
+
+def test_no_grad_around_an_inner_transform_makes_its_result_a_constant():
+    def h(x):
+        with torch.no_grad():
+            s = grad(lambda x: 0.25 * x**4)(x)
+        return x**3 - s
+
+    assert grad(h)(torch.tensor(1.5)).item() == 6.75
+
+
+def test_no_grad_inside_holds_for_every_transform_around():
+    def f(x):
+        with torch.no_grad():
+            c = x**2
+        return x * c
+
+    assert grad(f)(torch.tensor(3.0)).item() == 9.0
+    assert grad(grad(f))(torch.tensor(3.0)).item() == 0.0
+
+
+@pytest.mark.parametrize("transform", [grad, lambda f: lambda x: grad_and_value(f)(x)[1], jacrev, jacfwd, hessian])
+def test_results_under_no_grad_need_none(transform):
+    w = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        assert not transform(lambda x: (x**3 * w).sum())(w).requires_grad
+
+
+def test_a_jvp_by_transposition_records_nothing_under_no_grad():
+    w = torch.eye(2, requires_grad=True)
+    with torch.no_grad():
+        assert not jvp(torch.linalg.inv, (w,), (torch.ones(2, 2),))[1].requires_grad
+
+
+def test_the_vjp_of_a_call_under_no_grad_may_be_differentiated():
+    x = torch.tensor(3.0, requires_grad=True)
+    with torch.no_grad():
+        out, pull = vjp(lambda x: x**2, x)
+    (y,) = pull(torch.tensor(1.0))
+    assert not out.requires_grad and torch.autograd.grad(y, x)[0].item() == 2
+    with torch.no_grad():
+        assert not pull(torch.tensor(1.0))[0].requires_grad
+
+
+def test_a_hook_runs_in_the_backward_of_its_own_transform_alone():
+    def inner(y):
+        z = y * y
+        z.register_hook(lambda g: 10 * g)
+        z.grad_fn.register_prehook(lambda gs: (gs[0] * 2,))
+        return z.sin()
+
+    y = torch.tensor(2.0, dtype=torch.float64)
+    expected = 20 * (2 * (y * y).cos() - 4 * y * y * (y * y).sin())
+    assert torch.allclose(grad(grad(inner))(y), expected)
+
+
+def test_a_hook_inside_vmap_sees_the_gradient_of_one_example():
+    def f(y):
+        z = y * y
+        z.register_hook(lambda g: g * g.shape[0] * g.sum())
+        return z.sum()
+
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert torch.equal(vmap(grad(f))(x), x * 2 * 9)
+
+
+def test_a_captured_tensor_that_is_written_keeps_its_value_and_no_history():
+    captured, x = torch.zeros(3), torch.tensor([1.0, 2.0, 3.0])
+
+    def f(x):
+        captured.copy_(x)
+        captured[0] = x[1]
+        return (captured * captured).sum()
+
+    assert grad(f)(x).tolist() == [0.0, 8.0, 6.0]
+    assert captured.tolist() == [2.0, 2.0, 3.0] and not captured.requires_grad
+
+
+def test_a_write_inside_stays_connected_to_what_is_differentiated_outside():
+    def outer(x):
+        captured = torch.zeros(())
+
+        def inner(y):
+            captured.copy_(x * y)
+            return captured * y
+
+        return grad(inner)(x) * captured
+
+    x = torch.tensor(2.0, dtype=torch.float32)
+    assert grad(outer)(x).item() == pytest.approx(8 * 2.0**3)  # outer(x) = 2 x^2 * x^2
+
+
+def test_transforms_under_inference_mode():
+    x = torch.tensor([1.0, 2.0])
+    with torch.inference_mode():
+        made = torch.tensor([1.0, 2.0])
+        assert grad(lambda a: (a**2 * made).sum())(made).tolist() == [2.0, 8.0]
+        assert jacrev(grad(lambda a: (a**3).sum()))(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+        assert jvp(lambda a: a.prod(), (made,), (x,))[1].item() == 4.0
+        assert vmap(grad(lambda a: (a**2).sum()))(made).tolist() == [2.0, 4.0]
+        assert torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("transform", [lambda f: vmap(f), lambda f: grad(f), lambda f: lambda x: jvp(f, (x,), (x,))])
+def test_what_a_transformed_function_may_not_ask_of_its_tensors(transform):
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"Tensor.requires_grad_\(\) .*torch.autograd.functional"):
+        transform(lambda x: x.requires_grad_().sum())(x)
+    with pytest.raises(RuntimeError, match=r"Tensor.requires_grad_\(\)"):
+        transform(lambda x: torch.autograd.functional.jacobian(torch.sin, x).sum())(x)
