@@ -8,6 +8,7 @@ from ..core.modes import CAPTURE, LISTENING, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
+from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones, ones_like
 from .engine import run_graph
 
@@ -44,6 +45,12 @@ def implicit_gradients(outputs: list, grads, batched: bool = False) -> list:
     return [_gradient_of(i, out, g, batched) for i, (out, g) in enumerate(zip(outputs, given, strict=True))]
 
 
+@bypassing("ones_like.default")
+def _plain_ones(out: Tensor) -> Tensor | None:
+    """The gradient of a plain result with respect to itself."""
+    return make_tensor(np.ones(out.array.shape, out.dtype.numpy), out.dtype)
+
+
 def _gradient_of(i: int, out, g, batched: bool):
     edge = isinstance(out, GradientEdge)
     shape, dtype, _ = out.node.outputs[out.output_nr] if edge else (tuple(out.shape), out.dtype, None)
@@ -58,9 +65,8 @@ def _gradient_of(i: int, out, g, batched: bool):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        if out.keys or ambient.mode >= LISTENING:
-            return ones_like(out)
-        return make_tensor(np.ones(out.array.shape, dtype.numpy), dtype)
+        made = None if out.keys or ambient.mode >= LISTENING else _plain_ones(out)
+        return ones_like(out) if made is None else made
     if not isinstance(g, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
     have = tuple(g.shape)[1:] if batched else tuple(g.shape)

@@ -22,6 +22,7 @@ from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
 from ..core.tensor import CUDA, SPARSE, Tensor
+from ..ops.eager.functions import choose
 from .cached_tensors import is_cached
 
 MAX_DEPTH = 20
@@ -452,7 +453,16 @@ def _total(a: Tensor, b: Tensor) -> Tensor:
 
 
 above.accumulate = accumulate
-quick_deliver = native_delivery(validate, _total, library(cpu).add, LARGE) or deliver
+_native_deliver = native_delivery(validate, _total, library(cpu).add, LARGE) or deliver
+quick_deliver = _native_deliver
+
+
+def _choose_sums(plain: bool) -> None:
+    global quick_deliver
+    quick_deliver = _native_deliver if plain else deliver
+
+
+choose(_choose_sums, "add.Tensor", "add_.Tensor")
 
 
 # ---- questions while a backward runs

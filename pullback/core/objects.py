@@ -73,16 +73,6 @@ def plain_arrays(tensors) -> tuple[list, object, bool] | None:
     return arrays, dtype, live
 
 
-def fresh_lines(dtype: str = "d") -> list[str]:
-    """Lines of generated code that make the plain tensor `t` around the array `r`: a call, or what it does."""
-    if make_tensor.__module__ != __name__:
-        return [f"t = make_tensor(r, {dtype})"]
-    return [
-        "t = new(Tensor)", "t.array = r", f"t.dtype = {dtype}", "t.device = cpu", "t.keys = 0", "t.autograd = None",
-        "t.version = [0]", "t.memory = None", "t.offset = 0", "t.view_info = None",
-    ]  # fmt: skip
-
-
 _LISTS = frozenset((tuple, list))
 
 

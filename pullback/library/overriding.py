@@ -14,15 +14,16 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE
-from ..ops.system import calls
+from ..ops.eager.functions import override
+from ..ops.family.factory import Factory
 from ..ops.system import dispatch as dispatching
 from ..ops.system.inplace import bump
-from ..ops.system.operator import Operator
+from ..ops.system.operator import Operator, key_of
 from ..ops.system.overrides import call_form
 from ..ops.system.packet import packet
 from . import fake
 from .kernels import Kernel, Table, fallthrough_kernel, table_of
-from .keys import COMPOSITE_IMPLICIT, backend_of, key_set
+from .keys import COMPOSITE_IMPLICIT, backend_of, for_device, key_set
 
 _bodies: dict[Operator, Callable | None] = {}  # what the bodies of composite operators were
 
@@ -53,7 +54,7 @@ def _refresh(op: Operator, table: Table) -> None:
     body = _bodies.setdefault(op, op.body)
     if body is not None:
         op.body = partial(_composite, op, table, body) if table else body
-    calls.rewrite(op)
+    override(key_of(op), bool(table))
 
 
 def _composite(op: Operator, table: Table, body: Callable, *args):
@@ -104,6 +105,8 @@ def _backend(op: Operator, table: Table, args: tuple, keys: int):
 
 def _backend_name(op: Operator, args: tuple) -> str:
     tensors = op.tensors(args)
+    if not tensors and isinstance(op.family, Factory):
+        return for_device(op.family.device(op, args).type)
     keys = 0
     for t in tensors:
         keys |= t.keys

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import CUDA, Tensor
+from ..ops.eager.functions import is_overridden
 from ..ops.system.inplace import bump
 from .per_parameter import (
     PerParameter,
@@ -86,7 +87,7 @@ class Adam(PerParameter):
 
 def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple) -> bool:
     """Whether one kernel of a CUDA device does the whole update: plain tensors of one dtype, and nothing listens."""
-    if p.keys != CUDA or ambient.mode or group["amsgrad"] or group["differentiable"]:
+    if p.keys != CUDA or ambient.mode or is_overridden() or group["amsgrad"] or group["differentiable"]:
         return False
     if any(isinstance(n, Tensor) for n in (*numbers, group["weight_decay"])) or p.dtype not in (float32, float64):
         return False

@@ -25,15 +25,13 @@ def number(xp, value, like):
     """
     if xp.__name__ != "numpy" and like.dtype.kind in "biufc":
         return number(np, value, like)[()]  # goes to the device with the call
+    if value.__class__ is complex and like.dtype.kind != "c":
+        check_fits(value, by_numpy[like.dtype])
+        value = value.real
     try:
         return xp.asarray(value, dtype=like.dtype)
     except OverflowError:
         return xp.asarray(value).astype(like.dtype)
-    except TypeError:
-        if not isinstance(value, complex):
-            raise
-        check_fits(value, by_numpy[like.dtype])
-        return xp.asarray(value.real).astype(like.dtype)
 
 
 def masked(xp, x, mask, value):

@@ -155,6 +155,7 @@ square = pointwise(
     direct="number",
     node="PowBackward0",
     body=lambda self: pow_number(self, 2),
+    inlines=("pow.Tensor_Scalar",),
     inplace="hidden",
     vjp=lambda g, self: g * conj(2 * self),
 )

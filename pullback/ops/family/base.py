@@ -1,7 +1,7 @@
 """The family of operators that fit none: each states its own rules. Other families inherit what they do not derive.
 
-A family says, for its operators: how the kernel is run (`execute`), what comes out (`meta`), a fast path for the public
-wrapper (`fast_lines`, `fast_names`), the vmap rule and the jvp rule. `operator(...)` declares an operator of this family;
+A family says, for its operators: how the kernel is run (`execute`), what comes out (`meta`), the plain case of the public
+function (`plain_lines`, `plain_names`), the vmap rule and the jvp rule. `operator(...)` declares an operator of this family;
 `@composite(...)` one whose body is written in other operators, from which every other rule follows.
 """
 
@@ -13,6 +13,8 @@ from ...core import device as devices
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
+from ..eager.straight import shortcut_lines, straight_lines
+from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
 from ..system.operator import NoShapeRule, Operator
@@ -62,15 +64,19 @@ class Family:
             return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
         return wrap_meta(spec.shape, spec.dtype, spec.stride)
 
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        """Lines of the public wrapper that handle the plain case: `straight=True` or `shortcut=function` in the declaration."""
-        if op.inplace_of is not None:
+    def plain_lines(self, call: Call) -> list[str]:
+        """The plain case of the public function: `straight=True` or `shortcut=function` in the declaration."""
+        if call.inplace:
             return []
-        if op.declared.shortcut is not None:
-            return shortcut_lines(values, has_out)
-        return straight_lines(op, values, has_out) if op.declared.straight else []
+        if call.op.declared.shortcut is not None:
+            return shortcut_lines(call)
+        return straight_lines(call) if call.op.declared.straight else []
 
-    def fast_names(self, op: Operator) -> dict:
+    def choice_lines(self, call: Call) -> list[str]:
+        """Lines after the plain case that hand a call to another overload of the name."""
+        return []
+
+    def plain_names(self, op: Operator) -> dict:
         """What those lines name."""
         return default_names(op) | {
             "kernel": op.kernel,
@@ -81,37 +87,6 @@ class Family:
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return None
-
-
-def shortcut_lines(values: list[str], has_out: bool) -> list[str]:
-    """Ask the declaration's `shortcut`, which gives the result, or None where it takes more than it does."""
-    call = [f"t = shortcut({', '.join(values)})", "if t is not None:", "    return t"]
-    return (
-        ["    if out is None:", *(f"        {line}" for line in call)] if has_out else [f"    {line}" for line in call]
-    )
-
-
-def straight_lines(op: Operator, values: list[str], has_out: bool) -> list[str]:
-    """Plain tensors, ints and bools go straight to the kernel, which makes all checks itself."""
-    checks, arguments, live = ["out is None"] if has_out else [], [], []
-    for v, a in zip(values, op.schema.arguments, strict=True):
-        if a.is_list or a.optional or a.base not in ("Tensor", "int", "SymInt", "bool"):
-            return []
-        if a.base == "Tensor":
-            checks += [f"{v}.__class__ in PLAIN", f"not {v}.keys"]
-            live.append(f"{v}.autograd is not None")
-        else:
-            checks.append(f"{v}.__class__ is {'bool' if a.base == 'bool' else 'int'}")
-        arguments.append(f"{v}.array" if a.base == "Tensor" else v)
-    return [
-        f"    if {' and '.join(checks)}:",
-        "        mode = ambient.mode",
-        "        if mode < 2:",
-        f"            t = wrap_array(kernel(np, {', '.join(arguments)}), cpu)",
-        f"            if mode and ({' or '.join(live)}):",
-        f"                return op.record(t, {', '.join(values)})",
-        "            return t",
-    ]
 
 
 PLAIN_FAMILY = Family()

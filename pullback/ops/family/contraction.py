@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import dtype as dtypes
 from ...core.arrays import library
-from ...core.objects import fresh_lines
 from ...core.tensor import wrap
+from ..eager import products
+from ..eager.straight import shortcut_lines
+from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
-from ..system.operator import Operator
+from ..system.operator import Operator, registry
 from .base import Family, array_of, device_of
 
-DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
 NARROW = ("mm", "addmm")  # a CUDA device multiplies narrow floats as they are, and sums them in float32
 _EXACT = 1 << 53  # integers up to here are exact in float64
 _WORTH_BLAS = 1 << 13  # multiplications below which the plain integer loop is quicker
@@ -64,23 +64,16 @@ class Contraction(Family):
         require_tensors(op, args)
         return op.meta_rule(*args)
 
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        quick = op.declared.quick
-        lines = [] if quick is None or op.inplace_of is not None else _QUICK[quick](values)
-        if op.declared.shortcut is not None:
-            given = ", ".join(values)
-            asked = [f"t = shortcut({given})", "if t is not None:", "    return t"]
-            lines += (
-                ["    if out is None:", *(f"        {x}" for x in asked)] if has_out else [f"    {x}" for x in asked]
-            )
-        return lines
+    def plain_lines(self, call: Call) -> list[str]:
+        if call.inplace:
+            return []
+        declared = call.op.declared
+        lines = products.LINES[declared.quick](call) if declared.quick is not None else []
+        return lines + (shortcut_lines(call) if declared.shortcut is not None else [])
 
-    def fast_names(self, op: Operator) -> dict:
-        from ..system.operator import registry
-
+    def plain_names(self, op: Operator) -> dict:
         record = registry[op.declared.recorder] if op.declared.recorder is not None else op
-        names = {"DIRECT": DIRECT, "recorder": record, "add": np.add, "shortcut": op.declared.shortcut}
-        return default_names(op) | names
+        return default_names(op) | products.NAMES | {"recorder": record, "shortcut": op.declared.shortcut}
 
 
 def working(value):
@@ -132,54 +125,6 @@ def _magnitude(a) -> int:
     return max(abs(int(a.max())), abs(int(a.min())))
 
 
-_WRAP = fresh_lines()
-
-
-def _matmul_lines(values: list[str]) -> list[str]:
-    x, y = values
-    plain = f"{x}.__class__ in PLAIN and {y}.__class__ in PLAIN and not {x}.keys and not {y}.keys and out is None"
-    fits = f"mode < 2 and d is {y}.dtype and d in DIRECT and a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
-    return [
-        f"    if {plain}:",
-        f"        a = {x}.array",
-        f"        b = {y}.array",
-        f"        d = {x}.dtype",
-        "        mode = ambient.mode",
-        f"        if {fits}:",
-        "            r = a.dot(b)",
-        *[f"            {line}" for line in _WRAP],
-        f"            if mode and ({x}.autograd is not None or {y}.autograd is not None):",
-        f"                return recorder.record(t, {x}, {y})",
-        "            return t",
-    ]
-
-
-def _addmm_lines(values: list[str]) -> list[str]:
-    bias, x, y, beta, alpha = values
-    plain = " and ".join(f"{v}.__class__ in PLAIN and not {v}.keys" for v in (bias, x, y))
-    ones = f"{beta}.__class__ is int and {alpha}.__class__ is int and {beta} == {alpha} == 1"
-    fits = "a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
-    addend = "(c.shape == b.shape[1:] or c.shape == (a.shape[0], b.shape[1]))"
-    wanted = " or ".join(f"{v}.autograd is not None" for v in (bias, x, y))
-    return [
-        f"    if {plain} and out is None:",
-        f"        a = {x}.array",
-        f"        b = {y}.array",
-        f"        c = {bias}.array",
-        f"        d = {x}.dtype",
-        "        mode = ambient.mode",
-        f"        if mode < 2 and d is {y}.dtype and d is {bias}.dtype and d in DIRECT and {ones}:",
-        f"            if {fits} and {addend}:",
-        "                r = a.dot(b)",
-        "                add(r, c, r)",
-        *[f"                {line}" for line in _WRAP],
-        f"                if mode and ({wanted}):",
-        f"                    return recorder.record(t, {', '.join(values)})",
-        "                return t",
-    ]
-
-
-_QUICK = {"matmul": _matmul_lines, "addmm": _addmm_lines}
 CONTRACTION = Contraction()
 
 

@@ -24,13 +24,14 @@ from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
+from ..eager import elementwise, ufuncs
+from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
 from ..system.fused import call_fused
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
 from ..system.schema import wrong_type
-from . import pointwise_fast
 from .base import Family, array_of, device_of
 
 PROMOTE = "promote"  # operands meet in their common dtype
@@ -140,7 +141,7 @@ class Pointwise(Family):
     def _check_supported(self, op: Operator, compute: dtype, args: tuple) -> None:
         supported = op.declared.supports
         supported = supported(*args) if callable(supported) else supported
-        if compute.category not in pointwise_fast.CATEGORIES[supported] or compute.numpy is None:
+        if compute.category not in ufuncs.CATEGORIES[supported] or compute.numpy is None:
             name = op.declared.kernel_name or f"{op.name}_cpu"
             name = name(*args) if callable(name) else name
             raise NotImplementedError(f"\"{name}\" not implemented for '{compute.scalar_name}'")
@@ -158,19 +159,24 @@ class Pointwise(Family):
             self._operand(xp, a, compute, working) if m else array_of(a)
             for a, m in zip(args, self._operand_mask(op), strict=True)
         ]
-        try:
-            array = run_kernel(op, xp, values, result.numpy)
-        except ValueError as error:
-            broadcast_shapes(*[t.array.shape for t in tensors])
-            raise error
+        array = self._run(op, xp, values, result)
         if array.dtype != result.numpy:
             array = array.astype(result.numpy)
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
         if array.ndim > 1 and not all(t.array.flags.c_contiguous for t in tensors):
             order = [t.array for t in tensors] if not op.declared.contiguous else []
-            array = pointwise_fast.laid_out(array, order, xp)
+            array = ufuncs.laid_out(array, order, xp)
         return wrap(array, result, device)
+
+    def _run(self, op: Operator, xp, values: list, result: dtype):
+        """The kernel; where shapes do not meet, the error says which, and is the only one."""
+        try:
+            return run_kernel(op, xp, values, result.numpy)
+        except ValueError as error:
+            failure = error
+        broadcast_shapes(*[v.shape for v in values if hasattr(v, "shape")])
+        raise failure
 
     def _operand(self, xp, value, compute: dtype, working: dtype):
         if isinstance(value, Tensor):
@@ -199,7 +205,7 @@ class Pointwise(Family):
 
     def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
         """In place by the ufunc itself, over threads where the memory is large; else by the kernel in pieces, if it is."""
-        if not pointwise_fast.ufunc_writes(op, target, args):
+        if not ufuncs.ufunc_writes(op, target, args):
             return self._write_in_pieces(op, target, args)
         check = op.declared.check
         if check is not None:
@@ -239,11 +245,14 @@ class Pointwise(Family):
         return True
 
     # ---- the plain case
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return pointwise_fast.lines_of(op, values, has_out)
+    def plain_lines(self, call: Call) -> list[str]:
+        return elementwise.lines_of(call)
 
-    def fast_names(self, op: Operator) -> dict:
-        return default_names(op) | pointwise_fast.names_of(op)
+    def choice_lines(self, call: Call) -> list[str]:
+        return elementwise.overload_lines(call)
+
+    def plain_names(self, op: Operator) -> dict:
+        return default_names(op) | elementwise.names_of(op)
 
     # ---- vmap: batch dimensions to the front, ranks aligned
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
@@ -277,7 +286,7 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)
     if not dense and shape[0] < thread_count():
         return np.asarray(call_kernel(op, xp, values))
-    out = np.empty(shape, result) if dense else pointwise_fast.blank(shape, result, arrays)
+    out = np.empty(shape, result) if dense else ufuncs.blank(shape, result, arrays)
     _run_in_pieces(op, [_Piece(v, shape, dense) for v in values], out.reshape(-1) if dense else out)
     return out
 
@@ -311,7 +320,7 @@ def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
     """Shares of the result to threads; each share in pieces that stay in cache, unless one ufunc does it all."""
     length, each = len(out), out.size // len(out)
     share = -(-length // thread_count())
-    ufunc = pointwise_fast.ufunc_of(op, [v.value for v in values], out.dtype)
+    ufunc = ufuncs.ufunc_of(op, [v.value for v in values], out.dtype)
     step = share if ufunc is not None else max(CHUNK // each, 1)
 
     def work(first: int, last: int) -> None:

@@ -18,9 +18,8 @@ from ...core import dtype as dtypes
 from ...core.arrays import LARGE, library, run_chunks, thread_count
 from ...core.dtype import dtype
 from ...core.geometry import wrap_dims
-from ...core.objects import fresh_lines
 from ...core.tensor import Tensor, wrap
-from ..system.calls import default_names, export_operator
+from ..system.calls import export_operator
 from ..system.declaration import Declaration
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
@@ -54,8 +53,6 @@ class ReductionDeclaration(Declaration):
     """`"keep"`: `dim=[]` means no dimension; without it, all."""
     combine: str | None = None
     """The ufunc that joins partial results, where large inputs may be cut into pieces."""
-    ufunc: str | None = None
-    """The ufunc whose `reduce` over all elements is the whole kernel."""
 
 
 class Reduction(Family):
@@ -135,30 +132,6 @@ class Reduction(Family):
             check(*args)
         t, axes, keepdim, result, _ = self.bind(op, args)
         return Spec(reduced_shape(t.array.shape, axes, keepdim), result)
-
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        """Whole-tensor reductions of small plain tensors by one ufunc."""
-        if op.declared.ufunc is None:
-            return []
-        plain = [f"{v} is default_{v}" for v in values[1:]] + ["out is None"]
-        return [
-            f"    if {' and '.join(['input.__class__ in PLAIN', 'not input.keys', *plain])}:",
-            "        mode = ambient.mode",
-            "        d = input.dtype",
-            "        if mode < 2 and d in DIRECT and input.array.size < LARGE:",
-            "            r = reduce(input.array, axis=None, out=...)",
-            *(f"            {line}" for line in fresh_lines()),
-            "            if mode and input.autograd is not None:",
-            f"                return op.record(t, {', '.join(values)})",
-            "            return t",
-        ]  # fmt: skip
-
-    def fast_names(self, op: Operator) -> dict:
-        names = default_names(op)
-        if op.declared.ufunc is not None:
-            direct = frozenset((dtypes.float32, dtypes.float64, dtypes.int64, dtypes.complex64, dtypes.complex128))
-            names |= {"reduce": getattr(np, op.declared.ufunc).reduce, "DIRECT": direct}
-        return names
 
     # ---- vmap: the batch goes first and every dim moves up by one
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):

@@ -132,9 +132,10 @@ def pick(xp, array, indices):
         if len(given) == 1:
             return array.take(indices[given[0]], axis=given[0])
         return array[_key(indices)] if given else array.copy()
-    except IndexError:
-        raise_out_of_range(indices, array.shape)
-        raise
+    except IndexError as error:
+        failure = error
+    raise_out_of_range(indices, array.shape)
+    raise failure
 
 
 def put(xp, array, indices, values, accumulate: bool) -> None:

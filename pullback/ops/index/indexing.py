@@ -15,7 +15,8 @@ from ...core.arrays import library
 from ...core.modes import ambient
 from ...core.objects import make_tensor, make_view
 from ...core.tensor import FAKE, META, PLAIN, Tensor, wrap
-from ..family.view import is_plain, may_have_history, plain_view
+from ..eager.functions import bypassing
+from ..eager.views import is_plain_tensor, may_have_history, plain_view
 from ..make.lifting import lifted
 from ..shape.shapes import overridden, raw
 from ..shape.views import alias, select, slice_
@@ -38,28 +39,39 @@ _TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
 
 
 # ---- one basic index at a time
-def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
+def _select_otherwise(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     """`place`: of this part in the whole index, for the error."""
-    a = t.array
-    shape = a.shape
+    shape = t.array.shape
     if not shape:
         raise IndexError(_SCALAR)
     size = shape[dim]
     if not getattr(index, "is_symbolic", False) and not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {place} with size {size}")
-    if not is_plain(t):
-        return dispatch(select, (t, dim, index))
+    return dispatch(select, (t, dim, index))
+
+
+@bypassing("select.int", otherwise=_select_otherwise)
+def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
+    a = t.array
+    shape = a.shape
+    if not shape or not is_plain_tensor(t) or index.__class__ is not int or not -(size := shape[dim]) <= index < size:
+        return _select_otherwise(t, dim, index, place)
     at = index if index >= 0 else index + size
     made = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
     return plain_view(t, made, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
 
 
+def _slice_otherwise(t: Tensor, dim: int, index: slice) -> Tensor:
+    if not t.array.shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    return dispatch(slice_, (t, dim, *_slice_numbers(index)))
+
+
+@bypassing("slice.Tensor", otherwise=_slice_otherwise)
 def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
     a = t.array
-    if not a.shape:
-        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if not is_plain(t):
-        return dispatch(slice_, (t, dim, *_slice_numbers(index)))
+    if not a.shape or not is_plain_tensor(t):
+        return _slice_otherwise(t, dim, index)
     start, stop, step = index.indices(a.shape[dim])
     if step < 0:
         raise ValueError("step must be greater than zero")
@@ -72,7 +84,7 @@ def _is_whole(t: Tensor, dim: int, index: slice) -> bool:
     """Whether a slice takes a dimension as it is: beside other parts of an index, and in a write, it is no view then."""
     if index == _ALL:
         return True
-    if not is_plain(t) or not t.array.shape:
+    if not is_plain_tensor(t) or not t.array.shape:
         return False
     size = t.array.shape[dim]
     return index.indices(size) == (0, size, 1)
@@ -218,7 +230,17 @@ def _spread(found: list) -> list:
 
 
 # ---- reading
+def _getitem_otherwise(self, index):
+    if overridden(self, index):
+        return call_overridden(getitem, (self, index), {})
+    out, indices = apply_index(self, index)
+    if indices:
+        return dispatch(index_op, (out, tuple(indices)))
+    return dispatch(alias, (self,)) if out is self else out
+
+
 @raw("Tensor.__getitem__")
+@bypassing("select.int", "slice.Tensor", "index.Tensor", otherwise=_getitem_otherwise)
 def getitem(self, index):
     """`self[index]`. One int or slice into a plain tensor is the case that must be quick: all of it stands here."""
     if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2:
@@ -248,16 +270,7 @@ def getitem(self, index):
             if mode and self.autograd is not None and may_have_history(self):
                 op.record(t, *args)
             return t
-    elif overridden(self, index):
-        return call_overridden(getitem, (self, index), {})
-    return _getitem_general(self, index)
-
-
-def _getitem_general(self: Tensor, index):
-    out, indices = apply_index(self, index)
-    if indices:
-        return dispatch(index_op, (out, tuple(indices)))
-    return dispatch(alias, (self,)) if out is self else out
+    return _getitem_otherwise(self, index)
 
 
 def _basic(t: Tensor, index: tuple):
@@ -332,7 +345,8 @@ def setitem(self, index, value) -> None:
         out.fill_(given)
 
 
-def _quick_set(self: Tensor, index, value) -> bool:
+@bypassing("select.int", "slice.Tensor", "fill_.Scalar")
+def _quick_set(self: Tensor, index, value) -> bool | None:
     """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
     if (
         self.__class__ not in PLAIN

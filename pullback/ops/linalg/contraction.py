@@ -317,9 +317,6 @@ class UnsafeView(type(CONTRACTION)):  # type: ignore[misc]
         t, size = args
         return wrap(t.array.reshape(op.meta_rule(t, size).shape), t.dtype, t.device)
 
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return []
-
 
 _unsafe_view = export_operator(
     Operator(
@@ -348,6 +345,7 @@ matmul = export_operator(
         quick="matmul",
         shortcut=shortcuts.matmul,
         recorder="mm.default",
+        inlines=("mm.default",),
         check_out=shapes.exact_out,
     )
 )

@@ -11,8 +11,15 @@ import numpy as np
 
 from ...core.modes import ambient
 from ...core.tensor import PLAIN, Tensor, view_of, wrap
-from ..family.contraction import DIRECT, product
+from ..eager.functions import bypassing
+from ..eager.products import DIRECT
+from ..family.contraction import product
 from ..system.operator import registry
+
+# What matmul is made of, by the ranks of its operands.
+_WITHIN_MATMUL = tuple(
+    [f"{name}.default" for name in ("dot", "mv", "mm", "bmm", "expand", "view", "_unsafe_view", "unsqueeze", "t")]
+) + ("transpose.int", "squeeze.dim")
 
 
 def _plain(*tensors) -> bool:
@@ -26,6 +33,7 @@ def _recorded(*tensors) -> bool:
     return bool(ambient.mode) and any(t.autograd is not None for t in tensors)
 
 
+@bypassing(*_WITHIN_MATMUL)
 def matmul(x, y) -> Tensor | None:
     """Products with batches, where nothing is recorded but a bmm."""
     if not _plain(x, y):
@@ -46,6 +54,7 @@ def matmul(x, y) -> Tensor | None:
     return wrap(made if made.flags.c_contiguous else made.copy(), x.dtype)
 
 
+@bypassing("bmm.default")
 def bmm(x, y) -> Tensor | None:
     """Products of two batches of matrices."""
     if not _plain(x, y):
@@ -58,6 +67,7 @@ def bmm(x, y) -> Tensor | None:
     return registry["bmm.default"].record(t, x, y) if _recorded(x, y) else t
 
 
+@bypassing("t.default", "mm.default", "addmm.default")
 def linear(x, weight, bias) -> Tensor | None:
     """x Wᵀ + b for a matrix x; recorded as the transposition and the addmm that it is."""
     given = (x, weight) if bias is None else (x, weight, bias)

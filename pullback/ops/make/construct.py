@@ -18,6 +18,7 @@ from ...core.size import Size
 from ...core.storage import Storage, UntypedStorage, window
 from ...core.symbolic import concrete, symbolic
 from ...core.tensor import FAKE, META, Tensor, set_requires_grad, wrap, wrap_meta
+from ..eager.functions import bypassing
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
@@ -145,12 +146,20 @@ def _plain(data, depth: int):
     )
 
 
-def _place(array, d: dtype, device) -> Tensor:
+def _place_otherwise(array, d: dtype, device) -> Tensor:
     device = devices.indexed(device if device is not None else ambient.default_device)
     if device is devices.meta:
         return wrap_meta(array.shape, d)
+    return dispatch(lift_fresh, (wrap(array, d),)).to(device)
+
+
+@bypassing("lift_fresh.default", otherwise=_place_otherwise)
+def _place(array, d: dtype, device) -> Tensor:
     if ambient.mode & modes.DISPATCH:
-        return dispatch(lift_fresh, (wrap(array, d),)).to(device)
+        return _place_otherwise(array, d, device)
+    device = devices.indexed(device if device is not None else ambient.default_device)
+    if device is devices.meta:
+        return wrap_meta(array.shape, d)
     computable(d, device)
     library(device)
     return wrap(to_device(array, device) if device.keys else array, d, device)

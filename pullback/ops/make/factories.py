@@ -16,6 +16,7 @@ from ...core.promotion import result_type, scalar_dtype
 from ...core.storage import new_array
 from ...core.symbolic import holds, symbolic
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad, stride_of
+from ..eager.functions import bypassing
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -575,6 +576,14 @@ def batched_as(t, made):
     return exports["torch"]["where"](always, made, example)
 
 
+_NEW = ("empty", "empty_strided", "full", "ones", "zeros")
+
+
+def _always(t: Tensor) -> bool:
+    return True
+
+
+@bypassing(*[f"new_{name}.default" for name in _NEW], otherwise=_always)
 def _is_watched(t: Tensor) -> bool:
     """Whether it matters from which tensor a new one is made: others only take its dtype and device."""
     return bool(t.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH and not t.keys & TRANSFORMED)

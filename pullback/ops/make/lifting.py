@@ -10,6 +10,7 @@ from ...core import modes
 from ...core.arrays import to_host
 from ...core.modes import ambient
 from ...core.tensor import Tensor
+from ..eager.functions import bypassing
 from ..family.base import Family
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
@@ -47,6 +48,11 @@ lift_fresh = Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", _Lift(), vjp=NO
 local_scalar_dense = Operator("_local_scalar_dense(Tensor self) -> Scalar", _Number(), vjp=NONDIFFERENTIABLE)
 
 
+def _lifted_otherwise(t: Tensor) -> Tensor:
+    return dispatch(lift_fresh, (t,))
+
+
+@bypassing("lift_fresh.default", otherwise=_lifted_otherwise)
 def lifted(t: Tensor) -> Tensor:
     """A tensor around an array that no operator made, as what listens sees it."""
     return dispatch(lift_fresh, (t,)) if ambient.mode & modes.DISPATCH else t

@@ -21,18 +21,24 @@ from ...core.tensor import (
     NoData,
     Tensor,
 )
+from ..eager.functions import bypassing
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import export
 from .lifting import local_scalar_dense
 
 
-def _item(self: Tensor):
-    """The one number in a tensor."""
+def _item_otherwise(self: Tensor):
     if self.array.size != 1:
         raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
-    if self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
-        return dispatch(local_scalar_dense, (self,))
+    return dispatch(local_scalar_dense, (self,))
+
+
+@bypassing("_local_scalar_dense.default", otherwise=_item_otherwise)
+def _item(self: Tensor):
+    """The one number in a tensor."""
+    if self.array.size != 1 or self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
+        return _item_otherwise(self)
     if self.keys:
         if self.keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")

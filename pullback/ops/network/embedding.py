@@ -10,11 +10,12 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.modes import ambient, no_grad
 from ...core.tensor import PLAIN, Tensor, wrap
+from ..eager.functions import bypassing
 from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
 from ..linalg.contraction_shapes import require_tensors
 from ..lowering import NotLowerable
-from ..system.calls import default_names, front, make_function
+from ..system.calls import front, make_function
 from ..system.operator import NONDIFFERENTIABLE, Operator, Spec, export
 
 SUM, MEAN, MAX = range(3)
@@ -50,14 +51,6 @@ class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
         op.meta_rule(*args)
         return super().execute(op, args)
 
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        if op.declared.shortcut is None:
-            return []
-        return [f"    t = shortcut({', '.join(values)})", "    if t is not None:", "        return t"]
-
-    def fast_names(self, op: Operator) -> dict:
-        return default_names(op) | {"shortcut": op.declared.shortcut}
-
 
 LOOKUP = Lookup()
 
@@ -92,6 +85,7 @@ def _vmap_embedding(args, dims, size):
     return embedding(weight.reshape(size * rows, weight.shape[2]), indices + shift, -1, *rest[1:]), 0
 
 
+@bypassing("embedding.default")
 def _quick_rows(weight, indices, padding_idx, scale_grad_by_freq, sparse) -> Tensor | None:
     """Rows of a plain table by plain int64 indices; None for everything else, errors included."""
     if weight.__class__ not in PLAIN or indices.__class__ not in PLAIN or weight.keys or indices.keys:

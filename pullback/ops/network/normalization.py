@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
+from ..eager.rows import export_layer_norm
 from ..family.base import composite, operator
 from ..reduce.reductions import HIDDEN, not_implemented
 from ..system.calls import front
 from ..system.operator import Spec
 from ..system.precision import NARROW, rounded, wide
-from ..system.row_functions import quick_layer_norm
 from . import normalization_kernels as kernels
 from .normalization_lowering import lower_layer_norm, lower_layer_norm_backward
 
@@ -279,8 +279,8 @@ def functional_layer_norm(input, normalized_shape, weight=None, bias=None, eps=1
     return layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-quick_layer_norm(("torch",), layer_norm_op, layer_norm.function)
-quick_layer_norm(("nn.functional",), layer_norm_op, functional_layer_norm)
+export_layer_norm(("torch",), layer_norm_op, layer_norm.function)
+export_layer_norm(("nn.functional",), layer_norm_op, functional_layer_norm)
 
 
 @front("nn.functional.normalize")

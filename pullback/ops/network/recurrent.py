@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.modes import GRAD, ambient
 from ...core.tensor import FAKE, META, PLAIN, TRANSFORMED, Tensor
+from ..eager.functions import bypassing
 from ..family.base import composite, operator
 from ..family.contraction import working
 from ..system.calls import front
@@ -111,6 +112,13 @@ layer_backward = operator(
 )
 
 
+# What a step is made of where it is not fused.
+_WITHIN_STEPS = tuple([f"{name}.default" for name in ("t", "mm", "addmm", "sigmoid", "tanh", "relu")]) + (
+    "add.Tensor", "mul.Tensor", "sub.Tensor", "chunk.default", "split.Tensor", "unbind.int", "stack.default",
+    "select.int", "view.default", "clone.default", "_unsafe_view.default",
+)  # fmt: skip
+
+
 # ---- one direction over time
 def _run_padded(kind: str, x: Tensor, state: tuple, cell: Cell, reverse: bool):
     if _fusable(x, *state, *cell) and x.shape[0]:
@@ -121,7 +129,8 @@ def _run_padded(kind: str, x: Tensor, state: tuple, cell: Cell, reverse: bool):
     return out, final
 
 
-def _fusable(x, *others) -> bool:
+@bypassing(*_WITHIN_STEPS)
+def _fusable(x, *others) -> bool | None:
     """Whether nothing listens and all tensors are plain and of one floating dtype; the last is the projection."""
     if ambient.mode >= 2 or others[-1] is not None or not x.dtype.is_floating_point:
         return False

@@ -10,6 +10,7 @@ from ...core import dtype as dtypes
 from ...core import native
 from ...core.geometry import wrap_dim, wrap_dims
 from ...core.tensor import Tensor
+from ..eager.rows import export_reduction
 from ..elementwise.arithmetic import conj
 from ..family.along import along
 from ..family.base import composite, operator
@@ -18,7 +19,6 @@ from ..system.concrete import may_have_zeros
 from ..system.operator import NONDIFFERENTIABLE, Spec
 from ..system.overloads import overloaded
 from ..system.precision import widened
-from ..system.row_functions import quick_reduction
 from . import reduction_kernels as kernels
 from .reduction_lowering import lower_all, lower_any, lower_argmax, lower_extreme, lower_max_dim, lower_prod, lower_sum
 
@@ -56,7 +56,7 @@ sum_all = reduction(
     vmap=whole(lambda t, dtype: sum_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
 )
-quick_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
+export_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
 
 
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
@@ -253,7 +253,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
     pairwise = composite(f"{short}.other(Tensor self, Tensor other) -> Tensor", **HIDDEN)(
         (lambda self, other: self.maximum(other)) if n == "x" else (lambda self, other: self.minimum(other))
     )
-    quick_reduction(short, native.MAX if n == "x" else native.MIN, everything, one, pairwise)
+    export_reduction(short, native.MAX if n == "x" else native.MIN, everything, one, pairwise)
     return by_dims, place, everything, one
 
 

@@ -6,6 +6,7 @@ import warnings
 
 from ...core.dtype import FLOAT
 from ...core.geometry import wrap_dim
+from ..eager.rows import export_softmax
 from ..family.along import along
 from ..family.base import composite, operator
 from ..network import normalization_kernels as kernels
@@ -13,7 +14,6 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
 from ..system.precision import rounded, wide
-from ..system.row_functions import quick_softmax
 from .reductions import HIDDEN, not_implemented
 from .softmax_lowering import (
     lower_log_softmax,
@@ -188,5 +188,5 @@ _FORMS = (
     ("log_softmax", True, log_softmax_op, log_softmax, functional_log_softmax),
 )
 for _name, _logarithm, _operator, _composite, _functional in _FORMS:
-    quick_softmax(("torch", "Tensor", "special"), _name, _logarithm, _operator, _composite.function)
-    quick_softmax(("nn.functional",), _name, _logarithm, _operator, _functional)
+    export_softmax(("torch", "Tensor", "special"), _name, _logarithm, _operator, _composite.function)
+    export_softmax(("nn.functional",), _name, _logarithm, _operator, _functional)

@@ -14,6 +14,7 @@ from ...core import native
 from ...core.geometry import wrap_dims
 from ...core.promotion import to_float
 from ...core.tensor import Tensor
+from ..eager.rows import export_reduction
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
@@ -22,7 +23,6 @@ from ..system.operator import Spec, export
 from ..system.overloads import overloaded
 from ..system.pieces import by_pieces
 from ..system.precision import wide
-from ..system.row_functions import quick_reduction
 from .reduction_kernels import add_reduce, max_reduce
 from .reduction_lowering import lower_logsumexp, lower_mean, lower_var, lower_var_mean
 from .reductions import HIDDEN, whole
@@ -70,7 +70,7 @@ mean_all = reduction(
     vmap=whole(lambda t, dtype: mean_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
 )
-quick_reduction("mean", native.MEAN, mean_all, mean_dim, defaults=(None,))
+export_reduction("mean", native.MEAN, mean_all, mean_dim, defaults=(None,))
 
 
 def _check_nansum(self, dim, keepdim, dtype):

@@ -17,6 +17,7 @@ from ...core.objects import make_tensor, plain_arrays
 from ...core.promotion import can_cast, promote_types
 from ...core.size import Size
 from ...core.tensor import Tensor, stride_of, wrap
+from ..eager.functions import bypassing
 from ..family.base import Family, composite
 from ..family.batching import batch_first
 from ..make.lifting import lifted
@@ -118,7 +119,14 @@ def _cat_meta(tensors, dim) -> Spec:
     return Spec(shape, _common([t.dtype for t in tensors]), channels_last_strides(shape) if last else None)
 
 
+def _cat_otherwise(tensors, dim=0, *, out=None, axis=None):
+    if out is not None:
+        _check_out(tensors, out)
+    return general(cat_public, cat, (tensors, dim if axis is None else axis), out)
+
+
 @raw("torch.cat", "torch.concat", "torch.concatenate")
+@bypassing("cat.default", otherwise=_cat_otherwise)
 def cat_public(tensors, dim=0, *, out=None, axis=None):
     """Tensors joined along a dimension they have."""
     dim = dim if axis is None else axis
@@ -131,9 +139,7 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
         if made is not None and made.flags.c_contiguous:
             t = make_tensor(made, dtype)
             return cat.record(t, tuple(tensors), dim) if mode and live else t
-    if out is not None:
-        _check_out(tensors, out)
-    return general(cat_public, cat, (tensors, dim), out)
+    return _cat_otherwise(tensors, dim, out=out)
 
 
 # NumPy's own function without the layer that asks other array libraries first, which costs as much as the call
@@ -203,7 +209,12 @@ def _stack_meta(tensors, dim) -> Spec:
     return Spec((*shape[:d], len(tensors), *shape[d:]), _common([t.dtype for t in tensors]))
 
 
+def _stack_otherwise(tensors, dim=0, *, out=None, axis=None):
+    return general(stack_public, stack, (tensors, dim if axis is None else axis), out)
+
+
 @raw("torch.stack")
+@bypassing("stack.default", otherwise=_stack_otherwise)
 def stack_public(tensors, dim=0, *, out=None, axis=None):
     """Tensors of one shape joined along a new dimension."""
     dim = dim if axis is None else axis
@@ -214,7 +225,7 @@ def stack_public(tensors, dim=0, *, out=None, axis=None):
         if len(rows) == len(arrays) and (made := _concatenate(rows)).flags.c_contiguous:
             t = make_tensor(made, dtype)
             return stack.record(t, tuple(tensors), 0) if mode and live else t
-    return general(stack_public, stack, (tensors, dim), out)
+    return _stack_otherwise(tensors, dim, out=out)
 
 
 stack = export_operator(

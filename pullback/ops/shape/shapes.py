@@ -13,8 +13,11 @@ from ...core.modes import ambient
 from ...core.objects import make_view
 from ...core.symbolic import holds
 from ...core.tensor import OPAQUE, PLAIN, Tensor, stride_of
+from ..eager.functions import bypassing
+from ..eager.text import Call
+from ..eager.views import NAMES as VIEW_NAMES
+from ..eager.views import SIZES, is_plain_tensor, may_have_history, plain_view, view_lines
 from ..family.base import Family, composite
-from ..family.view import SIZES, VIEW_NAMES, is_plain, may_have_history, plain_view, view_lines
 from ..system.calls import INTS, export_operator, front
 from ..system.declaration import REQUIRED, Declaration
 from ..system.dispatch import dispatch
@@ -32,6 +35,7 @@ def raw(*names: str):
         for n in names:
             space, _, short = n.rpartition(".")
             export(space, short, function)
+        function.__name__ = function.__qualname__ = names[0].rpartition(".")[2]
         return function
 
     return decorate
@@ -50,9 +54,10 @@ class ReshapingDeclaration(Declaration):
 
     quick: tuple[str, str, str] = REQUIRED
     """What `view_lines` takes first."""
-    as_view: list[str] = REQUIRED
+    as_view: str = REQUIRED
     """The arguments of the `view` as which plain calls are recorded."""
     out: bool = False
+    inlines: tuple[str, ...] = ("view.default",)
 
 
 class _Reshaping(Family):
@@ -60,11 +65,11 @@ class _Reshaping(Family):
 
     declares = ReshapingDeclaration
 
-    def fast_lines(self, op: Operator, values: list[str], has_out: bool) -> list[str]:
-        return view_lines(*op.declared.quick, values, op.declared.as_view)
+    def plain_lines(self, call: Call) -> list[str]:
+        return view_lines(call, *call.op.declared.quick, call.op.declared.as_view)
 
-    def fast_names(self, op: Operator) -> dict:
-        return super().fast_names(op) | VIEW_NAMES | {"viewed": view_, "refuse": _refuse}
+    def plain_names(self, op: Operator) -> dict:
+        return super().plain_names(op) | VIEW_NAMES | {"viewed": view_, "refuse": _refuse}
 
 
 def _refuse():
@@ -84,7 +89,7 @@ def _reshaping(schema: str, **options):
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     variadic="shape",
     quick=(SIZED, "made if (made := a.reshape(shape)).shape == shape or -1 in shape else refuse()", "input.offset"),
-    as_view=["input", "shape"],
+    as_view="input, shape",
 )
 def reshape(self, shape):
     size = infer_size(shape, numel(self.array.shape))
@@ -102,7 +107,7 @@ def reshape(self, shape):
         "a.reshape(-1)",
         "input.offset",
     ),
-    as_view=["input", "(a.size,)"],
+    as_view="input, (a.size,)",
 )
 def flatten(self, start_dim, end_dim):
     rank = self.ndim
@@ -117,7 +122,21 @@ def flatten(self, start_dim, end_dim):
     return self.reshape((*shape[:first], numel(shape[first : last + 1]), *shape[last + 1 :]))
 
 
+def _view_otherwise(self, *sizes, size=None, dtype=None):
+    if size is None:
+        size = sizes[0] if len(sizes) == 1 and sizes[0].__class__ not in INTS else sizes
+    if overridden(self):
+        return call_overridden(view, (self, *sizes) if sizes else (self, dtype or size), {})
+    if not sizes and dtype is None and size == ():
+        raise TypeError(
+            "view() received an invalid combination of arguments - got (), but expected one of:\n"
+            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
+        )
+    return _view_general(self, size, dtype)
+
+
 @raw("Tensor.view")
+@bypassing("view.default", otherwise=_view_otherwise)
 def view(self, *sizes, size=None, dtype=None):
     """The same memory in another shape, or read as another dtype."""
     if size is None:
@@ -134,14 +153,7 @@ def view(self, *sizes, size=None, dtype=None):
                 if mode and self.autograd is not None and may_have_history(self):
                     view_.record(t, self, size)
                 return t
-    if overridden(self):
-        return call_overridden(view, (self, *sizes) if sizes else (self, dtype or size), {})
-    if not sizes and dtype is None and size == ():
-        raise TypeError(
-            "view() received an invalid combination of arguments - got (), but expected one of:\n"
-            " * (torch.dtype dtype)\n * (tuple of ints size)\n"
-        )
-    return _view_general(self, size, dtype)
+    return _view_otherwise(self, *sizes, size=size, dtype=dtype)
 
 
 def _view_general(self, size, dtype):
@@ -210,7 +222,15 @@ def unflatten(self, dim, sizes):
 
 
 # ---- dimensions of size 1
+def _squeeze_otherwise(input, dim=None):
+    if overridden(input):
+        return call_overridden(squeeze, (input,) if dim is None else (input, dim), {})
+    op = squeeze_all if dim is None else squeeze_dims if isinstance(dim, (tuple, list)) else squeeze_dim
+    return dispatch(op, op.convert((input,) if dim is None else (input, dim)))
+
+
 @raw("torch.squeeze", "Tensor.squeeze")
+@bypassing("squeeze.dim", otherwise=_squeeze_otherwise)
 def squeeze(input, dim=None):
     """Drop dimensions of size 1: all, one, or some."""
     if dim.__class__ is int and input.__class__ in PLAIN and not input.keys and ambient.mode < 2:
@@ -222,10 +242,7 @@ def squeeze(input, dim=None):
                 return plain_view(input, a[...], input.offset, squeeze_dim, (input, dim))
             if a.size:
                 return plain_view(input, a[(slice(None),) * d + (0, ...)], input.offset, squeeze_dim, (input, dim))
-    if overridden(input):
-        return call_overridden(squeeze, (input,) if dim is None else (input, dim), {})
-    op = squeeze_all if dim is None else squeeze_dims if isinstance(dim, (tuple, list)) else squeeze_dim
-    return dispatch(op, op.convert((input,) if dim is None else (input, dim)))
+    return _squeeze_otherwise(input, dim)
 
 
 # ---- orders of dimensions
@@ -340,9 +357,15 @@ def narrow_bounds(self, dim: int, start, length) -> tuple:
     return dim, start
 
 
+@bypassing("slice.Tensor")
 def _quick_narrow(input, dim, start, length):
     """Part of a plain tensor along a dimension, where every argument is in order."""
-    if not is_plain(input) or dim.__class__ is not int or start.__class__ is not int or length.__class__ is not int:
+    if (
+        not is_plain_tensor(input)
+        or dim.__class__ is not int
+        or start.__class__ is not int
+        or length.__class__ is not int
+    ):
         return None
     a = input.array
     shape = a.shape

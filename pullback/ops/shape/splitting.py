@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
+from ..eager.views import is_plain_tensor
 from ..family.base import composite
-from ..family.view import is_plain
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from .joining import cat
@@ -41,7 +41,7 @@ def _chunk_size(t: Tensor, chunks: int, dim: int) -> tuple:
 
 
 def _quick_chunk(input, chunks, dim):
-    if not is_plain(input) or chunks.__class__ is not int or dim.__class__ is not int or chunks <= 0:
+    if not is_plain_tensor(input) or chunks.__class__ is not int or dim.__class__ is not int or chunks <= 0:
         return None
     shape = input.array.shape
     return quick_split(input, -(-shape[dim] // chunks), dim) if -len(shape) <= dim < len(shape) else None

@@ -15,6 +15,8 @@ from ...core.modes import ambient
 from ...core.objects import make_view
 from ...core.storage import check_bounds, storage_of
 from ...core.tensor import META
+from ..eager.functions import bypassing
+from ..eager.views import SIZES, is_plain_tensor, may_have_history, plain_view
 from ..family.batching import (
     batch_as_strided,
     batch_expand,
@@ -23,7 +25,7 @@ from ..family.batching import (
     batch_squeeze,
     batch_transposed,
 )  # fmt: skip
-from ..family.view import SIZES, is_plain, may_have_history, plain_view, view
+from ..family.view import view
 from ..system.operator import exports
 from . import view_geometry as geometry
 
@@ -72,9 +74,10 @@ def _check_expand(self, size, implicit=False) -> None:
         )
 
 
+@bypassing("expand.default")
 def _quick_expand(input, size, implicit):
     """A row-major plain tensor repeated along new dimensions and dimensions of size 1."""
-    if not is_plain(input) or size.__class__ not in SIZES or implicit:
+    if not is_plain_tensor(input) or size.__class__ not in SIZES or implicit:
         return None
     a = input.array
     shape, strides = a.shape, a.strides
@@ -98,7 +101,7 @@ expand = view(
     check=_check_expand,
     function=False,
     variadic="size",
-    quick=_quick_expand,
+    shortcut=_quick_expand,
     vjp=lambda g, self_shape: g.sum_to_size(self_shape),
     vmap=batch_expand,
 )
@@ -176,8 +179,9 @@ unsqueeze = view(
 )
 
 
+@bypassing("select.int")
 def _quick_select(input, dim, index):
-    if not is_plain(input) or dim.__class__ is not int or index.__class__ is not int:
+    if not is_plain_tensor(input) or dim.__class__ is not int or index.__class__ is not int:
         return None
     a = input.array
     shape = a.shape
@@ -192,7 +196,7 @@ def _quick_select(input, dim, index):
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     geometry=geometry.select,
-    quick=_quick_select,
+    shortcut=_quick_select,
     dims=("dim",),
     vjp=lambda g, self_shape, dim, index: select_backward(g, self_shape, dim, index),
 )
@@ -233,8 +237,9 @@ def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     return made
 
 
+@bypassing("unbind.int")
 def _quick_unbind(input, dim):
-    if dim.__class__ is not int or not is_plain(input):
+    if dim.__class__ is not int or not is_plain_tensor(input):
         return None
     a = input.array
     shape = a.shape
@@ -247,9 +252,10 @@ def _quick_unbind(input, dim):
     return plain_views(input, arrays, [start + i * step for i in range(shape[d])], unbind, (input, dim))
 
 
+@bypassing("split.Tensor")
 def quick_split(input, split_size, dim):
     """Pieces of one size, or None where it takes more than slices of a plain tensor."""
-    if dim.__class__ is not int or split_size.__class__ is not int or split_size <= 0 or not is_plain(input):
+    if dim.__class__ is not int or split_size.__class__ is not int or split_size <= 0 or not is_plain_tensor(input):
         return None
     a = input.array
     shape = a.shape
@@ -309,7 +315,7 @@ split_with_sizes = view(
 unbind = view(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
     geometry=geometry.unbind,
-    quick=_quick_unbind,
+    shortcut=_quick_unbind,
     dims=("dim",),
     vjp=_join_bound,
 )

@@ -1,86 +1,55 @@
-"""Public functions, generated from schemas: straight-line code, made at the first call.
+"""Public functions, generated from schemas: straight-line code, made at the first call (see `eager.functions`).
 
-`make_function(name, op)` gives a function object at once (see `lazy_function`); its code is a stub that, when first called, compiles the
-real wrapper and swaps it in (`__code__`), so the object stays the same for everybody who holds it. A family may supply
-a fast path (`fast_lines`): lines that run before the general path and return the result in the plain case.
+`make_function(name, op)` gives a function object at once. Its source is the parameter list that the schema states, the
+plain case if the operator's family has one (`plain_lines`), and the general path.
 """
 
 from __future__ import annotations
-
-import types
 
 import numpy as np
 
 from ...core import device as devices
 from ...core.arrays import LARGE
 from ...core.modes import ambient
-from ...core.node import UNTRACKED_VIEW, View
 from ...core.objects import make_tensor
-from ...core.storage import storage_of
-from ...core.tensor import PLAIN, Parameter, Tensor, new_object
+from ...core.tensor import PLAIN, Tensor
+from ..eager.functions import COMMON, generate
+from ..eager.signature import describe
+from ..eager.text import Call
 from .dispatch import general
-from .operator import Operator, export, public_names
+from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
 
-UNSET = type("Unset", (), {"__repr__": lambda self: "<unset>", "__bool__": lambda self: False})()
+UNSET = type("Unset", (), {"__repr__": lambda self: "...", "__bool__": lambda self: False})()
 _RENAMED = {"dim": "axis", "keepdim": "keepdims"}
 
-
-def _stub(*args, **kwargs):
-    materialize()  # noqa: F821 - each stub's globals hold its own
-    return this(*args, **kwargs)  # noqa: F821
-
-
-COMMON = {
-    "ambient": ambient, "general": general, "Tensor": Tensor, "Parameter": Parameter, "PLAIN": PLAIN, "new": new_object, "cpu": devices.cpu,
-    "LARGE": LARGE, "UNSET": UNSET, "View": View, "UNTRACKED_VIEW": UNTRACKED_VIEW, "storage_of": storage_of, "np": np,
-    "make_tensor": make_tensor,
-}  # fmt: skip
+COMMON.update({
+    "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
+    "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor,
+})  # fmt: skip
 
 
-def lazy_function(name: str, prepare):
-    """A function whose code is made at its first call: `prepare()` gives its source (of `wrapper`) and the names it uses."""
-    namespace: dict = {"__builtins__": __builtins__, "__name__": "pullback"}
-    function = types.FunctionType(_stub.__code__, namespace, name)
-    function.__qualname__ = name
-
-    def materialize() -> None:
-        source, names = prepare()
-        namespace.update(COMMON | names)
-        made: dict = {}
-        exec(compile(source, f"<pullback {name}>", "exec"), namespace, made)
-        real = made["wrapper"]
-        function.__defaults__ = real.__defaults__
-        function.__kwdefaults__ = real.__kwdefaults__
-        function.__code__ = real.__code__.replace(co_name=name, co_qualname=name)
-
-    namespace.update(materialize=materialize, this=function, function=function)
-    return function
+def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
+    """The operators that the plain case of an operator goes past: itself, what it is made of, its overloads for numbers."""
+    key = inplace_key if inplace else key_of
+    others = [key(other) for other in getattr(op.declared, "overloads", {}).values()]
+    return (key(op), *others, *(op.declared.inlines if not inplace else ()))
 
 
-def make_function(name: str, op: Operator, inplace: bool = False):
+def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):
     """The public function of an operator (or of its in-place twin)."""
 
-    def prepare() -> tuple[str, dict]:
+    def write(plain: bool) -> tuple[str, dict]:
         target = op.inplace if inplace else op
-        return wrapper_source(name, target), {"op": target, **target.family.fast_names(target)}
+        return wrapper_source(name, target, plain), {"op": target, **target.family.plain_names(target)}
 
-    function = lazy_function(name, prepare)
-    function.__doc__ = f"{name}: `{op.text}`"
+    function = generate(name, f"{'Tensor' if inplace else space}.{name}", bypassed(op, inplace), write)
     function.operator = op  # type: ignore[attr-defined]
-    op.wrappers.append(function)
-    return function
+    return describe(function, (op,), inplace)
 
 
-def rewrite(op: Operator) -> None:
-    """Make the functions of an operator again, from what is registered for it now (an in-place twin's are its original's)."""
-    for function in (*op.wrappers, *(op.inplace_of.wrappers if op.inplace_of is not None else ())):
-        if function.__code__ is not _stub.__code__:
-            function.__globals__["materialize"]()
-
-
-def wrapper_source(name: str, op: Operator) -> str:
-    """The text of a public function: parameters from the schema, a fast path if the family has one, the general path."""
+def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
+    """The text of a public function: parameters from the schema, the plain case if there is one, the general path."""
     arguments = op.schema.arguments
     signature, fixes, values = [], [], []
     variadic = op.declared.variadic
@@ -113,8 +82,9 @@ def wrapper_source(name: str, op: Operator) -> str:
     if extra and not starred:
         signature.append("*")
     lines = [f"def wrapper({', '.join(signature + extra)}):"] + fixes
-    if op.layer is None and op.backend is None:
-        lines += op.family.fast_lines(op, values, has_out)
+    call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
+    cases = (op.family.plain_lines(call) if plain else []) + op.family.choice_lines(call)
+    lines += [f"    {line}" for line in cases]
     tail = ", out" if has_out else ""
     lines.append(f"    return general(function, op, ({', '.join(values)},){tail})")
     return "\n".join(lines)
@@ -166,7 +136,7 @@ def export_operator(op: Operator) -> Operator:
     space, name = public_names(op)
     if declared.public is not None:
         space, _, name = declared.public.rpartition(".")
-    function = make_function(name, op)
+    function = make_function(name, op, space=space)
     op.function = function  # type: ignore[attr-defined]
     names = (name, *declared.aliases)
     is_method = space == "torch" if declared.method is None else declared.method
@@ -194,7 +164,7 @@ def front(*names: str):
                 return call_overridden(function, args, kwargs)
             return body(*args, **kwargs)
 
-        function.__name__ = function.__qualname__ = body.__name__
+        function.__name__ = function.__qualname__ = names[0].rpartition(".")[2]
         function.__doc__ = body.__doc__
         function.__wrapped__ = body
         function.__module__ = body.__module__

@@ -146,6 +146,8 @@ class Declaration(metaclass=Fields):
     # ---- plain calls, past the dispatcher
     shortcut: Callable | None = None
     """`shortcut(*args)`: the result of a plain call, or None where it takes more."""
+    inlines: tuple[str, ...] = ()
+    """Other operators whose work the plain case does: while one of them is overridden, there is no plain case."""
     straight: bool = False
     """Whether plain tensors and ints go straight to the kernel, which makes all checks itself."""
 

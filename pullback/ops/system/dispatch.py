@@ -40,18 +40,24 @@ def general(function, op: Operator, args: tuple, out=None):
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
         positional, keywords = overrides.call_form(op, args, lists=False)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
-    try:
-        args = op.convert(args)
-    except TypeError:
-        found = above.positions(args, None)
-        if found is None:
-            raise
-        args = op.convert(found[0])
+    args = _converted(op, args)
     if out is not None:
         from .inplace import write_out
 
         return write_out(op, args, out)
     return dispatch(op, args)
+
+
+def _converted(op: Operator, args: tuple) -> tuple:
+    """Canonical arguments; names of dimensions are understood where positions do not fit."""
+    try:
+        return op.convert(args)
+    except TypeError as error:
+        failure = error
+    found = above.positions(args, None)
+    if found is None:
+        raise failure
+    return op.convert(found[0])
 
 
 def dispatch(op: Operator, args: tuple, seen: int = 0):

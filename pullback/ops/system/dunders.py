@@ -6,14 +6,21 @@ ask the other side or raise its own TypeError.
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from ...core.layers import extend
 from ...core.tensor import Tensor
-from .calls import lazy_function
+from ..eager.functions import generate
+from ..eager.text import Call, block
+from .calls import bypassed
 from .operator import exports
 
 _OPERANDS = (Tensor, int, float, complex, bool, np.generic)
+
+
+_OPERANDS_SIGNATURE = inspect.signature(lambda self, other, /: None)
 
 
 def _known(other) -> bool:
@@ -41,22 +48,23 @@ def _binary(dunder: str, name: str) -> None:
 
 
 def quick_method(dunder: str, op, general):
-    """A method with the operator's own fast path in it, so that `x + y` is one call; for the rest, `general`."""
+    """A method with the operator's own plain case in it, so that `x + y` is one call; for the rest, `general`."""
 
-    def prepare() -> tuple[str, dict]:
+    def write(plain: bool) -> tuple[str, dict]:
         arguments = op.schema.arguments
         values = ["input" if i == 0 else a.name for i, a in enumerate(arguments)]
-        quick = len(values) >= 2 and all(a.has_default for a in arguments[2:]) and op.layer is None is op.backend
-        lines = op.family.fast_lines(op, values, False) if quick else []
-        names = {**op.family.fast_names(op), "op": op, "function": op.function, "dunder_general": general}
+        quick = plain and len(values) >= 2 and all(a.has_default for a in arguments[2:])
+        call = Call(op, False, values, False, frozenset(values[2:]))
+        lines = op.family.plain_lines(call) + op.family.choice_lines(call) if quick else []
+        names = {**op.family.plain_names(op), "op": op, "function": op.function, "otherwise": general}
         names.update({a.name: a.default for a in arguments[2:]})
         second = values[1] if quick else "other"
-        return "\n".join(
-            [f"def wrapper(input, {second}):", *lines, f"    return dunder_general(input, {second})"]
-        ), names
+        tail = f"return otherwise(input, {second})"
+        return "\n".join(block(f"def wrapper(input, {second}):", *lines, tail)), names
 
-    method = lazy_function(dunder, prepare)
-    op.wrappers.append(method)
+    method = generate(dunder, f"Tensor.{dunder}", bypassed(op), write)
+    method.__signature__ = _OPERANDS_SIGNATURE  # type: ignore[attr-defined]
+    method.__doc__ = f"Python's operator: `{op.text}`"
     return method
 
 

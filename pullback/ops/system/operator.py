@@ -85,7 +85,6 @@ class Operator:
         self.tags = tuple(self.declared.tags)
         self.inplace_of: Operator | None = None  # the functional operator that an in-place twin stands for
         self.namespace = self.declared.library
-        self.wrappers: list[Callable] = []  # public functions that may have a fast path past `dispatch` in them
         self.record: Callable = self._first_record
         register(self)
 
@@ -287,6 +286,11 @@ def find(key: str) -> Operator:
 def key_of(op: Operator) -> str:
     """The name of an operator in the registry."""
     return f"{op.name}.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}.{op.overload}"
+
+
+def inplace_key(op: Operator) -> str:
+    """The name that the in-place twin of an operator has in the registry, or would have."""
+    return f"{op.name}_.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}_.{op.overload}"
 
 
 def packet_key(namespace: str, name: str) -> str:

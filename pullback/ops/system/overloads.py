@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import Tensor
+from ..eager.signature import describe
 from .dispatch import dispatch
 from .operator import Operator, export
 from .overrides import any_overridden, call_overridden
@@ -36,9 +37,8 @@ def _choosing(name: str, operators: tuple[Operator, ...], method: bool):
         return resolve(function, operators, args, kwargs, method)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name}: " + "; ".join(f"`{op.text}`" for op in operators)
     function.operators = operators  # type: ignore[attr-defined]
-    return function
+    return describe(function, operators)
 
 
 def publish(function, *names: str, homes: tuple[str, ...] = ("torch", "Tensor")):

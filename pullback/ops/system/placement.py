@@ -42,8 +42,9 @@ def execute_on_device(op: Operator, args: tuple):
     try:
         with in_use(where):
             return op.family.execute(op, args)
-    except _REFUSALS as refusal:
-        return _after_refusal(op, args, where, refusal)
+    except _REFUSALS as error:
+        refusal = error
+    return _after_refusal(op, args, where, refusal)
 
 
 def _after_refusal(op: Operator, args: tuple, where: device, refusal: Exception):

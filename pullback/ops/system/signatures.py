@@ -116,7 +116,7 @@ def generated_parameters(name: str, op: Operator) -> Parameters:
     values = {**default_names(op), "UNSET": ...}
     numbers_too = type(op.family).__name__ == "Pointwise"
     types = {a.name: argument_type(a, numbers_too and a.position > 1) for a in op.schema.arguments}
-    types["input"] = types.get("self", "_Any")
+    types.setdefault("input", types.get("self", "_Any"))
     types |= {alias: types.get(name, "_Any") for name, alias in RENAMED.items()}
     types["out"] = "_Tensor | _Sequence[_Tensor] | None" if len(op.schema.returns) > 1 else "_Tensor | None"
 
@@ -135,6 +135,45 @@ def generated_parameters(name: str, op: Operator) -> Parameters:
     if spec.vararg:
         out.append(parameter(spec.vararg, STARRED, None))
     return out + [parameter(arg, KEYWORD, d) for arg, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
+
+
+def call_signature(function: Callable, operators: tuple[Operator, ...], inplace: bool) -> inspect.Signature:
+    """What `inspect.signature` says of a generated function: one way to call it that covers those of all its operators."""
+    targets = [op.inplace or op for op in operators] if inplace else list(operators)
+    ways = [next(variants(generated_parameters(function.__name__, op))) for op in targets]
+    ways = [[p for p in way if p.name not in RENAMED.values() or p.default is not ...] for way in ways]
+    returns = {result_type(op, {}) for op in targets}
+    shown = [_spelled(p) for p in joined(ways)]
+    stated = _plain_words(returns.pop()) if len(returns) == 1 else EMPTY
+    return inspect.Signature(shown, return_annotation=stated)
+
+
+def _plain_words(annotation: str) -> str:
+    return re.sub(r"\b_(?=[A-Za-z])", "", annotation)
+
+
+def _spelled(p: inspect.Parameter) -> inspect.Parameter:
+    """A parameter with its type in words of its own, where a stub's have underscores."""
+    return p if p.annotation is EMPTY else p.replace(annotation=_plain_words(p.annotation))
+
+
+def joined(ways: list[Parameters]) -> Parameters:
+    """Parameters that cover several ways to call: shared ones by name, `*args` and `**kwargs` where they part."""
+    if len(ways) == 1:
+        return ways[0]
+    places = [[p for p in way if p.kind is POSITIONAL] for way in ways]
+    out: Parameters = []
+    for at in range(max(map(len, places))):
+        here = [way[at] for way in places if at < len(way)]
+        if len({p.name for p in here}) > 1:
+            rest = [inspect.Parameter(name, kind) for name, kind in (("args", STARRED), ("kwargs", KEYWORDS))]
+            return [*out, *rest]
+        optional = len(here) < len(ways) or any(p.default is not EMPTY for p in (*here, *out[-1:]))
+        given = next((p for p in here if p.default is not EMPTY), here[0])
+        out.append(given.replace(default=None) if optional and given.default is EMPTY else given)
+    named = {p.name for p in out}
+    keywords = {p.name: p for way in ways for p in way if p.kind is KEYWORD and p.name not in named}
+    return out + [p.replace(default=None) if p.default is EMPTY else p for p in keywords.values()]
 
 
 def variants(parameters: Parameters) -> Iterator[Parameters]:

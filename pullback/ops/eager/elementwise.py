@@ -1,0 +1,224 @@
+"""The plain case of element-wise operators: small plain CPU tensors, straight to the array library.
+
+Two kinds of operators have one: those whose kernel is one ufunc (`ufunc=`), and those whose kernel may be called on
+arrays of one dtype and shape as they are (`fast=True`: float32 and float64; `fast="all"`: any), with Python numbers for
+attributes; `check_plain=False` says that the operator's check has nothing to say there. A third kind of lines chooses
+another overload where an argument is a Python number (`overloads={"other": remainder_scalar}`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.dtype import dtype
+from ..system.operator import Operator
+from .text import Call, all_of, attempt, block, finish, is_plain
+from .ufuncs import COMPUTED, direct_dtypes, laid_out
+
+__all__ = ["lines_of", "names_of", "overload_lines"]
+
+NUMBERS = frozenset((int, float, bool, complex))
+REALS = frozenset((int, float, bool))
+_PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
+
+
+def lines_of(call: Call) -> list[str]:
+    """The plain case of an operator, or of its in-place twin."""
+    declared = call.op.declared
+    lines: list[str] = []
+    if call.inplace and declared.result is not None:
+        return []
+    if declared.ufunc is not None and len(call.tensors) <= 2:
+        lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
+    if declared.fast:
+        lines += _inplace_kernel_lines(call) if call.inplace else _kernel_lines(call)
+    return lines
+
+
+def names_of(op: Operator) -> dict:
+    """What those lines name."""
+    functional = op.inplace_of or op
+    declared = functional.declared
+    result = declared.result
+    names = {
+        "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
+        "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
+        "RESULT": result if isinstance(result, dtype) else None,
+    }  # fmt: skip
+    for name, other in declared.overloads.items():
+        chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
+        names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
+    if declared.ufunc is not None:
+        names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
+    if declared.constant is not None:
+        names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
+    if declared.fast:
+        direct = COMPUTED if declared.fast == "all" else frozenset((dtypes.float32, dtypes.float64))
+        names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": declared.check}
+    return names
+
+
+def _finish(call: Call, tensors: list[str]) -> list[str]:
+    """Lay out the result, wrap it, record the call."""
+    dense = all_of(*[f"{t}.array.flags.c_contiguous" for t in tensors])
+    order = [] if call.op.declared.contiguous else [f"{t}.array" for t in tensors]
+    record = f"record.record(t, {call.given})" if call.op.differentiable else None
+    dtype = "d" if call.op.declared.result is None else "RESULT or d"
+    return [
+        *block(f"if r.ndim > 1 and not ({dense}):", f"r = laid_out(r, [{', '.join(order)}])"),
+        *finish(dtype, tensors, record),
+    ]
+
+
+# ---- one ufunc
+def _defaults(call: Call) -> list[str]:
+    others = [v for v in call.values if v not in call.tensors and v not in call.fixed]
+    return [f"{v} is default_{v}" for v in others] + call.no_out
+
+
+def _ufunc_lines(call: Call) -> list[str]:
+    x, *others = call.tensors
+    if others:
+        body = _binary_lines(call, x, others[0])
+    else:
+        body = [f"r = ufunc({x}.array{_constant(call)}, out=...)", *_finish(call, [x])]
+    small = block(f"if mode < 2 and d in DIRECT and {x}.array.size < LARGE:", *body)
+    return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *small)
+
+
+def _binary_lines(call: Call, x: str, y: str) -> list[str]:
+    pair = attempt(f"r = ufunc({x}.array, {y}.array, out=...)", "ValueError", *_finish(call, [x, y]))
+    alike = block(f"if d is {y}.dtype and not {y}.keys and {y}.array.size < LARGE:", *pair)
+    lines = block(f"if {y}.__class__ in PLAIN:", *alike)
+    if _takes_number(call.op, y):
+        lines += block(
+            f"elif d.category == 2 and ({y}.__class__ is float or {y}.__class__ is int):",
+            f"r = ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out=...)",
+            *_finish(call, [x]),
+        )
+    return lines
+
+
+def _constant(call: Call) -> str:
+    """A number that is the ufunc's other operand (`constant=0`), as arrays by dtype."""
+    return ", CONSTANT[d]" if call.op.declared.constant is not None else ""
+
+
+def _takes_number(op: Operator, name: str) -> bool:
+    """Whether the ufunc itself may be given a Python number: it is allowed, and no other overload is meant for it."""
+    if name in op.declared.overloads and op.differentiable:
+        return False
+    allowed = op.declared.numbers
+    return allowed is None or name in allowed
+
+
+# ---- a kernel
+def _values_are_plain(call: Call) -> list[str]:
+    attributes = [(v, a) for v, a in call.arguments if not a.is_tensor and v not in call.fixed]
+    return [f"{v}.__class__ in {_PLAIN_VALUES[a.base]}{'_OR_NONE' * a.optional}" for v, a in attributes] + call.no_out
+
+
+def _masks(call: Call) -> list[str]:
+    """Tensors that take no part in promotion: they must be boolean."""
+    operands = call.op.declared.operands
+    return [v for v, a in call.arguments if operands and a.is_tensor and a.name not in operands]
+
+
+def _alike(call: Call) -> tuple[str, list[str]]:
+    """The tensor whose dtype counts, and what must hold of the others: one dtype (masks: boolean), one shape."""
+    masks = _masks(call)
+    first = next(t for t in call.tensors if t not in masks)
+    same = []
+    for t in call.tensors:
+        if t != first:
+            same += [f"{t}.dtype is {'BOOL' if t in masks else 'd'}", f"{t}.array.shape == {first}.array.shape"]
+    return first, same
+
+
+def _kernel_call(call: Call) -> str:
+    arrays = [f"{v}.array" if v in call.tensors else v for v in call.values]
+    return f"kernel(np, {', '.join(arrays)})"
+
+
+def _check_lines(call: Call) -> list[str]:
+    checked = call.op.declared.check is not None and call.op.declared.check_plain
+    return [f"check({call.given})"] if checked else []
+
+
+def _kernel_lines(call: Call) -> list[str]:
+    first, same = _alike(call)
+    small = block(
+        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}.array.size < LARGE', *same)}:",
+        *_check_lines(call),
+        f"r = {_kernel_call(call)}",
+        *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
+        *_finish(call, call.tensors),
+    )
+    plain = is_plain(call.tensors, *_values_are_plain(call))
+    return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *small)
+
+
+# ---- in place
+def _writable(tensors: list[str], direct: str) -> str:
+    """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
+    x = tensors[0]
+    no_history = all_of(*[f"{t}.autograd is None" for t in tensors], f"{x}.view_info is None")
+    recording = f"(mode == 0 or mode == 1 and {no_history})"
+    apart = "".join(f" and {y}.memory is not {x}.memory" for y in tensors[1:])
+    memory = f"({x}.memory is None or {x}.array.flags.c_contiguous{apart})"
+    return f"{recording} and d in {direct} and {x}.array.size < LARGE and {memory}"
+
+
+def _inplace_ufunc_lines(call: Call) -> list[str]:
+    x, *others = call.tensors
+    head = [f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype"]
+    done = [f"{x}.version[0] += 1", f"return {x}"]
+    if not others:
+        write = f"ufunc({x}.array{_constant(call)}, out={x}.array)"
+        dense = [f"{x}.array.flags.c_contiguous"] if call.op.declared.dense_writes else []
+        return block(*head, *block(f"if {all_of(_writable([x], 'DIRECT'), *dense)}:", write, *done))
+    y = others[0]
+    pair = attempt(f"ufunc({x}.array, {y}.array, out={x}.array)", "ValueError", *done)
+    lines = block(f"if {is_plain([y], f'{y}.dtype is d', _writable([x, y], 'DIRECT'))}:", *pair)
+    if _takes_number(call.op, y):
+        number = f"({y}.__class__ is float or {y}.__class__ is int)"
+        lines += block(
+            f"if {all_of(number, 'd.category == 2', _writable([x], 'DIRECT'))}:",
+            f"ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out={x}.array)",
+            *done,
+        )
+    return block(*head, *lines)
+
+
+def _inplace_kernel_lines(call: Call) -> list[str]:
+    first, same = _alike(call)
+    if first != call.tensors[0]:
+        return []
+    small = block(
+        f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *same)}:",
+        *_check_lines(call),
+        f"{first}.array[...] = {_kernel_call(call)}",
+        f"{first}.version[0] += 1",
+        f"return {first}",
+    )
+    plain = is_plain(call.tensors, *_values_are_plain(call))
+    return block(f"if {plain}:", "mode = ambient.mode", f"d = {first}.dtype", *small)
+
+
+# ---- another overload
+def overload_lines(call: Call) -> list[str]:
+    """Another overload takes the call where an argument is a Python number; plain calls go to its own function."""
+    names = {a.name: v for v, a in call.arguments}
+    overloads = call.op.declared.overloads
+    lines = []
+    for name in overloads:
+        v = names[name]
+        others = [f"{o}.__class__ in PLAIN" for o in call.tensors if o != v and o not in map(names.get, overloads)]
+        plain = f"return function_{name}({call.given}{', out=out' * call.has_out})"
+        lines += block(
+            f"if {v}.__class__ in NUMBERS:",
+            *block(f"if {all_of('ambient.mode < 2', *others)}:", plain),
+            f"return general(function, op_{name}, ({call.given},){', out' * call.has_out})",
+        )
+    return lines

@@ -1,0 +1,42 @@
+"""What `inspect.signature` and `help` say of public functions, before their first call too.
+
+In: a public function and the operators it calls. Out: a signature read from their schemas when somebody asks for it, so
+that importing hundreds of functions costs nothing, and a docstring that names the schemas.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+from ..system.operator import Operator
+
+__all__ = ["describe"]
+
+_new = object.__new__
+_FACTS = ("_parameters", "_return_annotation")
+
+
+class SchemaSignature(inspect.Signature):
+    """A signature that reads the schemas when its parameters are first asked for."""
+
+    __slots__ = ("about",)
+
+    def __getattr__(self, name: str):
+        if name not in _FACTS:
+            raise AttributeError(name)
+        from ..system.signatures import call_signature
+
+        known = call_signature(*self.about)
+        self._parameters, self._return_annotation = known._parameters, known._return_annotation  # type: ignore[attr-defined]
+        return getattr(self, name)
+
+
+def describe(function: Callable, operators: tuple[Operator, ...], inplace: bool = False):
+    """Say on a function what it does: `inplace` for the twin that writes."""
+    function.__signature__ = made = _new(SchemaSignature)  # type: ignore[attr-defined]
+    made.about = (function, operators, inplace)
+    name = function.__name__
+    texts = [op.text for op in operators]
+    function.__doc__ = f"{name}: `{texts[0]}`" if len(texts) == 1 else f"{name}: " + "; ".join(f"`{t}`" for t in texts)
+    return function

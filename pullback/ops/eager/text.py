@@ -1,0 +1,81 @@
+"""Pieces of generated source that every plain case is put together from.
+
+A plain case reads
+
+    if every tensor is plain, and what else must hold of the arguments:
+        mode = ambient.mode
+        if mode < 2, and what must hold of arrays and dtypes:
+            r = ...
+            t = make_tensor(r, d)
+            if mode and (some tensor has history):
+                return op.record(t, ...)
+            return t
+
+and otherwise falls through to what follows it in the function: in the end, the general path. It never calls that path
+while it handles an error, so that what the user sees is one error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..system.operator import Operator
+
+__all__ = ["Call", "all_of", "attempt", "block", "finish", "is_plain", "live"]
+
+
+@dataclass
+class Call:
+    """What the lines of one public function are made from."""
+
+    op: Operator  # the functional operator
+    inplace: bool
+    values: list[str]  # parameter names, in schema order
+    has_out: bool
+    fixed: frozenset[str] = frozenset()  # those that are always their default
+
+    @property
+    def arguments(self) -> list:
+        return list(zip(self.values, self.op.schema.arguments, strict=True))
+
+    @property
+    def tensors(self) -> list[str]:
+        return [v for v, a in self.arguments if a.is_tensor]
+
+    @property
+    def no_out(self) -> list[str]:
+        return ["out is None"] if self.has_out else []
+
+    @property
+    def given(self) -> str:
+        return ", ".join(self.values)
+
+
+def block(head: str, *body: str) -> list[str]:
+    """A statement with lines under it."""
+    return [head, *[f"    {line}" for line in body]]
+
+
+def attempt(line: str, errors: str, *then: str) -> list[str]:
+    """A line, and what follows where it did not raise."""
+    return [*block("try:", line), *block(f"except {errors}:", "pass"), *block("else:", *then)]
+
+
+def all_of(*conditions: str) -> str:
+    return " and ".join(conditions)
+
+
+def is_plain(tensors: list[str], *more: str) -> str:
+    """The condition that parameters are plain tensors, and what else must hold."""
+    return all_of(*[c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}.keys")], *more)
+
+
+def live(tensors: list[str]) -> str:
+    """The condition that a gradient may be wanted."""
+    return f"mode and ({' or '.join(f'{t}.autograd is not None' for t in tensors)})"
+
+
+def finish(dtype: str, tensors: list[str], record: str | None) -> list[str]:
+    """The tensor around the array `r`, recorded by the call `record` if one of the tensors has history."""
+    recorded = [] if record is None else block(f"if {live(tensors)}:", f"return {record}")
+    return [f"t = make_tensor(r, {dtype})", *recorded, "return t"]
