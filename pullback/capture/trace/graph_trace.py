@@ -20,6 +20,7 @@ from typing import Any
 
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, next_sequence
+from ...core.source import GENERATED
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...ops.system import dispatch as dispatching
@@ -30,7 +31,6 @@ from .subclasses import is_wrapper, layout_of, parts_of, rebuilt, taken_by_wrapp
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
-GENERATED = "<pullback "  # the file name of generated wrappers
 
 
 def marks_of(t: Tensor) -> dict:

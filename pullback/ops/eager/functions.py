@@ -79,7 +79,7 @@ class Generated:
         namespace = function.__globals__
         namespace.update(COMMON | names)
         made: dict = {}
-        run_source(source, f"<pullback: {self.label}>", namespace, made)
+        run_source(source, self.label, namespace, made)
         real = made["wrapper"]
         function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
         name = function.__name__

@@ -18,6 +18,7 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import Autograd, Node, next_sequence, raise_freed, save, save_output, unpack
 from ...core.objects import edge, hang, keep, keep_tangents
+from ...core.source import run_source
 from ...core.tensor import PLAIN, Tensor, new_object, stride_of
 from .operator import NOT_IMPLEMENTED, Missing, Operator
 
@@ -177,7 +178,7 @@ def make_recorder(op: Operator):
         lines.append(f"    node.lengths = ({', '.join(lengths)},)")
     lines.append("    return result")
     namespace = {**_GLOBALS, "node_class": op.node_class}
-    exec(compile("\n".join(lines), f"<pullback record {op}>", "exec"), namespace)
+    run_source("\n".join(lines), f"record of {op}", namespace)
     return namespace["record"]
 
 
@@ -296,7 +297,7 @@ def _make_run(op: Operator, plan: Plan):
             )
             results[rule.targets[0]] = f"r{k}"
     lines.append(f"    return ({', '.join(('*' if is_list[t] else '') + results[t] for t in plan.targets)},)")
-    exec(compile("\n".join(lines), f"<pullback run {op}>", "exec"), namespace)
+    run_source("\n".join(lines), f"backward of {op}", namespace)
     return namespace["run"]
 
 
