@@ -9,18 +9,16 @@ what it holds (`Node.held`); one that does not, or whose Python does more than c
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
-from ..capture.front.effects import effect_of, effect_of_values
-from ..capture.front.surroundings import Surroundings
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 from ..ops.system.record import Info
 from . import replay
+from .custom import users_python
 
 VARYING = "varying"  # numbers that are values of one call, 0 and 1 too
 SHIFT = 2
@@ -37,6 +35,7 @@ class Inputs:
         self.scalars: list[float] = []
         self.hooks: list = []  # callables, and objects that are called
         self.packed: list = []  # what saved-tensor hooks packed
+        self.read: dict[type, tuple] = {}  # the Python of custom functions, as it is now
         self.moving: set[int] = set()  # places of sizes that are known to differ from run to run
 
     def lists(self) -> tuple:
@@ -187,7 +186,7 @@ class ForeignCall(ObjectCall):
 def lift(node: Node, inputs: Inputs) -> tuple[Callable, list]:
     """(the call, the slots of its saved values) of a node; the values go to `inputs`."""
     live = tuple([e is not None for e in node.edges])
-    own, effect = users_python(node) if isinstance(node, BackwardCFunction) else ((), None)
+    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
     foreign = effect is not None and node._forward_cls.computes_only is False
     held = node.held(inputs.differentiable) if effect is None or foreign else None
     if held is None:
@@ -238,40 +237,6 @@ def sizes_in_call(op: Operator, count: int) -> list[bool]:
 def reads_offset(cls: type) -> bool:
     """Whether a rule reads where in memory a tensor began: only `as_strided` names places there."""
     return getattr(cls, "op", None) is not None and cls.op.name.startswith("as_strided")
-
-
-# ---- custom functions
-_around: weakref.WeakKeyDictionary[type, Backwards] = weakref.WeakKeyDictionary()
-
-
-class Backwards:
-    """The backward of a custom function, as Python: what it reaches, and what it does besides computing."""
-
-    def __init__(self, function: Callable):
-        self.function, self.surroundings = function, Surroundings(function)
-        self.around: tuple | None = None
-        self.effect: str | None = None
-
-    def now(self) -> tuple:
-        """What it reaches now; what it does is read again where that changed."""
-        around = self.surroundings.now()
-        if around != self.around:
-            self.around, self.effect = around, effect_of(self.function)
-        return around
-
-
-def users_python(node: BackwardCFunction) -> tuple[tuple, str | None]:
-    """(what the backward of a custom function depends on besides its arguments, what it does besides computing)."""
-    cls, stated = type(node), node._forward_cls.computes_only
-    if stated is not None:  # it is no Python, so there is nothing to read
-        return (node._compiled_autograd_key(), ()), None if stated else f"calls {node.name()}"
-    function = node._forward_cls.users_backward()
-    known = _around.get(cls)
-    if known is None or known.function is not function:
-        known = _around[cls] = Backwards(function)
-    around = known.now()
-    effect = known.effect or effect_of_values(node.users_attributes())
-    return (node._compiled_autograd_key(), around if effect is None else ()), effect
 
 
 # ---- templates
@@ -332,7 +297,7 @@ def taken_call(call: tuple, node: Node, inputs: Inputs) -> tuple:
 
 def inner(node: Node, inputs: Inputs):
     """A node inside another: taken apart in its turn, or itself where it cannot be."""
-    own, effect = users_python(node) if isinstance(node, BackwardCFunction) else ((), None)
+    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
     held = node.held(inputs.differentiable) if effect is None else None
     if held is None:
         return inputs.put("hooks", node)

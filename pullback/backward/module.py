@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import functools
 import operator
-import weakref
 from collections.abc import Callable
 
 from ..autograd.function import BackwardCFunction
 from ..capture.front.boxing import set_locals_to_steal, taken
 from ..capture.front.config import config
-from ..capture.front.effects import effect_of, is_output
-from ..capture.front.surroundings import Surroundings
+from ..capture.front.effects import is_output
 from ..capture.trace.program import Unsupported
 from ..core import modes
 from ..core.modes import ambient
@@ -25,8 +23,9 @@ from ..core.node import Node
 from ..graph import Graph, GraphModule
 from ..graph import Node as GraphNode
 from . import replay
+from .custom import Variants, read, users_python
 from .inline import can_inline, inline
-from .lift import ObjectCall, Unpacking, users_python
+from .lift import ObjectCall, Unpacking
 from .pieces import Pieces, is_large
 
 STATE = (replay.accumulate_grad, replay.box, replay.retain_grad)
@@ -83,23 +82,24 @@ class Whole:
 
     def __init__(self, module: BackwardModule, make: Callable):
         self.module, self.make = module, make
-        self.graphs: dict[tuple, WithSinksLast] = {}  # by what the traced hooks reach
+        self.graphs: dict[tuple, WithSinksLast] = {}  # by what the traced hooks depend on
+        self.variants = Variants()
         self.pieces: Callable | None = None
         self.keeps = any(n.target is replay.retain_grad for n in module.graph.nodes)
         self.traced = traced_hooks(module.graph)
 
     def __call__(self, *lists):
-        hooks = [lists[3][i] for i in self.traced]
-        effect = next(filter(None, map(effect_of_hook, hooks)), None)
+        found = [read_hook(lists[3][i]) for i in self.traced]
+        effect = next(filter(None, [effect for _, effect in found]), None)
         if effect is not None and is_output(effect):
             raise Unsupported(f"a hook or custom function of the backward {effect}")
-        if effect is not None or self.keeps:
+        key = tuple([key for key, _ in found])
+        if effect is not None or self.keeps or self.variants.effect(key) is not None:
             self.pieces = self.pieces or in_pieces(self.module.of_nodes or self.module, self.make)
             return self.pieces(*lists)
-        around = tuple([s.now() for hook in hooks for s in surroundings_of(hook)])
-        if around not in self.graphs:
-            self.graphs[around] = WithSinksLast(self.module, self.make)
-        return self.graphs[around](*lists)
+        if key not in self.graphs:
+            self.graphs[key] = WithSinksLast(self.module, self.make)
+        return self.graphs[key](*lists)
 
 
 def traced_hooks(graph: Graph) -> list[int]:
@@ -116,26 +116,12 @@ def traced_hooks(graph: Graph) -> list[int]:
     return list(out)
 
 
-def effect_of_hook(hook) -> str | None:
-    """What a hook, a node that is run itself, or the unpacking of a saved tensor does besides computing."""
+def read_hook(hook) -> tuple[tuple, str | None]:
+    """(what it depends on, what it does besides computing) of a hook, a node that is run itself, or the unpacking of a
+    saved tensor."""
     if isinstance(hook, Node):
-        return f"calls {hook.name()}" if not isinstance(hook, BackwardCFunction) else users_python(hook)[1]
-    return effect_of(hook.hook if isinstance(hook, Unpacking) else hook)
-
-
-_around: weakref.WeakKeyDictionary[Callable, list[Surroundings]] = weakref.WeakKeyDictionary()
-
-
-def surroundings_of(hook) -> list[Surroundings]:
-    """What a hook that only computes reaches."""
-    hook = hook.hook if isinstance(hook, Unpacking) else hook
-    if hook not in _around:
-        if isinstance(hook, functools.partial):
-            parts = [hook.func, *hook.args, *hook.keywords.values()]
-            _around[hook] = [s for p in parts if callable(p) for s in surroundings_of(p)]
-        else:
-            _around[hook] = [Surroundings(hook)]
-    return _around[hook]
+        return users_python(hook) if isinstance(hook, BackwardCFunction) else ((), f"calls {hook.name()}")
+    return read(hook.hook if isinstance(hook, Unpacking) else hook)[:2]
 
 
 class WithSinksLast:

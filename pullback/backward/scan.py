@@ -13,6 +13,7 @@ from ..core.size import Size
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 from ..ops.system.record import Info
+from .custom import users_python
 from .lift import (
     CONSTANT_FIELDS,
     SHIFT,
@@ -23,7 +24,6 @@ from .lift import (
     numbers_of,
     reads_offset,
     sizes_in_call,
-    users_python,
     which_are_sizes,
 )
 
@@ -40,7 +40,7 @@ def scan(node: Node, inputs: Inputs) -> tuple:
             inputs.hooks.append(node)
             return cls, *live
         return cls, *live, *scan_held(node, held, inputs)
-    own, effect = users_python(node)
+    own, effect = users_python(node, inputs.read)
     foreign = effect is not None and node._forward_cls.computes_only is False
     held = node.held(inputs.differentiable) if effect is None or foreign else None
     if held is None:
@@ -136,7 +136,7 @@ def scan_info(info: Info, node: Node, inputs: Inputs) -> tuple:
 
 def scan_inner(node: Node, inputs: Inputs) -> tuple:
     """A node that another holds."""
-    own, effect = users_python(node) if isinstance(node, BackwardCFunction) else ((), None)
+    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
     held = node.held(inputs.differentiable) if effect is None else None
     if held is None:
         inputs.hooks.append(node)
