@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from sys import getrefcount
+from typing import TypeVar
 
 from ..core import modes
 from ..core.arrays import LARGE, library
@@ -30,40 +32,38 @@ _next_task = itertools.count().__next__
 _FIRST = 3  # where gradients start in a record
 
 
+AnyTask = TypeVar("AnyTask", bound="Task")
+
+
 class Task:
-    """One backward: what has arrived where, and which nodes are ready.
+    """One backward on the stack of its thread: what may be asked of it while it runs, by whichever means it runs."""
+
+    __slots__ = ("id", "roots", "needed", "wanted", "keep_graph", "callbacks", "node", "overrides")
+
+    def __init__(self, roots: list, needed: dict | None, wanted: Collection, keep_graph: bool):
+        self.id = _next_task()
+        self.roots, self.needed, self.wanted, self.keep_graph = roots, needed, wanted, keep_graph
+        self.callbacks: list[Callable[[], object]] = []
+        self.node: Node | None = None  # the one that runs now
+        self.overrides = (0, 0)  # `function_disabled` and the function bit of the mode, as they were outside
+
+
+class Walk(Task):
+    """A backward that the engine walks: what has arrived where, and which nodes are ready.
 
     `records` has, per node, [gradients it still waits for, metadata of its outputs, which sums are ours to write into (a bit
     per output), one gradient per output ...].
     """
 
-    __slots__ = (
-        "id",
-        "records",
-        "heap",
-        "ready",
-        "sinks",
-        "needed",
-        "wanted",
-        "captured",
-        "keep_graph",
-        "callbacks",
-        "node",
-        "roots",
-        "overrides",
-    )
+    __slots__ = ("records", "heap", "ready", "sinks", "captured")
 
-    def __init__(self, roots: list, grads: list, needed: dict | None, wanted, keep_graph: bool):
-        self.id = _next_task()
-        self.roots = roots
+    def __init__(self, roots: list, grads: list, needed: dict | None, wanted: Collection, keep_graph: bool):
+        super().__init__(roots, needed, wanted, keep_graph)
         self.records = _dependencies(roots, needed)
         self.heap: list[int] = []  # negated sequence numbers of ready nodes
         self.ready: dict[int, Node] = {}
         self.sinks: list[AccumulateGrad] = []
-        self.needed, self.wanted, self.keep_graph = needed, wanted, keep_graph
         self.captured: dict = {}
-        self.callbacks: list = []
-        self.node: Node | None = None  # the one that runs now
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
             have = record[number + _FIRST]
@@ -87,28 +87,33 @@ def run_graph(
         ambient.captures[-1].refuse("it differentiates inside (other than by autograd.grad or backward)")
     if len(ambient.tasks) >= MAX_DEPTH:
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+    needed = needed_for(roots, inputs, accumulate_inputs) if inputs is not None else None
     if ambient.backward_compiler is not None:
-        made = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+        made = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed)
         if made is not None:
             return made
-    needed = needed_for(roots, inputs) if inputs is not None else None
-    if accumulate_inputs and needed is not None:
-        needed.update({node: True for node, _ in inputs if node in needed})
-    task = Task(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
-    before = ambient.mode
-    task.overrides = ambient.function_disabled, before & modes.FUNCTION
-    ambient.mode = before & ~(modes.GRAD | modes.FUNCTION) | (modes.GRAD if create_graph else 0)
-    ambient.function_disabled = 2  # rules are ours: what users override is not called from them
+    task = Walk(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
+    run_task(task, create_graph, _walk)
+    return task.captured
+
+
+def run_task(task: AnyTask, create_graph: bool, work: Callable[[AnyTask], object]) -> None:
+    """Do the work of a backward as the innermost task of its thread, in its grad mode; then what was queued meanwhile.
+    Rules are ours: what users override is not called from them."""
+    function_disabled = ambient.function_disabled
+    before = ambient.change(modes.GRAD | modes.FUNCTION, modes.GRAD if create_graph else 0)
+    task.overrides = function_disabled, before & modes.FUNCTION
+    ambient.function_disabled = 2
     ambient.tasks.append(task)
     try:
-        _walk(task)
+        work(task)
         while task.callbacks:
             with users_code():
                 task.callbacks.pop(0)()
     finally:
         ambient.tasks.pop()
-        ambient.mode, ambient.function_disabled = before, task.overrides[0]
-    return task.captured
+        ambient.function_disabled = function_disabled
+        ambient.restore(before)
 
 
 class users_code:
@@ -118,11 +123,11 @@ class users_code:
         self.inside = ambient.function_disabled, ambient.mode & modes.FUNCTION
         if ambient.tasks:
             ambient.function_disabled, listening = ambient.tasks[-1].overrides
-            ambient.mode |= listening
+            ambient.change(0, listening)
 
     def __exit__(self, *exc) -> None:
         ambient.function_disabled, listening = self.inside
-        ambient.mode = ambient.mode & ~modes.FUNCTION | listening
+        ambient.change(modes.FUNCTION, listening)
 
 
 def _in_new_thread(function, *args):
@@ -147,7 +152,7 @@ def _in_new_thread(function, *args):
     return value
 
 
-def _enqueue(task: Task, node: Node) -> None:
+def _enqueue(task: Walk, node: Node) -> None:
     if node.__class__ is AccumulateGrad:
         task.sinks.append(node)
     else:
@@ -155,7 +160,7 @@ def _enqueue(task: Task, node: Node) -> None:
         heappush(task.heap, -node.sequence)
 
 
-def _walk(task: Task) -> None:
+def _walk(task: Walk) -> None:
     """Run ready nodes until none is left."""
     heap, ready, sinks, records = task.heap, task.ready, task.sinks, task.records
     keep_graph, wanted = task.keep_graph, task.wanted
@@ -233,7 +238,7 @@ def run_node(node: Node, gs: list):
     return node.run(gs)
 
 
-def _capture(task: Task, node: Node, gs: list) -> bool:
+def _capture(task: Walk, node: Node, gs: list) -> bool:
     """Keep gradients that were asked for; whether the node must run as well."""
     runs = bool(task.needed.get(node))
     if not runs and node.hooked:
@@ -305,8 +310,9 @@ def run_post_hooks(node: Node, results, gs: list):
 
 
 # ---- which nodes run
-def needed_for(roots: list, inputs: list) -> dict:
-    """Nodes on a path from a root to an input: True where the node must run, False where it is only captured."""
+def needed_for(roots: list, inputs: list, run_inputs: bool = False) -> dict:
+    """Nodes on a path from a root to an input: True where the node must run, False where it is only captured. With
+    `run_inputs`, inputs that are reached run as well."""
     targets = {e[0] for e in inputs}
     leads: dict = {}  # node -> whether an edge of it leads to a target
     for root, _ in roots:
@@ -330,7 +336,7 @@ def needed_for(roots: list, inputs: list) -> dict:
                 stack.pop()
                 if stack and (leads[node] or node in targets):
                     leads[stack[-1][0]] = True
-    return {n: runs for n, runs in leads.items() if runs or n in targets}
+    return {n: runs or run_inputs for n, runs in leads.items() if runs or n in targets}
 
 
 def _dependencies(roots: list, needed: dict | None) -> dict:
@@ -519,7 +525,7 @@ def execution_order() -> list:
             ">>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(loss, inputs)\n"
         )
     now = ambient.tasks[-1]
-    dry = Task(now.roots, [None] * len(now.roots), now.needed, (), True)
+    dry = Walk(now.roots, [None] * len(now.roots), now.needed, (), True)
     order: list = []
     while dry.heap or dry.sinks:
         node = dry.sinks.pop() if dry.sinks else dry.ready.pop(heappop(dry.heap))

@@ -47,19 +47,16 @@ class DualLevel:
         ambient.switch(modes.FORWARD, ambient.forward_levels)
 
 
-class at_levels:
+class at_levels(modes.other_stack):
     """Compute with these levels open and no others."""
+
+    name, bit = "forward_levels", modes.FORWARD
 
     def __init__(self, levels: tuple):
         self.levels = levels
 
-    def __enter__(self):
-        self.before = ambient.forward_levels, ambient.mode
-        ambient.forward_levels = self.levels
-        ambient.switch(modes.FORWARD, self.levels)
-
-    def __exit__(self, *exc):
-        ambient.forward_levels, ambient.mode = self.before
+    def __enter__(self) -> None:
+        self.replace(self.levels)
 
 
 def below_level(level: int | None = None) -> at_levels:

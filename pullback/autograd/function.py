@@ -377,14 +377,13 @@ def _run(
     by: Callable,
 ):
     separate = cls.setup_context is not Function.setup_context
-    before = ambient.mode
-    ambient.mode = before & ~(modes.GRAD | modes.FORWARD)
+    before = ambient.change(modes.GRAD | modes.FORWARD)
     try:
         raw = by(cls.forward, args if separate else (ctx, *args), kwargs)
         if separate:
             by(cls.setup_context, (ctx, args, raw), {})
     finally:
-        ambient.mode = before
+        ambient.restore(before)
     results = raw if isinstance(raw, tuple) else (raw,)
     outputs = connect(ctx, results, tensors, recording, separate)
     if before & modes.FORWARD and ambient.forward_levels:

@@ -7,10 +7,9 @@ was a view.
 
 from __future__ import annotations
 
-from ..core import modes
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from .forward import tangent_of, with_tangent
+from .forward import at_levels, tangent_of, with_tangent
 
 
 def push_tangents(ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
@@ -26,15 +25,12 @@ def push_tangents(ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
 def _push_level(ctx, args: tuple, raw: tuple, outputs: tuple, tangents: list, level: int, outer: tuple) -> None:
     given = [_filled(a, t, ctx) for a, t in zip(args, tangents, strict=True)]
     versions = [None if t is None else t.version[0] for t in tangents]
-    before = ambient.forward_levels, ambient.mode
-    ambient.forward_levels = outer
-    ambient.switch(modes.FORWARD, outer)
     saved, ctx.saved_for_forward = ctx.saved_for_forward, ctx.saved_for_forward or ()
     try:
-        made = ctx.apply_jvp(*given)
+        with at_levels(outer):
+            made = ctx.apply_jvp(*given)
     finally:
         ctx.saved_for_forward = saved
-        ambient.forward_levels, ambient.mode = before
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(outputs):
         raise RuntimeError(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..autograd.engine import needed_for
 from ..capture.front.boxing import taken
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
@@ -51,14 +50,11 @@ class Backward:
     """One backward, taken in: its values and the `key` of its structure, which is equal for backwards of one structure."""
 
     def __init__(
-        self, roots: list, grads: list, wanted: list | None, accumulate_inputs: bool, differentiable: bool = False
-    ):
+        self, roots: list, grads: list, wanted: list | None, accumulate_inputs: bool, differentiable: bool, needed: dict | None,
+    ):  # fmt: skip
         self.differentiable, self.grads = differentiable, grads
         self.task_roots, self.wanted_edges = roots, wanted if wanted is not None else ()
         self.wanted = wanted if wanted is not None and not accumulate_inputs else []
-        needed = needed_for(roots, wanted) if wanted is not None else None
-        if accumulate_inputs and needed is not None:
-            needed.update({node: True for node, _ in wanted if node in needed})
         self.needed = needed
         self.order = schedule(roots, needed)
         self.place = {node: i for i, node in enumerate(self.order)}

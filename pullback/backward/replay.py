@@ -8,7 +8,7 @@ which node runs, which nodes have run and are freed, which hooks are still regis
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from ..autograd import engine
 from ..autograd.methods import RemovableHandle
@@ -18,20 +18,13 @@ from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor
 
 
-class Running:
+class Running(engine.Task):
     """A compiled backward while it runs: what the engine's questions ask of a task, and where in the schedule it is."""
 
-    __slots__ = (
-        "id", "callbacks", "overrides", "node", "roots", "needed", "wanted", "keep_graph", "place", "nodes", "released", "calls",
-        "snapshot",
-    )  # fmt: skip
+    __slots__ = ("place", "nodes", "released", "calls", "snapshot")
 
-    def __init__(self, roots: list, needed: dict | None, wanted, keep_graph: bool, place: dict[Node, int]):
-        self.id = engine._next_task()
-        self.callbacks: list = []
-        self.overrides = (0, 0)
-        self.node: Node | None = None
-        self.roots, self.needed, self.wanted, self.keep_graph = roots, needed, wanted, keep_graph
+    def __init__(self, roots: list, needed: dict | None, wanted: Collection, keep_graph: bool, place: dict[Node, int]):
+        super().__init__(roots, needed, wanted, keep_graph)
         self.place, self.nodes = place, list(place)
         self.released = 0  # nodes before this place are freed
         self.calls: list[tuple[int, int]] = [

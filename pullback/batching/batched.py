@@ -65,20 +65,16 @@ def unwrap_argument(value, level: BatchLevel):
     return unwrap(value, level)
 
 
-class outside:
+class outside(modes.other_stack):
     """Run a block as if a level (and all levels inside it) were not there."""
+
+    name, bit = "transforms", modes.TRANSFORM
 
     def __init__(self, level):
         self.level = level
 
-    def __enter__(self):
-        self.before = ambient.transforms, ambient.mode
-        at = ambient.transforms.index(self.level)
-        ambient.transforms = ambient.transforms[:at]
-        ambient.switch(modes.TRANSFORM, ambient.transforms)
-
-    def __exit__(self, *exc):
-        ambient.transforms, ambient.mode = self.before
+    def __enter__(self) -> None:
+        self.replace(ambient.transforms[: ambient.transforms.index(self.level)])
 
 
 class BatchLevel:

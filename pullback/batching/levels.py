@@ -42,19 +42,16 @@ def rewrap(value: Tensor, wraps: list) -> Tensor:
     return value
 
 
-class graph_level:
+class graph_level(modes.other_stack):
     """Only the transforms that were opened after a graph was recorded stay active: its values are those underneath."""
+
+    name, bit = "transforms", modes.TRANSFORM
 
     def __init__(self, recorded: list):
         self.recorded = recorded
 
-    def __enter__(self):
-        self.before = ambient.transforms, ambient.mode
-        ambient.transforms = [t for t in ambient.transforms if t not in self.recorded]
-        ambient.switch(modes.TRANSFORM, ambient.transforms)
-
-    def __exit__(self, *exc):
-        ambient.transforms, ambient.mode = self.before
+    def __enter__(self) -> None:
+        self.replace([t for t in ambient.transforms if t not in self.recorded])
 
 
 def outer_wrap(t: Tensor, levels: list):

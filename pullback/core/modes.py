@@ -3,13 +3,13 @@
 `ambient` is per thread. `ambient.mode` is one int that every call reads first: bit `GRAD` alone (0 or 1) is the plain
 case, in which generated wrappers run straight to the kernel; any higher bit means that something listens (a mode, a
 transform, a trace, autocast, ...) and the call takes the general path. The stacks behind the bits live here too.
-Every change goes through a context manager here or in a layer above, which restores the state on error.
+Nothing but this module writes `mode`: others call `ambient.switch`, `change` and `restore`, or enter `masked` and
+`other_stack`, which restore it on error.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -95,6 +95,16 @@ class Ambient(threading.local):
         """Turn one bit of `mode` on or off."""
         self.mode = self.mode | bit if on else self.mode & ~bit
 
+    def change(self, clear: int, set: int = 0) -> int:
+        """Clear some bits of `mode`, then set others; gives the mode before, for `restore`."""
+        before = self.mode
+        self.mode = before & ~clear | set
+        return before
+
+    def restore(self, before: int) -> None:
+        """Put a mode back that `change` or a read of `mode` gave."""
+        self.mode = before
+
 
 ambient = Ambient()
 
@@ -138,15 +148,37 @@ def outside_transforms(call: str, instead: str) -> None:
         )
 
 
-@contextmanager
-def masked(clear: int, set: int = 0):
+class masked:
     """Run a block with some bits of the mode cleared and others set; the old mode comes back on any exit."""
-    before = ambient.mode
-    ambient.mode = before & ~clear | set
-    try:
-        yield
-    finally:
-        ambient.mode = before
+
+    __slots__ = ("clear", "set", "before")
+
+    def __init__(self, clear: int, set: int = 0):
+        self.clear, self.set = clear, set
+
+    def __enter__(self) -> None:
+        self.before = ambient.change(self.clear, self.set)
+
+    def __exit__(self, *exc) -> None:
+        ambient.mode = self.before
+
+
+class other_stack:
+    """Listeners of one kind are others for a block: subclasses say of which kind, and `replace` them when they are
+    entered. The old ones come back with the old mode on any exit."""
+
+    name: str  # of the stack
+    bit: int  # of the mode, on where the stack is not empty
+
+    def replace(self, stack: list | tuple) -> None:
+        self.before = getattr(ambient, self.name), ambient.mode
+        setattr(ambient, self.name, stack)
+        ambient.switch(self.bit, stack)
+
+    def __exit__(self, *exc) -> None:
+        stack, mode = self.before
+        setattr(ambient, self.name, stack)
+        ambient.mode = mode
 
 
 def _set_grad_enabled(value: bool) -> None:

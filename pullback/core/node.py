@@ -331,7 +331,11 @@ def _history(edge, kept: Autograd | None) -> Autograd | None:
     return with_tangents(made, kept.tangents) if kept is not None and kept.tangents else made
 
 
-class ModifiedError(RuntimeError):
+class SavedError(RuntimeError):
+    """What a node saved for its backward is not to be had."""
+
+
+class ModifiedError(SavedError):
     """A saved tensor was written before its backward."""
 
 
@@ -349,14 +353,18 @@ def raise_modified(tensor, version: int, node: Node) -> None:
     )
 
 
+class DetachedError(SavedError):
+    """A saved tensor lost its history."""
+
+
 def raise_detached() -> None:
-    raise RuntimeError(
+    raise DetachedError(
         "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
         "out-of-place `.detach()` instead"
     )
 
 
-class FreedError(RuntimeError):
+class FreedError(SavedError):
     """A graph whose saved values were freed was to be run again."""
 
 

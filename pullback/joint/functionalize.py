@@ -321,12 +321,10 @@ class Functionalization(TorchDispatchMode):
     def stepped_aside(self):
         """Work on values from outside a call: this mode is not in force for it."""
         ambient.dispatch_modes.remove(self)
-        before = ambient.mode
-        ambient.mode = before & ~modes.GRAD | modes.BELOW_AUTOGRAD
         try:
-            yield
+            with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
+                yield
         finally:
-            ambient.mode = before
             ambient.dispatch_modes.append(self)
 
     # ---- writing

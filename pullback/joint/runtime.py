@@ -77,17 +77,16 @@ class Compiled:
         )
 
     def __call__(self, args: list) -> list:
-        before = ambient.mode
         if self.misshaped:
             self._refuse_misshaped(args)
-        ambient.mode = before & ~modes.GRAD
+        before = ambient.change(modes.GRAD)
         try:
             made = self.forward(*args)
         except Exception as error:
             note_users_line(error)
             raise
         finally:
-            ambient.mode = before
+            ambient.restore(before)
         joint = self.joint
         results = list(made[: joint.results])
         if self.backward is not None and before & modes.GRAD:
@@ -205,7 +204,7 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
     try:
         made = made_again(source, fact.calls, fact.requires_grad, several)
     finally:
-        ambient.mode = before
+        ambient.restore(before)
     return made.detach() if not fact.requires_grad and requires_grad(made) else made
 
 
@@ -218,7 +217,7 @@ def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Ten
     mode = ambient.mode
     recording = wanted or not requires_grad(source)
     for op, args, index, recorded in calls:
-        ambient.mode = mode if recording and recorded else mode & ~modes.GRAD
+        ambient.restore(mode if recording and recorded else mode & ~modes.GRAD)
         if op is as_strided:  # its offset is counted from where the source begins
             args = (*args[:2], args[2] + source.offset)
         source = dispatch(op, (source, *args)) if index is None else one_of(source, op, args, index, several)

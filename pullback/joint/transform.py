@@ -68,10 +68,6 @@ def _copies(view: Operator) -> Operator:
 
 def _value(mode: Functionalization, t: Tensor) -> Tensor:
     """What a tensor of the function holds at the end, with the history that the function gave it."""
-    before = ambient.mode
-    ambient.mode = before & ~modes.GRAD | modes.BELOW_AUTOGRAD
-    try:
+    with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
         value = mode.value(t)
-    finally:
-        ambient.mode = before
     return t if value is t else value.shallow(t.autograd)

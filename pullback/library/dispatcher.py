@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..core import modes
-from ..core.modes import ambient
 from ..ops.system.schema import Schema
 from . import declaration
 from .functions import lookup
@@ -11,15 +10,13 @@ from .kernels import table_of
 from .operator import LibraryOperator
 
 
-class AutoDispatchBelowAutograd:
+class AutoDispatchBelowAutograd(modes.masked):
     """A block in which calls go past autograd: what an Autograd kernel calls its operator again in."""
 
-    def __enter__(self) -> None:
-        self.before = ambient.mode
-        ambient.mode |= modes.BELOW_AUTOGRAD
+    __slots__ = ()
 
-    def __exit__(self, *exc) -> None:
-        ambient.mode = self.before
+    def __init__(self) -> None:
+        super().__init__(0, modes.BELOW_AUTOGRAD)
 
 
 def parse_schema(text: str) -> Schema:

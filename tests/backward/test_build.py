@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pullback as torch
+from pullback.autograd.engine import needed_for
 from pullback.backward.build import Backward
 from pullback.backward.compiled import enable
 from pullback.core.node import edge_of
@@ -129,7 +130,7 @@ def test_random_graphs_give_what_the_engine_gives_bit_for_bit(p):
 # ---- keys
 def keys_of(make):
     out = make()
-    return Backward([edge_of(out)], [torch.ones(out.shape)], None, False).key
+    return Backward([edge_of(out)], [torch.ones(out.shape)], None, False, False, None).key
 
 
 def model(n=3, size=3, leaf=None):
@@ -183,7 +184,9 @@ def test_what_is_asked_for_is_structure():
     z = y.sin()
 
     def key(inputs, into=False):
-        return Backward([edge_of(z)], [torch.ones(3)], [edge_of(t) for t in inputs], into).key
+        edges = [edge_of(t) for t in inputs]
+        needed = needed_for([edge_of(z)], edges, into)
+        return Backward([edge_of(z)], [torch.ones(3)], edges, into, False, needed).key
 
     assert len({key([x]), key([y]), key([x, y]), key([x], True)}) == 4
 
@@ -191,7 +194,7 @@ def test_what_is_asked_for_is_structure():
 def test_the_graph_prints_one_call_per_node_sum_and_sink():
     x = torch.ones(3, requires_grad=True)
     y = x.sin() + x.cos()
-    graph = Backward([edge_of(y)], [torch.ones(3)], None, False).graph().graph
+    graph = Backward([edge_of(y)], [torch.ones(3)], None, False, False, None).graph().graph
     called = [getattr(n.target, "__name__", "") for n in graph.nodes]
     for name in ("AddBackward0", "SinBackward0", "CosBackward0", "total", "accumulate_grad"):
         assert called.count(name) == 1, name

@@ -2,13 +2,14 @@
 
 import gc
 import threading
+import warnings
 import weakref
 from contextlib import nullcontext
 
 import pytest
 
 import pullback as torch
-from pullback.backward.compiled import enable
+from pullback.backward.compiled import enable, say_uncompiled
 
 
 class Count:
@@ -74,6 +75,58 @@ def test_a_written_saved_tensor_says_so(x):
     z.mul_(2)
     with enable(Count()), pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+class Unread(torch.autograd.Function):
+    """Saves what its backward never looks at."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_a_backward_that_is_run_uncompiled_says_so_once(x):
+    say_uncompiled.cache_clear()
+    count = Count()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            y = x * 1
+            z = Unread.apply(y)
+            y.mul_(2)
+            x.grad = None
+            with enable(count):
+                z.sum().backward()
+            assert torch.equal(x.grad, torch.full_like(x, 2.0))
+    assert len(seen) == 1 and "uncompiled: one of the variables" in str(seen[0].message) and count.graphs == 0
+
+
+class Broken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def _compiled_autograd_key(ctx):
+        raise RuntimeError("a bug")
+
+
+def test_any_other_error_while_a_backward_is_taken_in_is_an_error(x):
+    z = Broken.apply(x).sum()
+    with enable(Count()), pytest.raises(RuntimeError, match="a bug"):
+        z.backward()
+    x.grad = None
+    z.backward()
+    assert torch.equal(x.grad, torch.full_like(x, 2.0))
 
 
 def test_an_error_in_a_hook_leaves_everything_usable(x):

@@ -52,7 +52,7 @@ def whole(gm):
 
 
 def key_of(out):
-    return Backward([edge_of(out)], [torch.ones_like(out)], None, False).key
+    return Backward([edge_of(out)], [torch.ones_like(out)], None, False, False, None).key
 
 
 def gradients(make, steps, compiler=whole):

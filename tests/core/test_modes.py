@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import threading
+from pathlib import Path
 
 import pytest
 
 import pullback as torch
+from pullback.core import modes
 
 
 @pytest.mark.parametrize(
@@ -68,3 +71,43 @@ def test_nothing_is_recorded_without_grad() -> None:
     assert y.is_inference() and not y.requires_grad
     with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
         (x * y).sum().backward()
+
+
+def writes_of_mode(path):
+    """Lines of a file that assign to `.mode` of the ambient state."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        parts = [p for t in targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
+        for part in parts if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) else []:
+            if isinstance(part, ast.Attribute) and part.attr == "mode" and ast.unparse(part.value).endswith("ambient"):
+                yield f"{path.name}:{node.lineno}"
+
+
+def test_the_mode_is_written_in_one_place():
+    package = Path(modes.__file__).parent.parent
+    found = [line for path in package.rglob("*.py") for line in writes_of_mode(path) if path != Path(modes.__file__)]
+    assert found == []
+    assert list(writes_of_mode(Path(modes.__file__)))  # and the test sees such writes
+
+
+def test_change_and_restore():
+    before = modes.ambient.change(modes.GRAD, modes.ANOMALY)
+    try:
+        assert modes.ambient.mode & modes.ANOMALY and not modes.ambient.mode & modes.GRAD
+    finally:
+        modes.ambient.restore(before)
+    assert modes.ambient.mode == before
+
+
+def test_listeners_are_others_for_a_block():
+    class levels(modes.other_stack):
+        name, bit = "forward_levels", modes.FORWARD
+
+        def __enter__(self):
+            self.replace((7,))
+
+    before = modes.ambient.mode
+    with pytest.raises(KeyError), levels():
+        assert modes.ambient.forward_levels == (7,) and modes.ambient.mode & modes.FORWARD
+        raise KeyError
+    assert modes.ambient.forward_levels == () and modes.ambient.mode == before

@@ -162,9 +162,9 @@ class Capture:
         machine = world.top = TracingMachine(world, frames)
         machine.watch(frames[0], stop_at, reason)
         self.ambient_test = world.outside.conditions.ambient_test()
-        outside, hooks = ambient.mode, ambient.saved_hooks
+        outside, hooks = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks
         ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
-        self.start = ambient.mode = outside & ~modes.SAVED_HOOKS
+        self.start = ambient.mode
         value, ended = None, None
         try:
             try:
@@ -184,13 +184,14 @@ class Capture:
             if ended is not None:
                 self.broke(ended, machine.frames[-1].where())
             left = ambient.mode & modes.GRAD
-            ambient.mode = self.start
+            ambient.restore(self.start)
             trace.finish_grad_mode(self.start & modes.GRAD)
             return self._entry(machine, value, ended, left)
         except Break as error:  # something that the program holds cannot be made again
             raise Uncapturable(error.reason) from error
         finally:
-            ambient.mode, ambient.saved_hooks = outside, hooks
+            ambient.saved_hooks = hooks
+            ambient.restore(outside)
             world.journal.take_back()
             world.outside.let_go()
 

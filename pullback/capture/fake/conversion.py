@@ -40,17 +40,14 @@ KEPT_BITS = CONJ | NEG | INFERENCE_TENSOR
 OWN_ATTRIBUTES = frozenset(("fake_mode", "constant", "constant_version", "trace"))  # ours, not the user's
 
 
-class unset_fake_temporarily:
+class unset_fake_temporarily(modes.other_stack):
     """Leave all dispatch modes for a block, to make real tensors inside a trace. Gives the fake mode that was active."""
 
-    def __enter__(self):
-        self.before, self.stack = ambient.mode, ambient.dispatch_modes
-        ambient.dispatch_modes = []
-        ambient.mode &= ~modes.DISPATCH
-        return next((m for m in self.stack if getattr(m, "is_fake_mode", False)), None)
+    name, bit = "dispatch_modes", modes.DISPATCH
 
-    def __exit__(self, *exc) -> None:
-        ambient.dispatch_modes, ambient.mode = self.stack, self.before
+    def __enter__(self):
+        self.replace([])
+        return next((m for m in self.before[0] if getattr(m, "is_fake_mode", False)), None)
 
 
 class unobserved(unset_fake_temporarily):
@@ -61,7 +58,7 @@ class unobserved(unset_fake_temporarily):
 
     def __enter__(self) -> None:
         super().__enter__()
-        ambient.mode = modes.GRAD if self.grad else 0
+        ambient.restore(modes.GRAD if self.grad else 0)
 
 
 class FakeTensorConverter:

@@ -162,14 +162,14 @@ class SubgraphTrace(Joining):
 @contextmanager
 def isolated(stack: list, record: bool):
     """Run a block under some dispatch modes alone, with recording on or off."""
-    before = ambient.mode, ambient.dispatch_modes, ambient.transforms
+    before = ambient.dispatch_modes, ambient.transforms
     ambient.dispatch_modes, ambient.transforms = stack, []
-    cleared = before[0] & ~(modes.TRANSFORM | modes.BELOW_AUTOGRAD | modes.GRAD | modes.FORWARD | modes.CAPTURE)
-    ambient.mode = cleared | modes.DISPATCH | (modes.GRAD if record else 0)
+    cleared = modes.TRANSFORM | modes.BELOW_AUTOGRAD | modes.GRAD | modes.FORWARD | modes.CAPTURE
     try:
-        yield
+        with modes.masked(cleared, modes.DISPATCH | (modes.GRAD if record else 0)):
+            yield
     finally:
-        ambient.mode, ambient.dispatch_modes, ambient.transforms = before
+        ambient.dispatch_modes, ambient.transforms = before
 
 
 def trace_subgraph(

@@ -81,12 +81,10 @@ def capture_functions(
 @contextmanager
 def paused_capture(trace: ProgramTrace):
     """Leave the program for a block: what is done there is not part of it."""
-    before = ambient.mode
-    ambient.mode = before & ~modes.CAPTURE
     at = ambient.captures.index(trace)
     inner, ambient.captures[at:] = ambient.captures[at:], []
     try:
-        yield
+        with modes.masked(modes.CAPTURE):
+            yield
     finally:
         ambient.captures.extend(inner)
-        ambient.mode = before

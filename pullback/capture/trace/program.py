@@ -68,13 +68,12 @@ class stepped_aside:
         self.trace = trace
 
     def __enter__(self) -> None:
-        self.before = ambient.mode
-        ambient.mode = self.before & ~modes.CAPTURE
+        self.before = ambient.change(modes.CAPTURE)
         ambient.captures.pop()
 
     def __exit__(self, *exc) -> None:
         ambient.captures.append(self.trace)
-        ambient.mode = self.before
+        ambient.restore(self.before)
 
 
 def gives_back_first(op: Operator) -> bool:

@@ -189,14 +189,14 @@ def call_dispatch(op, args: tuple):
 
 def _call_handle(op, args: tuple):
     """A mode of ours, which steps aside meanwhile (as `without_dispatch_mode` says): traces make thousands of these calls."""
-    stack, before = ambient.dispatch_modes, ambient.mode
+    stack = ambient.dispatch_modes
     mode = stack.pop()
-    ambient.mode = (before if stack else before & ~modes.DISPATCH) | modes.BELOW_AUTOGRAD
+    before = ambient.change(0 if stack else modes.DISPATCH, modes.BELOW_AUTOGRAD)
     try:
         return mode.handle(op, args)
     finally:
         stack.append(mode)
-        ambient.mode = before
+        ambient.restore(before)
 
 
 def call_subclasses(op, args: tuple):
@@ -257,15 +257,12 @@ class without_dispatch_mode:
 
     def __enter__(self):
         self.mode = ambient.dispatch_modes.pop()
-        self.before = ambient.mode
-        ambient.mode = (
-            self.before & ~modes.DISPATCH | (modes.DISPATCH if ambient.dispatch_modes else 0) | modes.BELOW_AUTOGRAD
-        )
+        self.before = ambient.change(0 if ambient.dispatch_modes else modes.DISPATCH, modes.BELOW_AUTOGRAD)
         return self.mode
 
     def __exit__(self, *exc):
         ambient.dispatch_modes.append(self.mode)
-        ambient.mode = self.before
+        ambient.restore(self.before)
 
 
 class TorchFunctionMode:
