@@ -1,15 +1,12 @@
-"""Settings of ahead-of-time autograd."""
+"""Settings of ahead-of-time autograd. `inert` ones are read by nothing here: their values say what is done."""
 
 from __future__ import annotations
 
 from ..core.settings import Settings
 
 config = Settings(
-    "joint",
+    "torch._functorch.config",
     double_backward=True,  # False: differentiating a compiled backward raises, as it does in PyTorch
-    fake_tensor_allow_unsafe_data_ptr_access=False,
-    functionalize_rng_ops=False,
-    debug_assert=True,
     ban_recompute_reductions=True,
     ban_recompute_used_far_apart=True,
     ban_recompute_long_fusible_chains=True,
@@ -18,8 +15,13 @@ config = Settings(
     aggressive_recomputation=False,
     activation_memory_budget=1.0,
     treat_parameters_as_free_to_save=True,
-    view_replay_for_aliased_outputs=True,
-    donated_buffer=False,
-    static_weight_shapes=True,
-    enable_autograd_cache=False,
+    inert=dict(
+        fake_tensor_allow_unsafe_data_ptr_access=False,
+        functionalize_rng_ops=False,
+        debug_assert=True,
+        view_replay_for_aliased_outputs=True,
+        donated_buffer=False,
+        static_weight_shapes=True,
+        enable_autograd_cache=False,
+    ),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from .config import native
+from .logs import logger
 
 BACKENDS: dict[str, Callable] = {}
 default_backend = "aot_eager"
@@ -62,23 +64,33 @@ def aot_eager_decomp_partition(module, example_inputs, **options) -> Callable:
 
 
 @register_backend
-def inductor(module, example_inputs, **options) -> Callable:
-    """Native code: both graphs as fused loops, each called once (see `codegen`)."""
-    if native.triton.cudagraphs:
-        from .compile import counters
+def inductor(module, example_inputs, options: dict | None = None) -> Callable:
+    """Native code: both graphs as fused loops, each called once (see `codegen`). `options`: settings of `native` for this
+    graph."""
+    with native.patch(options or {}):
+        if native.triton.cudagraphs:
+            skip_cuda_graph()
+    compiler = functools.partial(native_code, options=options or {})
+    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)
 
-        counters["inductor"]["cudagraph_skips"] += 1
-    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", native_code)
+
+def skip_cuda_graph() -> None:
+    """CUDA graphs are not built: say and count that a graph for which one was asked runs without."""
+    from .compile import counters
+
+    counters["inductor"]["cudagraph_skips"] += 1
+    logger("perf_hints").info("skipping cudagraphs: they are not built here")
 
 
-def native_code(module, inputs) -> Callable:
+def native_code(module, inputs, options: dict) -> Callable:
     """A graph, after the user's passes, as native code: by the layer above, which is loaded when a graph first asks for it."""
     import importlib
 
     from ..higher_order.rng import without_states
 
-    module = with_custom_passes(module, inputs)
-    return importlib.import_module("pullback.codegen").compile_graph(without_states(module))
+    with native.patch(options):
+        module = with_custom_passes(module, inputs)
+        return importlib.import_module("pullback.codegen").compile_graph(without_states(module))
 
 
 def with_custom_passes(module, inputs):

@@ -1,0 +1,44 @@
+"""Backends by name: options are settings of native code, and what is asked for and not given is said and counted."""
+
+import pytest
+
+import pullback as torch
+from pullback.capture.front.backends import lookup_backend
+from pullback.capture.front.compile import counters
+from pullback.capture.front.config import native
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.compiler.reset()
+    counters.clear()
+
+
+def f(x):
+    return (x * 2).sin()
+
+
+def test_options_are_settings_while_a_graph_is_compiled():
+    seen = []
+    options = {"max_fusion": False, "post_grad_custom_pre_pass": lambda graph: seen.append(native.max_fusion)}
+    x = torch.ones(3, requires_grad=True)
+    torch.compile(f, backend="inductor", options=options)(x).sum().backward()
+    assert set(seen) == {False} and native.max_fusion and native.post_grad_custom_pre_pass is None
+    torch.testing.assert_close(x.grad, 2 * (2 * x.detach()).cos())
+
+
+def test_a_misspelt_option_raises():
+    with pytest.raises(AttributeError, match="no setting 'max_fusio'; did you mean 'max_fusion'"):
+        torch.compile(f, backend="inductor", options={"max_fusio": False})(torch.ones(3))
+
+
+def test_cuda_graphs_are_not_built_and_it_is_counted(recwarn):
+    with native.patch("triton.cudagraphs", True):
+        torch.compile(f, backend="inductor")(torch.ones(3))
+    torch.compile(f, backend="inductor", dynamic=True)(torch.ones(3))
+    assert counters["inductor"]["cudagraph_skips"] == 1
+
+
+def test_unknown_backends_raise():
+    with pytest.raises(ValueError, match="Invalid backend: 'nothing'"):
+        lookup_backend("nothing")
