@@ -42,16 +42,23 @@ def _belongs(node: Node, level) -> bool:
     return node.sequence >= level.start
 
 
+class inside(modes.other_stack):
+    """Some levels are the innermost ones for a block."""
+
+    name, bit = "transforms", modes.TRANSFORM
+
+    def __init__(self, levels: list):
+        self.levels = levels
+
+    def __enter__(self) -> None:
+        self.replace([*self.levels, *(t for t in ambient.transforms if t not in self.levels)])
+
+
 def _per_example(hook, wraps: list, levels: list):
     @functools.wraps(hook)
     def of_example(grad):
-        before = ambient.transforms, ambient.mode
-        ambient.transforms = [*levels, *(t for t in ambient.transforms if t not in levels)]
-        ambient.switch(modes.TRANSFORM, True)
-        try:
+        with inside(levels):
             made = hook(raise_(grad, wraps, levels))
             return None if made is None else lower(made, wraps, levels)
-        finally:
-            ambient.transforms, ambient.mode = before
 
     return of_example

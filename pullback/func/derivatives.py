@@ -162,12 +162,11 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
 def _transforming():
     """A transform that is no level of its own: results may be recorded later, so that inference mode is off in it."""
     ambient.function_levels += 1
-    inference = ambient.mode & modes.INFERENCE
-    ambient.mode &= ~modes.INFERENCE
+    inference = ambient.change(modes.INFERENCE) & modes.INFERENCE
     try:
         yield
     finally:
-        ambient.mode |= inference
+        ambient.change(0, inference)
         ambient.function_levels -= 1
 
 

@@ -41,12 +41,12 @@ class ReverseLevel:
     def resume(self) -> None:
         self.before = ambient.mode & _SWITCHES, ambient.reverse_levels
         ambient.reverse_levels = (*ambient.reverse_levels, self)
-        ambient.mode = ambient.mode & ~modes.INFERENCE | modes.GRAD
+        ambient.change(modes.INFERENCE, modes.GRAD)
         ambient.function_levels += 1
 
     def suspend(self) -> None:
         switches, ambient.reverse_levels = self.before
-        ambient.mode = ambient.mode & ~_SWITCHES | switches
+        ambient.change(_SWITCHES, switches)
         ambient.function_levels -= 1
 
     # ---- arguments and results
