@@ -39,10 +39,14 @@ def can_inline(node: GraphNode) -> bool:
 def body(graph: Graph, node: GraphNode) -> tuple:
     """The backward graph of one call, copied before it: its results."""
     call, (grads, values) = node.target, node.args
-    tangents = graph.create_node("call_function", Tangents(call), (grads, values), {}, name="tangents")
+    compiled = call.template["compiled"]
+    absent = tuple([k for k, n in enumerate(compiled.joint.differentiable) if grads[n] is None])
+    fewer = compiled.without(absent) if absent else None
+    find = Tangents(call, fewer is not None)
+    tangents = graph.create_node("call_function", find, (grads, values), {}, name="tangents")
     slots = {id(slot): value for slot, value in zip(slots_of(list(call.template.values())), values, strict=True)}
     given = [slots.get(id(entry), entry) for entry in call.template["saved"]]
-    inner = call.template["compiled"].backward_module.graph
+    inner = (fewer or compiled).backward_module.graph
     places = [n for n in inner.nodes if n.op == "placeholder"]
     given += [
         graph.create_node("call_function", operator.getitem, (tangents, k), {}) for k in range(len(places) - len(given))
@@ -52,15 +56,15 @@ def body(graph: Graph, node: GraphNode) -> tuple:
 
 
 class Tangents:
-    """The gradients that arrive at a call, as the graph behind it takes them."""
+    """The gradients that arrive at a call, as the graph behind it takes them: all, or those that there are."""
 
-    def __init__(self, call: NodeCall):
-        self.call = call
+    def __init__(self, call: NodeCall, given_only: bool):
+        self.call, self.given_only = call, given_only
         self.__name__ = self.__qualname__ = "tangents"
         self.__module__ = "backward"
 
     def __call__(self, grads: list, values: list) -> list:
-        return self.call.node(iter(values)).tangents(list(grads))
+        return self.call.node(iter(values)).tangents(list(grads), self.given_only)
 
 
 def gathered(results: tuple) -> tuple:

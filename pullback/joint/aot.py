@@ -203,14 +203,21 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     inputs = (list(joint.primals), list(joint.tangents))
     forward_module, backward_module = using.partition(joint.module, inputs, num_fwd_outputs=graph_results(joint))
     forward = callable_of(using.forward(forward_module, list(joint.primals)))
-    backward = callable_of(using.backward(backward_module, placeholder_values(backward_module)))
+    compile_backward = functools.partial(compiled_backward, using)
+    backward = compile_backward(backward_module)
     around = joint.wrapping
     if around is None:
-        compiled = Compiled(joint, forward, backward, differentiable_joint(joint, using))
+        differentiable = functools.partial(differentiable_joint, joint.results, using)
+        compiled = Compiled(joint, forward, backward, differentiable(joint.module))
+        compiled.compile_backward, compiled.differentiable = compile_backward, differentiable
     else:
         compiled = Compiled(joint, around.around_forward(forward), around.around_backward(backward))
     compiled.backward_module = backward_module
     return compiled
+
+
+def compiled_backward(using: Compilers, module: GraphModule) -> Callable:
+    return callable_of(using.backward(module, placeholder_values(module)))
 
 
 def forward_only(joint: Joint) -> None:
@@ -240,10 +247,8 @@ def callable_of(made) -> Callable:
     return made.run if isinstance(made, GraphModule) else made
 
 
-def differentiable_joint(joint: Joint, using: Compilers) -> Callable:
+def differentiable_joint(results: int, using: Compilers, module: GraphModule) -> Callable:
     """Gradients as a function of arguments and tangents that can be differentiated: the joint graph, compiled in its turn."""
-    results = joint.results
-    module = joint.module
 
     def gradients(*args):
         return module(*args)[results:]

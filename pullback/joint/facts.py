@@ -38,6 +38,7 @@ class Output:
     requires_grad: bool = False
     value: Any = None
     is_leaf: bool = False
+    is_alias: bool = False  # "fresh", and yet on the memory of something else: its history is a custom function's
 
 
 @dataclass

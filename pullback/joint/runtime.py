@@ -20,10 +20,12 @@ from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, req
 from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
+from ..graph import GraphModule
 from ..ops.make.factories import like_strides
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator, find
+from .absent import without_tangents
 from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import as_strided
@@ -54,6 +56,9 @@ class Compiled:
         self.joint, self.forward, self.backward = joint, forward, backward
         self.differentiate = differentiate  # (arguments, tangents) -> gradients, itself differentiable
         self.backward_module = None  # the graph that `backward` was compiled of, for those who inline it
+        self.compile_backward: Callable | None = None  # how a backward of fewer gradients is compiled
+        self.differentiable: Callable | None = None  # (joint graph) -> `differentiate` of it
+        self.fewer: dict[tuple, Fewer | None] = {}  # by the results that got no gradient
         self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
         self.misshaped = [
@@ -72,6 +77,7 @@ class Compiled:
                 [[f.geometry for _, f, _ in self.changed], [[c[1] for c in o.calls] for o in joint.outputs]]
             )
         )
+        self.aliases = [o.index for o in joint.outputs if o.is_alias]
         self.plain = (
             all(o.kind == "fresh" and not (o.is_leaf and o.requires_grad) for o in joint.outputs) and not self.changed
         )
@@ -89,6 +95,8 @@ class Compiled:
             ambient.restore(before)
         joint = self.joint
         results = list(made[: joint.results])
+        for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
+            results[n] = results[n].shallow()
         if self.backward is not None and before & modes.GRAD:
             record(self, args, results, made[joint.results :])
         if self.plain:
@@ -100,6 +108,16 @@ class Compiled:
         for fact in outputs:
             outs.append(output(fact, args, results, outs, several))
         return outs
+
+    def without(self, absent: tuple[int, ...]) -> Fewer | None:
+        """What runs where these of the differentiable results got no gradient; None: zeros must stand for them."""
+        if self.compile_backward is None:
+            return None
+        if absent not in self.fewer:
+            module = without_tangents(self.backward_module, absent)
+            joint = None if module is None else without_tangents(self.joint.module, absent)
+            self.fewer[absent] = None if joint is None else Fewer(self, module, joint)
+        return self.fewer[absent]
 
     def _refuse_misshaped(self, args: list) -> None:
         """Where an input gets another shape under `no_grad`, its history, and that of its views, must not matter."""
@@ -164,6 +182,22 @@ class Compiled:
                 target.version[0] = version
             elif target.version[0] == version:
                 target.version[0] += 1
+
+
+class Fewer:
+    """The backward of a compiled function where some results got no gradient."""
+
+    def __init__(self, compiled: Compiled, module: GraphModule, joint: GraphModule):
+        self.compiled, self.backward_module, self.joint_module = compiled, module, joint
+
+    @cached_property
+    def backward(self) -> Callable:
+        return self.compiled.compile_backward(self.backward_module)
+
+    @cached_property
+    def differentiate(self) -> Callable | None:
+        make = self.compiled.differentiable
+        return None if make is None else make(self.joint_module)
 
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
@@ -254,7 +288,11 @@ class CompiledFunctionBackward(Node):
         compiled = self.compiled
         if compiled.joint.backward_error is not None:
             raise compiled.joint.backward_error
-        around, tangents = compiled.joint.wrapping, self.tangents(grads)
+        around = compiled.joint.wrapping
+        absent = tuple([k for k, n in enumerate(compiled.joint.differentiable) if grads[n] is None])
+        fewer = compiled.without(absent) if absent else None
+        tangents = self.tangents(grads, fewer is not None)
+        joint_module = compiled.joint.module if fewer is None else fewer.joint_module
         again = (
             ambient.mode & modes.CAPTURE and ambient.mode & modes.GRAD
         )  # captured to be differentiated: by its operators
@@ -262,16 +300,15 @@ class CompiledFunctionBackward(Node):
             ambient.mode & modes.TRANSFORM or again
         ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
-            return compiled.joint.module(*primals, *tangents)[compiled.joint.results :]
+            return joint_module(*primals, *tangents)[compiled.joint.results :]
         if ambient.mode & modes.GRAD:
-            return self._differentiable(tangents)
+            return self._differentiable(tangents, (fewer or compiled).differentiate)
         saved = [unpack(entry, self) for entry in self.saved]
         inlined = (
             ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
         )
-        backward = (
-            compiled.backward_module if inlined else compiled.backward
-        )  # whoever captures this compiles it himself
+        ran = fewer or compiled
+        backward = ran.backward_module if inlined else ran.backward  # whoever captures this compiles it himself
         try:
             return backward(*saved, *tangents)
         except Exception as error:
@@ -282,11 +319,12 @@ class CompiledFunctionBackward(Node):
         """Gradients of the inputs from gradients of all results, as a custom function's node gives them."""
         return tuple(self.run(list(grads)))
 
-    def tangents(self, grads: list) -> list:
-        """Gradients of the results as the backward graph takes them."""
+    def tangents(self, grads: list, given_only: bool = False) -> list:
+        """Gradients of the results as the backward graph takes them; all, or those that there are."""
         joint = self.compiled.joint
         if joint.wrapping is None:
-            return [self._tangent(grads[n], n) for n in joint.differentiable]
+            wanted = [n for n in joint.differentiable if grads[n] is not None] if given_only else joint.differentiable
+            return [self._tangent(grads[n], n) for n in wanted]
         return [joint.wrapping.tangent(k, grads[n]) for k, n in enumerate(joint.differentiable)]
 
     def _tangent(self, g: Tensor | None, k: int) -> Tensor:
@@ -298,14 +336,14 @@ class CompiledFunctionBackward(Node):
             return g.new_empty_strided(shape, self.strides[k]).copy_(g)
         return g
 
-    def _differentiable(self, tangents: list) -> tuple | list:
+    def _differentiable(self, tangents: list, differentiate: Callable | None) -> tuple | list:
         """Gradients that can be differentiated again: through the joint graph, as a function of arguments and tangents."""
         if self.compiled.joint.wrapping is not None:
             raise RuntimeError(WRAPPED_DOUBLE_BACKWARD)
-        if not config.double_backward or self.compiled.differentiate is None:
+        if not config.double_backward or differentiate is None:
             raise RuntimeError(DOUBLE_BACKWARD)
         primals = [unpack(entry, self) for entry in self.primals]
-        return self.compiled.differentiate(primals, tangents)
+        return differentiate(primals, tangents)
 
     def held(self, differentiable: bool = False) -> dict:
         if self.saved is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..autograd.engine import needed_for
+from ..autograd.function import BackwardCFunction
 from ..capture.fake.mode import FakeTensorMode, is_fake
 from ..capture.front.inputs import stand_in
 from ..capture.trace.graph_trace import GraphTrace
@@ -18,7 +19,7 @@ from ..capture.trace.program import Unsupported
 from ..capture.trace.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
 from ..core import modes, tree
 from ..core.dtype import float32
-from ..core.node import FreedError, ModifiedError, edge_of, requires_grad
+from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
 from ..ops.make.factories import like_strides
 from ..ops.system.operator import find
@@ -356,6 +357,8 @@ class OutputFacts:
 
     def _view_of_input(self, o: Tensor, wants: bool) -> Output:
         root, calls = self._calls(o)
+        if wants and made_by_custom_function(o):
+            return self._of_custom_function(o)
         args = [(i, a) for i, a in enumerate(self.joint.args) if isinstance(a, Tensor)]
         at = next((i for i, a in args if a is root), next((i for i, a in args if _same_memory(a, root)), None))
         if at is None:
@@ -369,8 +372,18 @@ class OutputFacts:
             )
         return Output("input view", at, calls, wants)
 
+    def _of_custom_function(self, o: Tensor) -> Output:
+        """A view that a custom function gives: its history is that function's, so it is a result of the graph itself."""
+        if self.functional.written(o):
+            raise NotImplementedError(
+                "a result that a custom function gives as a view of memory that is written is not implemented"
+            )
+        return Output("fresh", requires_grad=True, is_alias=True)
+
     def _view_of_intermediate(self, n: int, o: Tensor, wants: bool) -> Output:
         root, calls = self._calls(o)
+        if wants and made_by_custom_function(o):
+            return self._of_custom_function(o)
         if wants and any(op is detach for op, *_ in calls):
             raise NotImplementedError(
                 "a result that shares memory with another one, from which it was detached, and requires grad, is not implemented"
@@ -444,6 +457,21 @@ class OutputFacts:
                 detached = [(detach, (), None, True)]
             t = chain.parent
         return t.__dict__.get("current", t), detached
+
+
+def made_by_custom_function(o: Tensor) -> bool:
+    """Whether a custom function is among what made a view: the calls that make views say nothing of its backward."""
+    node = None if o.is_leaf else edge_of(o)[0]
+    while node is not None and not isinstance(node, BackwardCFunction):
+        first = node.edges[0] if node.edges and is_view_node(node) else None
+        node = None if first is None else first[0]
+    return node is not None
+
+
+def is_view_node(node: Node) -> bool:
+    """Whether a node is of a call that makes a view."""
+    op = getattr(node, "op", None)
+    return op is not None and op.is_view
 
 
 def strided_calls(o: Tensor, source: Tensor) -> tuple:

@@ -234,3 +234,35 @@ def test_double_backward_can_be_forbidden():
             RuntimeError, match="torch.compile with aot_autograd does not currently support double backward"
         ):
             torch.autograd.grad(out.sum(), x, create_graph=True)
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return -g
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (Reversed.apply(x),),
+        lambda x: (Reversed.apply(x), x * 2),
+        lambda x: (Reversed.apply(x), Reversed.apply(x)),
+        lambda x: (Reversed.apply(x).view(1, -1)[:, :2],),
+        lambda x: (Reversed.apply(x.view(1, 3)), x),
+        lambda x: (lambda h: (h, Reversed.apply(h), Reversed.apply(h.view(-1))))(x * 2),
+    ],
+)
+def test_a_custom_function_that_gives_its_argument_keeps_its_backward(f, backend):
+    def run(g):
+        x = torch.ones(3, requires_grad=True)
+        outs = g(x)
+        sum((i + 1) * o.sum() for i, o in enumerate(outs)).backward()
+        return x.grad.tolist(), x.is_leaf, [o.data_ptr() == x.data_ptr() for o in outs]
+
+    assert run(torch.compile(f, backend=backend)) == run(f)
