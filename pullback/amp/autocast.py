@@ -1,8 +1,8 @@
 """`autocast`: arguments are cast by the class of the operator that takes them.
 
-While it is on, `dispatch` asks `cast_arguments` first. Operators in `LOWER` (matrix products, convolutions, attention)
-take floating arguments in the chosen precision; those in `FLOAT32` (losses, reductions that need range) in float32;
-those in `WIDEST` meet in the widest of their arguments' precisions. Casts are recorded like any other call.
+While it is on, `dispatch` asks `cast_arguments` first. An operator's declaration says what it takes on CPUs and on CUDA
+devices: floating arguments in the chosen precision (`"lower"`: matrix products, convolutions, attention), in float32
+(losses, reductions that need range), or in the widest of their precisions. Casts are recorded like any other call.
 """
 
 from __future__ import annotations
@@ -18,38 +18,7 @@ from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 
-LOWER = frozenset((
-    "mm", "bmm", "mv", "matmul", "addmm", "addbmm", "baddbmm", "addmv", "linear", "einsum", "tensordot", "chain_matmul", "linalg_multi_dot",
-    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc",
-    "scaled_dot_product_attention", "prelu", "linalg_vecdot",
-))  # fmt: skip
-FLOAT32 = frozenset((
-    "avg_pool3d", "binary_cross_entropy", "grid_sampler_2d", "grid_sampler_3d", "polar", "prod", "quantile", "nanquantile", "stft", "cdist", "trace",
-    "view_as_complex", "cholesky", "cholesky_inverse", "cholesky_solve", "inverse", "lu_solve", "matrix_rank", "orgqr", "ormqr", "pinverse",
-    "max_pool3d", "adaptive_avg_pool3d", "mse_loss", "cosine_embedding_loss", "nll_loss", "nll_loss2d", "hinge_embedding_loss", "poisson_nll_loss",
-    "smooth_l1_loss", "cross_entropy_loss", "l1_loss", "huber_loss", "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss",
-    "multi_margin_loss", "ctc_loss", "kl_div", "multilabel_margin_loss", "binary_cross_entropy_with_logits",
-))  # fmt: skip
-WIDEST = frozenset(("stack", "cat", "index_copy"))
-_PREFIXES = ("fft_", "linalg_")
-CUDA_LOWER = LOWER - {"linalg_vecdot", "tensordot"} | {
-    "addr",
-    "gru_cell",
-    "lstm_cell",
-    "rnn_tanh_cell",
-    "rnn_relu_cell",
-}
-CUDA_FLOAT32 = frozenset((
-    "acos", "asin", "binary_cross_entropy_with_logits", "cosh", "cosine_embedding_loss", "cdist", "cosine_similarity", "cross_entropy_loss",
-    "cumprod", "cumsum", "dist", "erfinv", "exp", "expm1", "group_norm", "hinge_embedding_loss", "kl_div", "l1_loss", "layer_norm",
-    "native_layer_norm", "log", "log10", "log_softmax", "log1p", "log2", "logsumexp", "margin_ranking_loss", "mse_loss", "multilabel_margin_loss",
-    "multi_margin_loss", "nll_loss", "nll_loss2d", "norm", "pdist", "poisson_nll_loss", "pow", "prod", "reciprocal", "renorm", "rsqrt", "sinh",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softplus", "sum", "tan", "triplet_margin_loss", "huber_loss", "linalg_vector_norm",
-    "linalg_matrix_norm", "frobenius_norm", "nuclear_norm",
-))  # fmt: skip
-CUDA_WIDEST = frozenset((
-    "addcdiv", "addcmul", "atan2", "bilinear", "cat", "cross", "dot", "grid_sampler", "index_put", "scatter_add", "stack", "tensordot", "vdot",
-))  # fmt: skip
+SPACES = ("fft", "linalg")  # namespaces whose operators take float32 on CPUs, unless they say otherwise
 
 
 class _State:
@@ -72,23 +41,32 @@ def state_of(device: str) -> _State:
 def cast_arguments(op: Operator, args: tuple) -> tuple:
     """The arguments as autocast wants them."""
     kind = next((t.device.type for t in op.tensors(args) if t.device.type != "cpu"), "cpu")
-    state, on_cuda = state_of(kind), kind == "cuda"
+    state = state_of(kind)
     if not state.enabled:
         return args
     target = None
+    policy = policy_of(op, kind)
     if op.namespace != "aten":
         target = op.autocasts.get(kind)
-    elif op.name in (CUDA_LOWER if on_cuda else LOWER):
+    elif policy == "lower":
         target = state.dtype
-    elif op.name in (CUDA_FLOAT32 if on_cuda else FLOAT32) or not on_cuda and op.name.startswith(_PREFIXES):
+    elif policy == "float32":
         target = dtypes.float32
-    elif op.name in (CUDA_WIDEST if on_cuda else WIDEST):
+    elif policy == "widest":
         floating = [t.dtype for t in op.tensors(args) if t.dtype.is_floating_point]
         target = max(floating, key=lambda d: (d.itemsize, d is dtypes.float16), default=None)
     if target is None:
         return args
     with modes.masked(modes.AUTOCAST):
         return tuple(_cast(a, target) for a in args)
+
+
+def policy_of(op: Operator, kind: str) -> str | None:
+    """What an operator's arguments are cast to on a type of device: "lower", "float32", "widest", or None."""
+    declared = op.declared
+    if kind == "cuda":
+        return declared.autocast_cuda
+    return declared.autocast_cpu or ("float32" if op.space in SPACES else None)
 
 
 def _cast(value, target: dtype_type):

@@ -12,8 +12,8 @@ from ..core.geometry import is_dense
 from ..core.node import requires_grad
 from ..core.storage import storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
+from ..ops.shape.view_inverses import call
 from .functionalize import geometry
-from .inverses import call
 
 OTHER_BASES = (
     "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"

@@ -1,8 +1,8 @@
 """What it costs to keep a node's value, and what to compute it again.
 
-In: nodes of a joint graph. Out: bytes, and classes of operators: views (free), recomputable (one pass over memory that
-a compiler fuses into what uses it), random, heavy (everything else: contractions, convolutions, sorts, scans). What
-always holds: an operator that is not known to be cheap is heavy, and nothing random is recomputable.
+In: nodes of a joint graph. Out: bytes, and classes of operators by the `cost` that they declare: views (free),
+recomputable (one pass over memory that a compiler fuses into what uses it), random, heavy (everything else). What always
+holds: an operator that does not say that it is cheap is heavy, and nothing that writes or is random is recomputable.
 """
 
 from __future__ import annotations
@@ -14,31 +14,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..graph import Node
-from ..ops.elementwise.complex_numbers import LazyBit
-from ..ops.family.along import Along
-from ..ops.family.contraction import Contraction
-from ..ops.family.factory import Factory
-from ..ops.family.pointwise import Pointwise
-from ..ops.family.reduction import Reduction
-from ..ops.family.view import ViewFamily
-from ..ops.shape.complex_views import RetypedView
 from ..ops.system.operator import Operator, registry
 
 UNKNOWN_SIZE = 4096  # what a size that is only known at run time counts as
-
-# Cheap operators outside the families that are cheap as a whole.
-CHEAP = frozenset((
-    "_to_copy", "clone", "lift_fresh_copy", "_unsafe_view", "reshape", "flatten", "index", "_unsafe_index", "gather",
-    "index_select", "triu", "tril", "var_mean", "std_mean", "var", "std", "constant_pad_nd", "flip", "roll", "repeat",
-    "fill", "zero", "copy", "resolve_conj", "resolve_neg", "conj_physical", "_conj_physical", "positive", "stack",
-    "select_scatter", "slice_scatter", "slice_backward", "select_backward", "diag_embed", "native_dropout_backward",
-))  # fmt: skip
-COMPUTE_BOUND = (
-    "attention", "conv", "linalg", "sort", "unique", "fft", "cholesky", "svd", "qr", "solve", "inverse", "lu_", "cdist",
-    "pdist", "recurrent", "lstm", "gru", "rnn", "scan", "einsum", "bilinear", "bicubic", "grid_sampl", "cum", "nonzero",
-    "_foreach_", "ctc", "searchsorted", "bucketize", "histogram", "matmul", "multi_dot", "matrix_",
-)  # fmt: skip
-SLOW_REDUCTIONS = frozenset(("median", "nanmedian", "hash_tensor"))  # these sort, or visit elements one by one
 
 
 class Kind(Enum):
@@ -61,18 +39,13 @@ def kind_of(target: Any) -> Kind:
     return known
 
 
+_BY_COST = {"view": Kind.VIEW, "cheap": Kind.CHEAP, "passes": Kind.HEAVY, "compute": Kind.HEAVY}
+
+
 def _operator_kind(op: Operator) -> Kind:
-    family = op.family
     if is_random(op):
         return Kind.RANDOM
-    if isinstance(family, (ViewFamily, RetypedView, LazyBit)) or op.name == "detach":
-        return Kind.VIEW
-    if op.namespace == "aten" and not op.schema.is_mutable:
-        if isinstance(family, (Pointwise, Factory)) or op.name in CHEAP or op.name.startswith("sym_"):
-            return Kind.CHEAP
-        if isinstance(family, Reduction) and op.name not in SLOW_REDUCTIONS:
-            return Kind.CHEAP
-    return Kind.HEAVY
+    return Kind.HEAVY if op.schema.is_mutable else _BY_COST[op.declared.cost]
 
 
 def _function_kind(function: Any) -> Kind:
@@ -85,13 +58,7 @@ def _function_kind(function: Any) -> Kind:
 
 def is_compute_bound(target: Any) -> bool:
     """Whether a call takes longer than a few passes over memory: never computed again, unless a policy says so."""
-    if not isinstance(target, Operator) or target.namespace != "aten" or target.schema.is_mutable:
-        return True
-    if isinstance(target.family, Contraction):
-        return True
-    if isinstance(target.family, Along) and "softmax" not in target.name:
-        return True
-    return any(word in target.name for word in COMPUTE_BOUND)
+    return not isinstance(target, Operator) or target.schema.is_mutable or target.declared.cost == "compute"
 
 
 def is_random(target: Any) -> bool:
@@ -118,7 +85,7 @@ def is_fusible(node: Node) -> bool:
 
 def fuses_into(node: Node, user: Node) -> bool:
     """Whether a value is used in the loop that makes it, without going through memory."""
-    if user._op == "call_function" and getattr(user._target, "name", None) == "cat":
+    if user._op == "call_function" and isinstance(user._target, Operator) and user._target.declared.fuses_operands:
         return True
     return is_fusible(node) and is_fusible(user)
 
@@ -180,7 +147,7 @@ class OpTypes:
 def get_default_op_list() -> OpTypes:
     """Which operators the min-cut partitioner takes for cheap, random, views, and so on."""
     sets: dict[Kind, set] = {kind: set() for kind in Kind}
-    for op in list(registry.values()):
+    for op in [op for op in registry.values() if op.body is None]:  # bodies are made of others, which graphs show
         sets[kind_of(op)].add(op.overloadpacket)
     cheap = sets[Kind.CHEAP] | sets[Kind.VIEW] | {operator.getitem}
     return OpTypes(cheap | sets[Kind.RANDOM], sets[Kind.HEAVY] - cheap, sets[Kind.RANDOM], sets[Kind.VIEW], cheap)

@@ -2,8 +2,8 @@
 
 `Functionalization` is a dispatch mode above a trace. It lets pure operators through. A write to a tensor is carried out
 on values: the functional operator gives the new value of what was written, and each view on the way from the memory's
-root gives the new value of what it is a view of (`inverses`). Tensors on written memory are read by making their view
-again from the current value of the root. So what reaches the modes below is a pure program; and until memory is
+root gives the new value of what it is a view of (`inverse` in its declaration). Tensors on written memory are read by
+making their view again from the current value of the root. So what reaches the modes below is a pure program; and until memory is
 written, a tensor is its own value, and nothing is done for it at all.
 
 Always holds: the value of the root of written memory has the root's strides, so views of it can be made as they were.
@@ -24,12 +24,12 @@ from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops.make.conversion import to_copy
 from ..ops.make.factories import like_strides
+from ..ops.shape.view_inverses import call, copy_into, reshaped
 from ..ops.system import dispatch as dispatching
 from ..ops.system import inplace
 from ..ops.system.dispatch import autograd_layer
 from ..ops.system.operator import Operator, find
 from ..ops.system.overrides import TorchDispatchMode
-from .inverses import INVERSES, RETYPING, call, copy_into, reshaped
 from .mutating import RULES, run_functionally
 
 as_strided = find("as_strided.default")
@@ -244,7 +244,7 @@ class Functionalization(TorchDispatchMode):
 
     def anchor(self, t: Tensor) -> Tensor:
         """The nearest tensor on the way to the root from which on elements have been what they are in `t`."""
-        while (chain := self.chain(t)) is not None and chain.op not in RETYPING:
+        while (chain := self.chain(t)) is not None and not chain.op.family.retypes:
             t = chain.parent
         return t
 
@@ -347,10 +347,10 @@ class Functionalization(TorchDispatchMode):
         """Make `new` the value of a tensor, and through it of the memory."""
         state = self.begin(t)
         chain = self.chain(t)
-        if chain is None or chain.op not in INVERSES or self._overlapping(t):
+        if chain is None or chain.op.declared.inverse is None or self._overlapping(t):
             self._assign_memory(state, t, new)
         else:
-            whole = INVERSES[chain.op](self.value(chain.parent), new, chain.args, chain.index)
+            whole = chain.op.declared.inverse(self.value(chain.parent), new, chain.args, chain.index)
             self.assign(chain.parent, whole)
         if same_layout(new, t):
             state.cache[id(t)] = (t, new)

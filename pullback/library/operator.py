@@ -22,6 +22,7 @@ from ..core.modes import ambient
 from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, PLAIN, TRANSFORMED, Tensor, stride_of
 from ..ops.family.base import Family
 from ..ops.system import dispatch as dispatching
+from ..ops.system.declaration import Declaration
 from ..ops.system.inplace import bump
 from ..ops.system.operator import NoShapeRule, Operator, Spec
 from ..ops.system.overrides import _is_default, any_overridden, call_dispatch, call_form, call_overridden
@@ -45,8 +46,19 @@ _NO_DATA = (
 _CLASSES = {"Tensor": PLAIN, "int": frozenset((int,)), "SymInt": frozenset((int,)), "float": frozenset((float,)), "bool": frozenset((bool,)), "str": frozenset((str,))}  # fmt: skip
 
 
+class LibraryDeclaration(Declaration):
+    """What the declaration of an operator whose rules are in a table says: nobody knows what it costs."""
+
+    kind = "a library operator"
+
+    cost: str = "compute"
+    named: bool = False
+
+
 class LibraryFamily(Family):
     """The family of operators whose rules are in a table."""
+
+    declares = LibraryDeclaration
 
     makes_fakes = True
 
@@ -78,7 +90,7 @@ class LibraryOperator(Operator):
     counts_writes = False  # whether a call counts as one more write than its kernel makes, as PyTorch's custom_op does
 
     def __init__(self, namespace: str, text: str, tags: tuple, source: str):
-        super().__init__(text, FAMILY, tags=tags, library=namespace, named=False)
+        super().__init__(text, FAMILY, tags=tags, library=namespace)
         self.source = source
         self.layer = self.enter
         self.batching = lambda values, dims, level: process(self, values, dims, level)

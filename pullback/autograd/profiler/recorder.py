@@ -22,7 +22,6 @@ from ...core.node import AccumulateGrad, Node, next_sequence
 from ...core.tensor import LAYOUTS, Tensor
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
-from .flops import count_flops
 
 FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes, numbered as PyTorch does
 EVALUATE = "autograd::engine::evaluate_function: "
@@ -121,7 +120,7 @@ class Recorder:
         """Run an operator inside a span."""
         span = self.begin(f"{op.namespace}::{op.name}", overload="" if op.overload == "default" else op.overload)
         if self.flops:
-            span.flops = count_flops(op, args)
+            span.flops = op.declared.flops(*args) if op.declared.flops is not None and op.body is None else 0
         return self._run_call(span, args, dispatching.dispatch, op, args, modes.PROFILE)
 
     def apply(self, cls: type, args: tuple, kwargs: dict, run):

@@ -40,6 +40,7 @@ threshold_backward = pointwise(
         "grad_output": lambda g, self, threshold: threshold_backward.function(g, self, threshold),
         "self": lambda g: zeros_like(g),
     },
+    opaque="all",
 )
 
 relu = pointwise(
@@ -52,6 +53,7 @@ relu = pointwise(
     kernel=lambda xp, x: xp.maximum(x, number(xp, 0, x)),
     inplace="function",
     vjp=lambda g, out: threshold_backward.function(g, out, 0),
+    opaque="all",
 )
 
 threshold = pointwise(
@@ -210,7 +212,7 @@ prelu_kernel = pointwise(
 )
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor", out=False)
+@composite("prelu(Tensor self, Tensor weight) -> Tensor", out=False, autocast_cpu="lower", autocast_cuda="lower")
 def prelu(self, weight):
     if not isinstance(weight, Tensor):
         raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}")

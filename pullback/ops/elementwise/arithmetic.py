@@ -48,6 +48,11 @@ def _check_sub(self, other, alpha=1) -> None:
     check_alpha(self, other, alpha)
 
 
+def _one_each(a, b, *rest) -> int:
+    """Floating-point operations of one per element of the larger operand."""
+    return max((t.numel() for t in (a, b) if isinstance(t, Tensor)), default=0)
+
+
 add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     ufunc="add",
@@ -55,6 +60,8 @@ add = pointwise(
     fast=True,
     kernel=lambda xp, x, y, alpha: xp.add(x, _scaled(xp, y, alpha)),
     vjp={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
+    opaque="pair",
+    flops=_one_each,
 )
 
 sub = pointwise(
@@ -99,6 +106,8 @@ mul = pointwise(
     ufunc="multiply",
     aliases=("multiply",),
     vjp={"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
+    opaque="all",
+    flops=_one_each,
 )
 
 reciprocal = pointwise(
@@ -107,6 +116,7 @@ reciprocal = pointwise(
     ufunc="reciprocal",
     inplace="function",
     vjp=lambda g, out: -g * conj(out * out),
+    autocast_cuda="float32",
 )
 
 addcmul = pointwise(
@@ -121,6 +131,7 @@ addcmul = pointwise(
         "tensor1": lambda g, tensor2, value: g * conj(tensor2 if value == 1 else tensor2 * value),
         "tensor2": lambda g, tensor1, value: g * conj(tensor1 if value == 1 else tensor1 * value),
     },
+    autocast_cuda="widest",
 )
 
 
@@ -146,6 +157,7 @@ addcdiv = pointwise(
         "tensor1": lambda g, tensor2, value: g * conj(value / tensor2),
         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(tensor1 * value / (tensor2 * tensor2)),
     },
+    autocast_cuda="widest",
 )
 
 
@@ -218,6 +230,7 @@ neg = pointwise(
     aliases=("negative",),
     inplace="function",
     vjp=lambda g: -g,
+    opaque="all",
 )
 
 abs_ = pointwise(

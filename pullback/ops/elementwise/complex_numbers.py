@@ -12,6 +12,7 @@ from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..family.view import ViewDeclaration, ViewFamily
+from ..shape import view_inverses
 from ..system.calls import export_operator, front
 from ..system.operator import LINEAR, Operator, Spec
 from .selection import where
@@ -21,6 +22,7 @@ class LazyBit(ViewFamily):
     """Views of the same elements with one bit of their meaning turned over."""
 
     declares = ViewDeclaration
+    retypes = True
 
     def __init__(self, bit: int):
         self.bit = bit
@@ -37,19 +39,20 @@ class LazyBit(ViewFamily):
         return Spec(args[0].array.shape, args[0].dtype, stride_of(args[0]))
 
 
-def _lazy(schema: str, bit: int, vjp) -> Operator:
+def _lazy(schema: str, bit: int, vjp, inverse) -> Operator:
     op = Operator(
         schema,
         LazyBit(bit),
         vjp=vjp,
+        inverse=inverse,
         vmap=lambda args, dims, size: (op(args[0]), dims[0]),
         method=False,
     )
     return export_operator(op)
 
 
-conj_view = _lazy("_conj(Tensor(a) self) -> Tensor(a)", CONJ, lambda g: g.conj())
-neg_view = _lazy("_neg_view(Tensor(a) self) -> Tensor(a)", NEG, lambda g: -g)
+conj_view = _lazy("_conj(Tensor(a) self) -> Tensor(a)", CONJ, lambda g: g.conj(), view_inverses.conjugated)
+neg_view = _lazy("_neg_view(Tensor(a) self) -> Tensor(a)", NEG, lambda g: -g, view_inverses.negated)
 
 
 @composite("conj(Tensor(a) self) -> Tensor(a)", out=False)
@@ -173,4 +176,5 @@ polar = pointwise(
         "angle": lambda g, out: (g.conj() * (out * 1j)).real,
     },
     jvp={"abs": lambda t, out: t * out.sgn(), "angle": lambda t, out: t * (out * 1j)},
+    autocast_cpu="float32",
 )

@@ -28,16 +28,20 @@ def _unary(name: str, ufunc: str | None = None, *, vjp, **rules):
     )
 
 
-exp = _unary("exp", vjp=lambda g, out: g * conj(out))
+exp = _unary("exp", vjp=lambda g, out: g * conj(out), autocast_cuda="float32")
 exp2 = _unary("exp2", vjp=lambda g, out: g * conj(out) * LN2)
-expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1))
-log = _unary("log", vjp=lambda g, self: g / conj(self))
-log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10))
-log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1))
-log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2))
+expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1), autocast_cuda="float32")
+log = _unary("log", vjp=lambda g, self: g / conj(self), autocast_cuda="float32")
+log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10), autocast_cuda="float32")
+log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1), autocast_cuda="float32")
+log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2), autocast_cuda="float32")
 sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)))
 rsqrt = _unary(
-    "rsqrt", kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)), fast=True, vjp=lambda g, out: -0.5 * g * conj(out**3)
+    "rsqrt",
+    kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)),
+    fast=True,
+    vjp=lambda g, out: -0.5 * g * conj(out**3),
+    autocast_cuda="float32",
 )
 
 
@@ -58,9 +62,12 @@ sigmoid_backward = pointwise(
         "grad_output": lambda g, output: sigmoid_backward.function(g, conj(output)),
         "output": lambda g, grad_output, output: conj(g) * grad_output * (1 - 2 * conj(output)),
     },
+    opaque="all",
 )
 
-sigmoid = _unary("sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward.function(g, out))
+sigmoid = _unary(
+    "sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward.function(g, out), opaque="all"
+)
 
 
 # ---- sums of exponentials

@@ -115,6 +115,7 @@ pow_number = pointwise(
     method=False,
     inplace="hidden",
     vjp=_base_rule,
+    autocast_cuda="float32",
 )
 
 pow_of_number = pointwise(
@@ -128,6 +129,7 @@ pow_of_number = pointwise(
     inplace=False,
     number=2,
     vjp={"exponent": _number_base_rule},
+    autocast_cuda="float32",
 )
 
 pow_ = pointwise(
@@ -140,6 +142,7 @@ pow_ = pointwise(
     overloads={"exponent": pow_number, "self": pow_of_number},
     number=1,
     vjp={"self": _tensor_base_rule, "exponent": _exponent_rule},
+    autocast_cuda="float32",
 )
 
 

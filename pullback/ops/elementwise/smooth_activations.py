@@ -198,6 +198,7 @@ softplus = pointwise(
     public="nn.functional.softplus",
     inplace=False,
     vjp=lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
+    autocast_cuda="float32",
 )
 
 log_sigmoid = pointwise(
@@ -253,6 +254,7 @@ gelu_backward = pointwise(
         "grad_output": lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
         "self": _gelu_second,
     },
+    opaque="all",
 )
 
 gelu = pointwise(
@@ -267,6 +269,7 @@ gelu = pointwise(
     public="nn.functional.gelu",
     inplace=False,
     vjp=lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
+    opaque="all",
 )
 
 

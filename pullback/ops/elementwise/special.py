@@ -199,6 +199,7 @@ erfinv = special(
     "erfinv(Tensor self) -> Tensor",
     "erfinv",
     vjp=lambda g, self: g * self.erfinv().pow(2).exp() * (0.5 * math.sqrt(math.pi)),
+    autocast_cuda="float32",
 )
 erfcx = special_only(
     "special_erfcx(Tensor self) -> Tensor",

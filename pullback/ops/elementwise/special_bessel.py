@@ -107,7 +107,11 @@ spherical_bessel_j0 = special_only(
     vjp=NONDIFFERENTIABLE,
 )
 airy_ai = special_only(
-    "special_airy_ai(Tensor x) -> Tensor", kernel=_airy_ai, kernel_name="airy_ai_cpu", vjp=NONDIFFERENTIABLE
+    "special_airy_ai(Tensor x) -> Tensor",
+    kernel=_airy_ai,
+    kernel_name="airy_ai_cpu",
+    vjp=NONDIFFERENTIABLE,
+    over_cpu=True,
 )
 
 

@@ -12,7 +12,7 @@ from .arithmetic import conj
 from .array_kernels import number
 
 
-def _unary(name: str, ufunc: str, vjp, *aliases: str):
+def _unary(name: str, ufunc: str, vjp, *aliases: str, **rules):
     return pointwise(
         f"{name}(Tensor self) -> Tensor",
         promote=INT_TO_FLOAT,
@@ -21,6 +21,7 @@ def _unary(name: str, ufunc: str, vjp, *aliases: str):
         inplace="function",
         aliases=aliases,
         vjp=vjp,
+        **rules,
     )
 
 
@@ -31,12 +32,12 @@ def _acosh_slope(x):
 
 sin = _unary("sin", "sin", lambda g, self: g * conj(self.cos()))
 cos = _unary("cos", "cos", lambda g, self: g * -conj(self.sin()))
-tan = _unary("tan", "tan", lambda g, out: g * conj(1 + out * out))
-asin = _unary("asin", "arcsin", lambda g, self: g * conj((1 - self * self).rsqrt()), "arcsin")
-acos = _unary("acos", "arccos", lambda g, self: g * -conj((1 - self * self).rsqrt()), "arccos")
+tan = _unary("tan", "tan", lambda g, out: g * conj(1 + out * out), autocast_cuda="float32")
+asin = _unary("asin", "arcsin", lambda g, self: g * conj((1 - self * self).rsqrt()), "arcsin", autocast_cuda="float32")
+acos = _unary("acos", "arccos", lambda g, self: g * -conj((1 - self * self).rsqrt()), "arccos", autocast_cuda="float32")
 atan = _unary("atan", "arctan", lambda g, self: g / conj(self * self + 1), "arctan")
-sinh = _unary("sinh", "sinh", lambda g, self: g * conj(self.cosh()))
-cosh = _unary("cosh", "cosh", lambda g, self: g * conj(self.sinh()))
+sinh = _unary("sinh", "sinh", lambda g, self: g * conj(self.cosh()), autocast_cuda="float32")
+cosh = _unary("cosh", "cosh", lambda g, self: g * conj(self.sinh()), autocast_cuda="float32")
 asinh = _unary("asinh", "arcsinh", lambda g, self: g * conj((self * self + 1).rsqrt()), "arcsinh")
 acosh = _unary("acosh", "arccosh", lambda g, self: g * conj(_acosh_slope(self)), "arccosh")
 atanh = _unary("atanh", "arctanh", lambda g, self: g / conj(1 - self * self), "arctanh")
@@ -58,9 +59,10 @@ tanh_backward = pointwise(
         "grad_output": lambda g, output: tanh_backward.function(g, conj(output)),
         "output": lambda g, grad_output, output: conj(g) * (-2 * conj(output) * grad_output),
     },
+    opaque="all",
 )
 
-tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out))
+tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out), opaque="all")
 
 
 def _atan2_rule(g, self, other, mask):
@@ -78,6 +80,7 @@ atan2 = pointwise(
     direct="real_float",
     aliases=("arctan2",),
     vjp={("self", "other"): _atan2_rule},
+    autocast_cuda="widest",
 )
 
 

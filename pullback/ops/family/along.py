@@ -51,6 +51,7 @@ class AlongDeclaration(Declaration):
     """Whether the results have the input's order of dimensions in memory."""
     split: bool = False
     """Whether large inputs may be cut along another dimension and worked on by several threads."""
+    cost: str = "compute"
 
 
 class Along(Family):

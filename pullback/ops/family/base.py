@@ -26,6 +26,7 @@ class Family:
 
     declares = Declaration
     is_view = False
+    retypes = False  # whether the elements of a view are others than those of what it shows
     takes_layouts = False  # whether `execute` is given sparse and nested tensors as they are
     makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice
     write = (

@@ -22,7 +22,6 @@ from ..system.declaration import Declaration
 from ..system.operator import Operator, registry
 from .base import Family, array_of, device_of
 
-NARROW = ("mm", "addmm")  # a CUDA device multiplies narrow floats as they are, and sums them in float32
 _EXACT = 1 << 53  # integers up to here are exact in float64
 _WORTH_BLAS = 1 << 13  # multiplications below which the plain integer loop is quicker
 
@@ -37,6 +36,9 @@ class ContractionDeclaration(Declaration):
     """The lines that are the fast path of plain matrices: `"matmul"` or `"addmm"`."""
     recorder: str | None = None
     """The operator as which those lines record a call, where it is another."""
+    narrow: bool = False
+    """Whether a CUDA device multiplies float16 and bfloat16 as they are, and sums them in float32."""
+    cost: str = "compute"
 
 
 class Contraction(Family):
@@ -49,7 +51,7 @@ class Contraction(Family):
         device = device_of(op, args)
         xp = library(device)
         given = [array_of(a) for a in args]
-        if xp is np or op.name not in NARROW:
+        if xp is np or not op.declared.narrow:
             given = [working(a) for a in given]
         made = xp.asarray(op.kernel(xp, *given))
         if made.dtype != spec.dtype.numpy:
@@ -81,6 +83,15 @@ def working(value):
     if hasattr(value, "strides") and value.dtype.itemsize <= 2 and value.dtype.kind in "fV":
         return value.astype(np.float32)
     return value
+
+
+def product_flops(a, b, *rest) -> int:
+    """Floating-point operations of a product: each element of `a` meets each column of `b`."""
+    return 2 * a.numel() * (b.shape[-1] if b.ndim > 1 else 1)
+
+
+def added_product_flops(bias, a, b, *rest) -> int:
+    return product_flops(a, b)
 
 
 def product(xp, a, b):

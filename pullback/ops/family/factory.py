@@ -31,6 +31,7 @@ class FactoryDeclaration(Declaration):
     function: bool = False
     method: bool | None = False
     vjp: Any = NONDIFFERENTIABLE
+    cost: str = "cheap"
 
 
 class Factory(Family):

@@ -89,6 +89,7 @@ class PointwiseDeclaration(Declaration):
     dense_writes: bool = False
     """Whether the ufunc writes in place to row-major memory only."""
     inplace: bool | str = True
+    cost: str = "cheap"
 
 
 class Pointwise(Family):

@@ -53,6 +53,7 @@ class ReductionDeclaration(Declaration):
     """`"keep"`: `dim=[]` means no dimension; without it, all."""
     combine: str | None = None
     """The ufunc that joins partial results, where large inputs may be cut into pieces."""
+    cost: str = "cheap"
 
 
 class Reduction(Family):

@@ -49,6 +49,7 @@ class ViewDeclaration(Declaration):
     """What `view_lines` takes: when, by which expression of the array `a`, and at which offset plain calls make the view."""
     lazy_bits: bool = True
     jvp: Any = LINEAR
+    cost: str = "view"
 
 
 class GeometryDeclaration(ViewDeclaration):

@@ -98,6 +98,7 @@ gather = operator(
     jvp=LINEAR,
     vjp={"self": _gather_rule},
     vmap=batch_elements(lambda: gather, (0, 2)),
+    cost="cheap",
 )
 
 
@@ -176,6 +177,7 @@ scatter_add = operator(
     jvp=LINEAR,
     vjp={"self": lambda g: g, "src": _source_rule},
     vmap=batch_elements(lambda: scatter_add, (0, 2, 3)),
+    autocast_cuda="widest",
 )
 
 

@@ -79,6 +79,7 @@ index_select = operator(
     jvp=LINEAR,
     vjp={"self": _select_rule},
     vmap=_batch_select,
+    cost="cheap",
 )
 
 
@@ -133,6 +134,7 @@ index_copy = operator(
     jvp=LINEAR,
     vjp={"self": _emptied, "source": _selected},
     vmap=_batch_slices(lambda: index_copy, (0, 3)),
+    autocast_cpu="widest",
 )
 
 

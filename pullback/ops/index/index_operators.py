@@ -149,6 +149,8 @@ def _index(schema: str, **options):
         kernel=kernels.pick,
         meta=_index_meta,
         method=False,
+        cost="cheap",
+        indices_anywhere=True,
         jvp=LINEAR,
         vjp={"self": lambda g, self_shape, indices: index_put(g.new_zeros(self_shape), indices, g, True)},
         **options,
@@ -221,11 +223,14 @@ index_put = _index_put(
     reads_first=True,
     write=_put_write,
     vmap=_put_vmap(lambda: index_put),
+    autocast_cuda="widest",
+    indices_anywhere=True,
 )
 unsafe_index_put = _index_put(
     "_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
     method=False,
     vmap=_put_vmap(lambda: unsafe_index_put),
+    indices_anywhere=True,
 )
 
 

@@ -218,6 +218,7 @@ nonzero_op = Operator(
     kernel=_nonzero,
     meta=_data_dependent("nonzero"),
     vjp=NONDIFFERENTIABLE,
+    cost="compute",
 )
 
 
@@ -268,6 +269,7 @@ nonzero_static = operator(
     kernel=_nonzero_static,
     meta=_static_meta,
     vjp=NONDIFFERENTIABLE,
+    cost="compute",
 )
 
 

@@ -8,7 +8,6 @@ operator that says nothing of names refuses named tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import zip_longest
 
 from ...core import modes
@@ -23,14 +22,9 @@ from ..family.reduction import REDUCTION
 from ..shape.views import alias, permute, unsqueeze
 from ..system import dispatch as calls
 from ..system.calls import front
-from ..system.operator import Operator
+from ..system.operator import Operator, rule_of
 
 Names = tuple  # of str or None, one per dimension
-_SAME = frozenset((
-    "alias", "clone", "_to_copy", "detach", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like",
-    "randn_like", "copy", "zero", "fill", "_conj", "_neg_view", "conj_physical", "masked_fill", "bernoulli", "dropout",
-    "native_dropout", "resolve_conj", "resolve_neg", "_log_softmax", "_softmax",
-))  # fmt: skip
 
 
 # ---- names of one tensor
@@ -165,36 +159,31 @@ def _contracted(op: Operator, args: tuple) -> Names:
     return unify(names_of(args[0]), made) if op.name.startswith("add") else made
 
 
-_RULES: dict[str, Callable[[Operator, tuple], Names]] = {
-    "transpose": lambda op, args: _transposed(names_of(args[0]), *args[1:3]),
-    "t": lambda op, args: names_of(args[0])[::-1],
-    "permute": lambda op, args: tuple(names_of(args[0])[d] for d in args[1]),
-    "select": lambda op, args: _without(names_of(args[0]), args[1]),
-    "slice": lambda op, args: names_of(args[0]),
-    "split": lambda op, args: names_of(args[0]),
-    "split_with_sizes": lambda op, args: names_of(args[0]),
-    "unbind": lambda op, args: _without(names_of(args[0]), args[1]),
-    "squeeze": _squeezed,
-    "expand": lambda op, args: (None,) * (len(args[1]) - args[0].array.ndim) + names_of(args[0]),
-    "cat": _unified,
-    "view_as_real": lambda op, args: (*names_of(args[0]), None),  # `real` and `imag` select from it
-}
+rule_of(
+    "dim_names", "alias", "clone", "_to_copy", "detach", "empty_like", "zeros_like", "ones_like", "full_like", "rand_like",
+    "randn_like", "copy", "zero", "fill", "_conj", "_neg_view", "conj_physical", "bernoulli", "dropout", "native_dropout",
+    "resolve_conj", "resolve_neg", "cat",
+)(_unified)  # fmt: skip
+rule_of("dim_names", "slice", "split", "split_with_sizes")(lambda op, args: names_of(args[0]))
+rule_of("dim_names", "select", "unbind")(lambda op, args: _without(names_of(args[0]), args[1]))
+rule_of("dim_names", "transpose")(lambda op, args: _transposed(names_of(args[0]), *args[1:3]))
+rule_of("dim_names", "t")(lambda op, args: names_of(args[0])[::-1])
+rule_of("dim_names", "permute")(lambda op, args: tuple(names_of(args[0])[d] for d in args[1]))
+rule_of("dim_names", "squeeze")(_squeezed)
+rule_of("dim_names", "expand")(lambda op, args: (None,) * (len(args[1]) - args[0].array.ndim) + names_of(args[0]))
+rule_of("dim_names", "view_as_real")(lambda op, args: (*names_of(args[0]), None))  # `real` and `imag` select from it
+_BY_FAMILY = {POINTWISE: _unified, REDUCTION: _reduced, ALONG: _along, CONTRACTION: _contracted}
 
 
 def follow(op: Operator, args: tuple) -> Names:
     """The names of an operator's results."""
-    rule = _RULES.get(op.name)
-    if rule is not None:
-        return rule(op, args)
-    if op.name in _SAME:
-        return _unified(op, args)
-    by_family = {POINTWISE: _unified, REDUCTION: _reduced, ALONG: _along, CONTRACTION: _contracted}.get(op.family)
-    if by_family is None:
+    rule = op.declared.dim_names or _BY_FAMILY.get(op.family)
+    if rule is None:
         raise RuntimeError(
             f"{op.qualified_name} is not yet supported with named tensors. Please drop names via `tensor = "
             "tensor.rename(None)`, call the op with an unnamed tensor, and set names on the result of the operation."
         )
-    return by_family(op, args)
+    return rule(op, args)
 
 
 def named_layer(op: Operator, args: tuple):

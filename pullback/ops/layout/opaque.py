@@ -2,7 +2,7 @@
 
 In: dense tensors of the types that oneDNN has, by `Tensor.to_mkldnn()`. Out: tensors of the same numbers whose layout says
 that they have no strides and no storage; `to_dense()` gives them back. What always holds: the wrapped tensor is plain and
-without history, an operator of the table runs on it and wraps its results again, and every other operator raises. Here the
+without history, an operator that says so (`opaque` in its declaration) runs on it and wraps its results again, and every other operator raises. Here the
 layout makes nothing faster: it is there for programs that use it.
 """
 
@@ -16,6 +16,8 @@ from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.tensor import OPAQUE, Tensor, wrap
 from ...core.wrapped import WrappedArray
+from ..family.pointwise import POINTWISE
+from ..make.conversion import detach_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import bump, write
@@ -23,14 +25,6 @@ from ..system.operator import LINEAR, Operator
 from .sparse.table import LAYOUT, layout_operator, run_dense, without_history
 
 TYPES = (dtypes.float32, dtypes.bfloat16, dtypes.float16, dtypes.uint8, dtypes.int8)
-# Operators whose every tensor must be opaque, and those that take dense tensors (weights, statistics) beside one.
-POINTWISE = frozenset((
-    "add", "mul", "relu", "gelu", "sigmoid", "tanh", "clone", "copy", "zero", "transpose", "t", "_softmax", "neg",
-    "threshold_backward", "sigmoid_backward", "tanh_backward", "gelu_backward", "_softmax_backward_data",
-    "avg_pool2d", "avg_pool3d", "avg_pool2d_backward", "_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward",
-    "max_pool2d_with_indices", "max_pool3d_with_indices",
-))  # fmt: skip
-WEIGHTED = frozenset(("mm", "addmm", "bmm", "_unsafe_view", "convolution", "native_batch_norm"))
 
 
 class OpaqueArray(WrappedArray):
@@ -110,17 +104,16 @@ def to_mkldnn(self, dtype=None) -> Tensor:
 # ---- operators
 def execute_opaque(op: Operator, args: tuple):
     """An operator of which some argument is opaque: on the tensors inside, its results wrapped again."""
-    if op.name in ("to_mkldnn", "_mkldnn_to_dense", "_mkldnn_reshape"):
+    if op in (to_mkldnn_op, from_mkldnn, reshape_op):
         return LAYOUT.execute(op, args)
-    if op.name == "detach":
+    if op is detach_op:
         return args[0].shallow()
-    tensors = op.tensors(args)
-    if op.name in POINTWISE:
-        mixed = any(not is_opaque(t) for t in tensors) or op.name == "add" and len(tensors) < 2
-        if mixed:
-            raise RuntimeError("itensor_from_mkldnn expects MKL-DNN tensor input")
-    elif op.name not in WEIGHTED:
+    tensors, taken = op.tensors(args), op.declared.opaque
+    if taken is None:
         raise _refusal(op)
+    if taken != "mixed":
+        if any(not is_opaque(t) for t in tensors) or taken == "pair" and len(tensors) < 2:
+            raise RuntimeError("itensor_from_mkldnn expects MKL-DNN tensor input")
     elif ambient.mode & modes.GRAD and any(requires_grad(t) for t in tensors):
         raise NotImplementedError(
             f"{op.display}(): the derivative for MKL-DNN tensors is not implemented: convert with to_dense() first"
@@ -142,11 +135,9 @@ def _wrapped(made):
 
 
 def _refusal(op: Operator) -> Exception:
-    from ..family.pointwise import POINTWISE as elementwise
-
-    if op.name in ("view", "_unsafe_view"):
+    if op.name == "view":
         return RuntimeError("Currently Mkldnn tensor does not support view. Change to use reshape instead")
-    if op.family is elementwise:
+    if op.family is POINTWISE:
         return RuntimeError("unsupported tensor layout: Mkldnn")
     return NotImplementedError(_no_kernel(op.qualified_name))
 

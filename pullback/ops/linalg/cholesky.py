@@ -48,6 +48,7 @@ cholesky_ex = operator(
     meta=lambda self, upper, check_errors: (spec(self, self.shape), spec(self, self.shape[:-2], dtypes.int32)),
     vjp=lambda gs, L, upper: None if gs[0] is None else _cholesky_vjp(gs[0], L, upper),
     vmap=stacked({0: 2})(lambda: cholesky_ex),
+    cost="compute",
 )
 
 
@@ -75,6 +76,8 @@ cholesky = operator(
     meta=lambda self, upper: spec(self, self.shape),
     vjp=lambda g, out, upper: _cholesky_vjp(g, out, upper),
     vmap=stacked({0: 2})(lambda: cholesky),
+    autocast_cpu="float32",
+    cost="compute",
 )
 
 
@@ -102,6 +105,8 @@ cholesky_inverse = operator(
     meta=lambda self, upper: spec(self, self.shape),
     vjp=_inverse_vjp,
     vmap=stacked({0: 2})(lambda: cholesky_inverse),
+    autocast_cpu="float32",
+    cost="compute",
 )
 
 
@@ -147,4 +152,6 @@ cholesky_solve = operator(
     meta=lambda self, input2, upper: spec(self, (*stack_shape(self, input2), *self.shape[-2:])),
     vjp={("self", "input2"): _solve_vjp},
     vmap=stacked({0: 2, 1: 2})(lambda: cholesky_solve),
+    autocast_cpu="float32",
+    cost="compute",
 )

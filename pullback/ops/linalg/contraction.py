@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...core.tensor import NESTED, Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite
-from ..family.contraction import CONTRACTION, contraction, product
+from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops
 from ..system.calls import export_operator
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, export
@@ -110,6 +110,11 @@ mm = contraction(
     },
     jvp={"self": lambda t, mat2: t.mm(mat2), "mat2": lambda t, self: self.mm(t)},
     vmap=_vmap_product,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    narrow=True,
+    opaque="mixed",
+    flops=product_flops,
 )
 
 
@@ -128,6 +133,11 @@ addmm = contraction(
         "mat2": lambda g, mat1, mat2_info, alpha: scaled(mm_right_grad(g, mat1, mat2_info), alpha),
     },
     vmap=_vmap_added(2),
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    narrow=True,
+    opaque="mixed",
+    flops=added_product_flops,
 )
 
 
@@ -153,6 +163,10 @@ bmm = contraction(
     },
     jvp={"self": lambda t, mat2: t.bmm(mat2), "mat2": lambda t, self: self.bmm(t)},
     vmap=_vmap_product,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    opaque="mixed",
+    flops=product_flops,
 )
 
 baddbmm = contraction(
@@ -169,6 +183,9 @@ baddbmm = contraction(
         "batch2": lambda g, batch1, alpha: scaled(conj(batch1.transpose(1, 2)).bmm(g), alpha),
     },
     vmap=_vmap_added(3),
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    flops=added_product_flops,
 )
 
 
@@ -192,6 +209,8 @@ addbmm = contraction(
             conj(batch1.transpose(1, 2)).bmm(_spread(g, batch1_shape)), alpha
         ),
     },
+    autocast_cpu="lower",
+    autocast_cuda="lower",
 )
 
 
@@ -210,6 +229,9 @@ mv = contraction(
     vjp={"self": lambda g, vec: g.outer(conj(vec)), "vec": lambda g, self: conj(self.t()).mv(g)},
     jvp={"self": lambda t, vec: t.mv(vec), "vec": lambda t, self: self.mv(t)},
     vmap=_vmap_mv,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    flops=product_flops,
 )
 
 addmv = contraction(
@@ -224,6 +246,9 @@ addmv = contraction(
         "mat": lambda g, vec, alpha: scaled(g.outer(conj(vec)), alpha),
         "vec": lambda g, mat, alpha: scaled(conj(mat.t()).mv(g), alpha),
     },
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    flops=added_product_flops,
 )
 
 
@@ -241,6 +266,7 @@ dot = contraction(
     kernel=lambda xp, x, y: xp.dot(x, y),
     vjp={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)},
     vmap=_vmap_dot,
+    autocast_cuda="widest",
 )
 
 vdot = contraction(
@@ -250,6 +276,7 @@ vdot = contraction(
     kernel=lambda xp, x, y: xp.vdot(x, y),
     vjp={"self": lambda g, other: conj(g) * other, "other": lambda g, self: g * self},
     vmap=lambda args, dims, size: _vmap_dot((conj(args[0]), args[1]), dims, size),
+    autocast_cuda="widest",
 )
 
 
@@ -328,6 +355,8 @@ _unsafe_view = export_operator(
         method=False,
         vjp=lambda g, self_shape: g.reshape(self_shape),
         vmap=lambda args, dims, size: (args[0].movedim(dims[0], 0).reshape(size, *args[1]), 0),
+        cost="cheap",
+        opaque="mixed",
     )
 )
 
@@ -347,6 +376,8 @@ matmul = export_operator(
         recorder="mm.default",
         inlines=("mm.default",),
         check_out=shapes.exact_out,
+        autocast_cpu="lower",
+        autocast_cuda="lower",
     )
 )
 
@@ -381,12 +412,17 @@ linear = export_operator(
         shortcut=shortcuts.linear,
         public="nn.functional.linear",
         out=False,
+        autocast_cpu="lower",
+        autocast_cuda="lower",
     )
 )
 
 
 @composite(
-    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", method=False, out=False
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    method=False,
+    out=False,
+    autocast_cuda="widest",
 )
 def bilinear(input1, input2, weight, bias=None):
     if input1.ndim != input2.ndim:

@@ -86,6 +86,7 @@ det_helper = operator(
     nondifferentiable=(1,),
     vmap=stacked({0: 2})(lambda: det_helper),
     method=False,
+    cost="compute",
 )
 
 
@@ -130,6 +131,7 @@ slogdet_helper = operator(
     nondifferentiable=(2,),
     vmap=stacked({0: 2})(lambda: slogdet_helper),
     method=False,
+    cost="compute",
 )
 
 

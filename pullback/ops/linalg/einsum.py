@@ -311,6 +311,8 @@ einsum_operator = export_operator(
         body=_einsum,
         function=False,
         method=False,
+        autocast_cpu="lower",
+        autocast_cuda="lower",
     )
 )
 

@@ -45,6 +45,7 @@ ldl_factor_ex = operator(
     ),
     vjp=NOT_IMPLEMENTED,
     vmap=stacked({0: 2})(lambda: ldl_factor_ex),
+    cost="compute",
 )
 
 
@@ -92,4 +93,5 @@ ldl_solve = operator(
     meta=lambda LD, pivots, B, hermitian: spec(B, (*stack_shape(LD, B), *B.shape[-2:])),
     vjp={"LD": NOT_IMPLEMENTED, "B": NOT_IMPLEMENTED},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: ldl_solve),
+    cost="compute",
 )

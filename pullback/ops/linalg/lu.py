@@ -114,6 +114,7 @@ lu_factor_ex = operator(
     meta=_factor_meta,
     vjp=_factor_vjp,
     vmap=stacked({0: 2})(lambda: lu_factor_ex),
+    cost="compute",
 )
 
 
@@ -153,6 +154,7 @@ lu = operator(
     vjp=lambda gs, P, L, U: plu_vjp(gs[1], gs[2], P, L, U),
     nondifferentiable=(0,),
     vmap=stacked({0: 2})(lambda: lu),
+    cost="compute",
 )
 
 
@@ -199,6 +201,7 @@ lu_unpack = operator(
     nondifferentiable=(0,),
     method=False,
     vmap=stacked({0: 2, 1: 1})(lambda: lu_unpack),
+    cost="compute",
 )
 
 
@@ -248,10 +251,11 @@ lu_solve = operator(
     meta=lambda LU, pivots, B, left, adjoint: spec(B, (*stack_shape(LU, B), *B.shape[-2:])),
     vjp={("LU", "B"): _solve_vjp},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: lu_solve),
+    cost="compute",
 )
 
 
-@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor")
+@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", autocast_cpu="float32")
 def old_lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return lu_solve(LU_data, LU_pivots, self)
 

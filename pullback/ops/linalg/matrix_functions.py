@@ -66,6 +66,7 @@ linalg_matrix_exp = operator(
     meta=lambda self: spec(self, self.shape),
     vjp=_exp_vjp,
     vmap=stacked({0: 2})(lambda: linalg_matrix_exp),
+    cost="compute",
 )
 
 
@@ -104,6 +105,7 @@ linalg_cross = operator(
         "other": lambda g, self, dim: linalg_cross(*_spread(g, conj(self)), dim=dim),
     },
     vmap=_cross_vmap,
+    cost="compute",
 )
 
 
@@ -115,7 +117,7 @@ def _spread(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a, b
 
 
-@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
+@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", autocast_cpu="lower")
 def vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     checks.is_inexact(x, "linalg.vecdot")
     checks.same_dtype(x, y, "linalg.vecdot", ("x", "y"))
@@ -170,7 +172,7 @@ def chain_order(sizes: Sequence[int]) -> list[list[int]]:
     return split
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor")
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", autocast_cpu="lower", autocast_cuda="lower")
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     _check_chain(tensors)
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
@@ -244,6 +246,7 @@ trace = operator(
     meta=lambda self: spec(self, (), dtypes.int64 if self.dtype.category < 2 else self.dtype),
     vjp=_trace_vjp,
     vmap=lambda args, dims, size: (args[0].movedim(dims[0], 0).diagonal(0, -2, -1).sum(-1), 0),
+    autocast_cpu="float32",
 )
 
 

@@ -117,6 +117,8 @@ vector_norm = operator(
     meta=_vector_norm_meta,
     vjp=_vector_norm_vjp,
     vmap=_vector_norm_vmap,
+    autocast_cuda="float32",
+    cost="compute",
 )
 
 
@@ -160,6 +162,7 @@ def _line_norm(a: Tensor, ord: float, dims: tuple[int, int], keepdim: bool) -> T
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     function=False,
+    autocast_cuda="float32",
 )
 def matrix_norm(self: Tensor, ord: float, dim: Sequence[int], keepdim: bool, dtype: Any) -> Tensor:
     name = "linalg.matrix_norm"
@@ -180,6 +183,7 @@ def matrix_norm(self: Tensor, ord: float, dim: Sequence[int], keepdim: bool, dty
     'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
     "ScalarType? dtype=None) -> Tensor",
     function=False,
+    autocast_cuda="float32",
 )
 def named_matrix_norm(self: Tensor, ord: str, dim: Sequence[int], keepdim: bool, dtype: Any) -> Tensor:
     name = "linalg.matrix_norm"

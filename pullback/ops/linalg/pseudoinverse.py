@@ -92,6 +92,7 @@ pinv = operator(
     vjp={"self": lambda g, self, out: pinv_vjp(g, out, self)},
     vmap=_pinv_vmap,
     function=False,
+    cost="compute",
 )
 
 
@@ -141,7 +142,7 @@ def pinv_function(
     return call(pinv_float, (input,), options, out)
 
 
-@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor")
+@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast_cpu="float32")
 def pinverse(self: Tensor, rcond: float) -> Tensor:
     return pinv_rcond(self, rcond, False)
 

@@ -75,6 +75,7 @@ linalg_qr = operator(
     meta=_qr_meta,
     vjp=_qr_vjp,
     vmap=stacked({0: 2})(lambda: linalg_qr),
+    cost="compute",
 )
 
 
@@ -97,6 +98,7 @@ geqrf = operator(
     meta=lambda self: (spec(self, self.shape), spec(self, (*self.shape[:-2], min(self.shape[-2:])))),
     vjp=missing("geqrf"),
     vmap=stacked({0: 2})(lambda: geqrf),
+    cost="compute",
 )
 
 
@@ -168,10 +170,11 @@ householder_product = operator(
     meta=lambda input, tau: spec(input, input.shape),
     vjp={("input", "tau"): lambda g, input, tau, out: reflections_vjp(input, tau, g, out)},
     vmap=stacked({0: 2, 1: 1})(lambda: householder_product),
+    cost="compute",
 )
 
 
-@composite("orgqr(Tensor self, Tensor input2) -> Tensor")
+@composite("orgqr(Tensor self, Tensor input2) -> Tensor", autocast_cpu="float32")
 def orgqr(self: Tensor, input2: Tensor) -> Tensor:
     return householder_product(self, input2)
 
@@ -231,4 +234,6 @@ ormqr = operator(
     meta=lambda self, input2, input3, left, transpose: spec(input3, input3.shape),
     vjp={("self", "input2", "input3"): _ormqr_vjp},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: ormqr),
+    autocast_cpu="float32",
+    cost="compute",
 )

@@ -56,6 +56,7 @@ solve_triangular = operator(
     meta=lambda self, B, upper, left, unitriangular: spec(self, (*stack_shape(self, B), *B.shape[-2:])),
     vjp={("self", "B"): _triangular_vjp},
     vmap=stacked({0: 2, 1: 2})(lambda: solve_triangular),
+    cost="compute",
 )
 
 
@@ -166,6 +167,7 @@ solve_ex_helper = operator(
     vmap=_solve_vmap,
     nondifferentiable=(1,),
     method=False,
+    cost="compute",
 )
 
 
@@ -203,6 +205,7 @@ inv_ex = operator(
     meta=lambda A, check_errors: (spec(A, A.shape), spec(A, A.shape[:-2], dtypes.int32)),
     vjp=lambda gs, inverse: None if gs[0] is None else -(mH(inverse) @ (gs[0] @ mH(inverse))),
     vmap=stacked({0: 2})(lambda: inv_ex),
+    cost="compute",
 )
 
 
@@ -212,7 +215,7 @@ def inv(A: Tensor) -> Tensor:
         return dispatch(inv_ex, (A, True))[0]
 
 
-@composite("inverse(Tensor self) -> Tensor")
+@composite("inverse(Tensor self) -> Tensor", autocast_cpu="float32")
 def inverse(self: Tensor) -> Tensor:
     return inv(self)
 
@@ -286,4 +289,5 @@ lstsq = operator(
     meta=_lstsq_meta,
     vjp={("self", "b"): _lstsq_vjp},
     nondifferentiable=(3,),
+    cost="compute",
 )

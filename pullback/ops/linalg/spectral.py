@@ -123,6 +123,7 @@ linalg_svd_helper = operator(
     vjp=_svd_vjp,
     vmap=stacked({0: 2})(lambda: linalg_svd_helper),
     method=False,
+    cost="compute",
 )
 
 
@@ -184,6 +185,7 @@ eigh_helper = operator(
     vjp=_eigh_vjp,
     vmap=stacked({0: 2})(lambda: eigh_helper),
     method=False,
+    cost="compute",
 )
 
 
@@ -231,6 +233,7 @@ linalg_eig = operator(
     ),
     vjp=_eig_vjp,
     vmap=stacked({0: 2})(lambda: linalg_eig),
+    cost="compute",
 )
 eigvals_helper = operator(
     "_linalg_eigvals(Tensor self) -> Tensor",
@@ -239,6 +242,7 @@ eigvals_helper = operator(
     meta=lambda self: spec(self, self.shape[:-1], self.dtype.to_complex()),
     vmap=stacked({0: 2})(lambda: eigvals_helper),
     method=False,
+    cost="compute",
 )
 
 

@@ -67,6 +67,7 @@ addr = contraction(
         "vec2": lambda g, vec1, alpha: scaled(g.t().mv(conj(vec1).to(g.dtype)), alpha),
     },
     vmap=_vmap_addr,
+    autocast_cuda="lower",
 )
 
 
@@ -94,7 +95,7 @@ def inner(self, other):
     return tensordot_dims(self, other, (-1,), (-1,))
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", autocast_cuda="widest")
 def cross(self, other, dim=None):
     from .. import public
 
@@ -114,7 +115,11 @@ def cross(self, other, dim=None):
 
 # ---- tensordot
 @composite(
-    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", function=False, method=False
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    function=False,
+    method=False,
+    autocast_cpu="lower",
+    autocast_cuda="widest",
 )
 def tensordot_dims(self, other, dims_self, dims_other):
     if len(dims_self) != len(dims_other):

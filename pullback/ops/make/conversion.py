@@ -11,6 +11,7 @@ from ...core.dtype import dtype as dtype_type
 from ...core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..family.base import Family
 from ..family.factory import FACTORY
+from ..shape import view_inverses
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
@@ -74,6 +75,8 @@ to_copy = _copying(
         else g.to(device=self_info.device)
     ),
     jvp=LINEAR,
+    cost="cheap",
+    cross_device=True,
 )
 clone_op = _copying(
     f"clone(Tensor self, *, {_FORMAT}) -> Tensor",
@@ -81,6 +84,9 @@ clone_op = _copying(
     meta=lambda self, memory_format: Spec(self.array.shape, self.dtype, like_strides(self, memory_format)),
     vjp=lambda g: g,
     jvp=LINEAR,
+    cost="cheap",
+    cross_device=True,
+    opaque="all",
 )
 
 
@@ -117,7 +123,13 @@ class _Detach(Family):
 
 DETACH = _Detach()
 detach_op = Operator(
-    "detach(Tensor(a) self) -> Tensor(a)", DETACH, lower=lower_alias, vjp=NONDIFFERENTIABLE, lazy_bits=True
+    "detach(Tensor(a) self) -> Tensor(a)",
+    DETACH,
+    lower=lower_alias,
+    vjp=NONDIFFERENTIABLE,
+    lazy_bits=True,
+    cost="view",
+    inverse=view_inverses.same,
 )
 
 

@@ -56,6 +56,9 @@ copy = export_operator(
             "self": lambda t: t.new_zeros(t.shape),
             "src": lambda t, self_info: t.to(self_info.dtype).expand(self_info.shape),
         },
+        cost="cheap",
+        cross_device=True,
+        opaque="all",
     )
 )
 
@@ -83,6 +86,7 @@ fill_scalar = operator(
     inplace_node="FillBackward2",
     write=_fill_write,
     vjp=lambda g: g.new_zeros(g.shape),
+    cost="cheap",
 )
 fill_tensor = operator(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
@@ -96,6 +100,7 @@ fill_tensor = operator(
     reads_first=True,
     write=_fill_write,
     vjp={"self": lambda g: g.new_zeros(g.shape), "value": lambda g: g.sum()},
+    cost="cheap",
 )
 zero = operator(
     "zero(Tensor self) -> Tensor",
@@ -106,6 +111,8 @@ zero = operator(
     inplace="function",
     write=lambda target: _fill_write(target, 0),
     vjp=lambda g: g.new_zeros(g.shape),
+    cost="cheap",
+    opaque="all",
 )
 
 

@@ -12,6 +12,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..eager.functions import bypassing
 from ..family.base import Family
+from ..shape import view_inverses
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
 from .conversion import COPY
@@ -44,7 +45,13 @@ class _Number(Family):
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
-lift_fresh = Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", _Lift(), vjp=NONDIFFERENTIABLE, lazy_bits=True)
+lift_fresh = Operator(
+    "lift_fresh(Tensor(a) self) -> Tensor(a)",
+    _Lift(),
+    vjp=NONDIFFERENTIABLE,
+    lazy_bits=True,
+    inverse=view_inverses.same,
+)
 local_scalar_dense = Operator("_local_scalar_dense(Tensor self) -> Scalar", _Number(), vjp=NONDIFFERENTIABLE)
 
 
@@ -65,6 +72,7 @@ lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
     meta=lambda self: Spec(self.array.shape, self.dtype, like_strides(self, None)),
     vjp=lambda g: g,
     jvp=LINEAR,
+    cost="cheap",
 )
 
 
@@ -81,7 +89,7 @@ _FACT = _Fact()
 
 
 def _fact(text: str, read) -> Operator:
-    return Operator(text, _FACT, kernel=read, vjp=NONDIFFERENTIABLE, lazy_bits=True)
+    return Operator(text, _FACT, kernel=read, vjp=NONDIFFERENTIABLE, lazy_bits=True, cost="cheap")
 
 
 sym_size = _fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.size(dim))

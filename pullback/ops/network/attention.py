@@ -129,7 +129,8 @@ flash_backward = operator(
     method=False,
     function=False,
     out=False,
-    vjp=NONDIFFERENTIABLE,  # double backward takes the written-out rule of the forward instead
+    vjp=NONDIFFERENTIABLE,
+    cost="compute",  # double backward takes the written-out rule of the forward instead
 )
 
 
@@ -237,6 +238,8 @@ def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:
     "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     public="nn.functional.scaled_dot_product_attention",
     out=False,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
 )
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False

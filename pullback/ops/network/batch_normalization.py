@@ -132,6 +132,7 @@ batch_norm_op = operator(
     vmap=_fold_channels(lambda: batch_norm_op, 5),
     nondifferentiable=(1, 2),
     method=False,
+    opaque="mixed",
 )
 
 batch_norm_legit = operator(

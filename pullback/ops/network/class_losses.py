@@ -266,12 +266,12 @@ nll_2d_forward, nll_2d_backward = _nll_operators("2d", _check_nll_2d, "NllLoss2D
 _NLL = "(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor"
 
 
-@composite(f"nll_loss{_NLL}", **HIDDEN)
+@composite(f"nll_loss{_NLL}", **HIDDEN, autocast_cpu="float32", autocast_cuda="float32")
 def nll_loss_op(self, target, weight, reduction, ignore_index):
     return dispatch(nll_forward, (self, target, weight, reduction, ignore_index))[0]
 
 
-@composite(f"nll_loss2d{_NLL}", **HIDDEN)
+@composite(f"nll_loss2d{_NLL}", **HIDDEN, autocast_cpu="float32", autocast_cuda="float32")
 def nll_loss2d_op(self, target, weight, reduction, ignore_index):
     return dispatch(nll_2d_forward, (self, target, weight, reduction, ignore_index))[0]
 
@@ -370,6 +370,8 @@ def _smoothed(self, target, weight, reduction, ignore_index, label_smoothing):
     "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, "
     "float label_smoothing=0.0) -> Tensor",
     **HIDDEN,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     if self.shape == target.shape and self.ndim:

@@ -179,6 +179,7 @@ ctc_forward = operator(
             ctc_backward(g, log_probs, targets, input_lengths, target_lengths, out0, out1, blank, zero_infinity)
         )
     },
+    cost="compute",
 )
 
 ctc_backward = operator(
@@ -188,6 +189,7 @@ ctc_backward = operator(
     meta=lambda grad, log_probs, *rest: Spec(log_probs.array.shape, log_probs.dtype),
     vjp={"grad": NOT_IMPLEMENTED, "log_probs": NOT_IMPLEMENTED},
     **HIDDEN,
+    cost="compute",
 )
 
 
@@ -224,6 +226,7 @@ ctc_forward_tensors = operator(
         )
     },
     **HIDDEN,
+    cost="compute",
 )
 
 ctc_backward_tensors = operator(
@@ -236,6 +239,7 @@ ctc_backward_tensors = operator(
     meta=lambda grad, log_probs, *rest: Spec(log_probs.array.shape, log_probs.dtype),
     vjp={"grad": NOT_IMPLEMENTED, "log_probs": NOT_IMPLEMENTED},
     **HIDDEN,
+    cost="compute",
 )
 
 
@@ -270,10 +274,12 @@ _REDUCED = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor
 ctc_by_lists = composite(
     f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REDUCED}",
     **HIDDEN,
+    autocast_cpu="float32",
 )(_loss)
 ctc_by_tensors = composite(
     f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REDUCED}",
     **HIDDEN,
+    autocast_cpu="float32",
 )(_loss)
 
 

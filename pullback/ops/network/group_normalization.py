@@ -157,6 +157,7 @@ group_norm_backward = operator(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
     "cudnn_enabled=True) -> Tensor",
     method=False,
+    autocast_cuda="float32",
 )
 def group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     samples, channels = input.shape[:2]

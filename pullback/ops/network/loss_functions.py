@@ -263,6 +263,8 @@ def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, r
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     if target.ndim > 1:
@@ -304,6 +306,8 @@ def _triplet(anchor, positive, negative, distance, margin: float, swap: bool, re
     "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     distance = lambda a, b: exports["torch"]["pairwise_distance"](a, b, p, eps)
@@ -375,6 +379,8 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     "-> Tensor",
     public="_nn.multi_margin_loss",
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def multi_margin_loss(self, target, p, margin, weight, reduction):
     if p not in (1, 2):
@@ -417,6 +423,8 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     public="_nn.multilabel_margin_loss",
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def multilabel_margin_loss(self, target, reduction):
     _check_labels(self, target)

@@ -154,6 +154,7 @@ layer_norm_op = operator(
     vmap=lambda args, dims, size: _layer_vmap(args, dims),
     nondifferentiable=(1, 2),
     method=False,
+    autocast_cuda="float32",
 )
 
 
@@ -234,6 +235,7 @@ layer_norm_backward = operator(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
     **HIDDEN,
+    autocast_cuda="float32",
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     return layer_norm_op(input, normalized_shape, weight, bias, eps)[0]

@@ -167,6 +167,8 @@ def fused_loss(
         vjp=rules,
         vmap=_vmap_of(lambda: loss),
         public=f"_nn.{name}",
+        autocast_cpu="float32",
+        autocast_cuda="float32",
     )
     composite(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor target, int reduction{inner}) -> Tensor",
@@ -308,6 +310,7 @@ binary_cross_entropy = operator(
     vjp={"self": _bce_rule, "target": _bce_target_rule},
     vmap=_vmap_of(lambda: binary_cross_entropy),
     public="_nn.binary_cross_entropy",
+    autocast_cpu="float32",
 )
 
 
@@ -391,17 +394,29 @@ binary_cross_entropy_with_logits = operator(
     vmap=_vmap_of(lambda: binary_cross_entropy_with_logits),
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 
 
 # ---- losses composed of other operators
-@composite("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", public="_nn.l1_loss", out=False)
+@composite(
+    "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    public="_nn.l1_loss",
+    out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
+)
 def l1_loss(self, target, reduction):
     return reduced((self - target).abs(), reduction)
 
 
 @composite(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", method=False, out=False
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    method=False,
+    out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def kl_div(self, target, reduction, log_target):
     for kind, category in (("Complex", COMPLEX), ("Integral", INT), ("Integral", BOOL)):
@@ -415,6 +430,8 @@ def kl_div(self, target, reduction, log_target):
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -428,6 +445,8 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def hinge_embedding_loss(self, target, margin, reduction):
     apart = where(target != 1, (margin - self).clamp_min(0), 0)
@@ -438,6 +457,8 @@ def hinge_embedding_loss(self, target, margin, reduction):
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)

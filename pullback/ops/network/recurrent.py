@@ -86,6 +86,7 @@ def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, 
 layer = operator(
     f"recurrent_layer({_LAYER}) -> (Tensor output, Tensor hy, Tensor cy, Tensor reserve)",
     library="pullback",
+    cost="compute",
     meta=_layer_shape,
     kernel=_layer_kernel,
     function=False,
@@ -100,6 +101,7 @@ layer_backward = operator(
     f"recurrent_layer_backward(Tensor? g_out, Tensor? g_h, Tensor? g_c, Tensor output, Tensor reserve, {_LAYER}) "
     "-> (Tensor g_input, Tensor g_hx, Tensor g_cx, Tensor g_w_ih, Tensor g_w_hh, Tensor g_b_ih, Tensor g_b_hh)",
     library="pullback",
+    cost="compute",
     meta=lambda g_out, g_h, g_c, output, reserve, *given: tuple(
         None if t is None else Spec(t.shape, t.dtype) for t in given[:7]
     ),
@@ -291,23 +293,25 @@ def _cell(kind: str, input, state: tuple, w_ih, w_hh, b_ih, b_hh):
 _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 
 
-@composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", method=False, out=False)
+@composite(
+    f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", method=False, out=False, autocast_cuda="lower"
+)
 def lstm_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     return _cell("lstm", input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
 
 
-@composite(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False)
+@composite(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False, autocast_cuda="lower")
 def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("gru", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@composite(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False)
+@composite(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False, autocast_cuda="lower")
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("rnn_tanh", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
-@composite(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False)
+@composite(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", method=False, out=False, autocast_cuda="lower")
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return _cell("rnn_relu", input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]

@@ -48,19 +48,22 @@ def norm_method(input, p="fro", dim=None, keepdim=False, dtype=None):
 
 norm_method.__name__ = norm_method.__qualname__ = "norm"
 
-norm_scalar = composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(
+norm_scalar = composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", **HIDDEN, autocast_cuda="float32")(
     lambda self, p: _norm(self, p, None, False, None)
 )
-norm_dim = composite("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", **HIDDEN)(
-    lambda self, p, dim, keepdim: _norm(self, p, dim or None, keepdim, None)
-)
+norm_dim = composite(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+    **HIDDEN,
+    autocast_cuda="float32",
+)(lambda self, p, dim, keepdim: _norm(self, p, dim or None, keepdim, None))
 norm_dim_dtype = composite(
     "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
     **HIDDEN,
+    autocast_cuda="float32",
 )(lambda self, p, dim, keepdim, dtype: _norm(self, p, dim or None, keepdim, dtype))
-norm_dtype = composite("norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", **HIDDEN)(
-    lambda self, p, dtype: _norm(self, p, None, False, dtype)
-)
+norm_dtype = composite(
+    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", **HIDDEN, autocast_cuda="float32"
+)(lambda self, p, dtype: _norm(self, p, None, False, dtype))
 native_norm_all = composite("native_norm(Tensor self, Scalar p=2) -> Tensor", **HIDDEN)(
     lambda self, p: _norm(self, p, None, False, None)
 )
@@ -71,19 +74,21 @@ native_norm_dim = composite(
 overloaded("native_norm", native_norm_all, native_norm_dim, homes=("torch",))
 
 
-@composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", method=False)
+@composite(
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", method=False, autocast_cuda="float32"
+)
 def frobenius_norm(self, dim, keepdim):
     if len(dim) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
     return vector_norm(self, 2.0, dim or None, keepdim)
 
 
-nuclear_norm_all = composite("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", **HIDDEN)(
-    lambda self, keepdim: matrix_norm_function(self, "nuc", (-2, -1), keepdim)
-)
-nuclear_norm_dim = composite("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", **HIDDEN)(
-    lambda self, dim, keepdim: matrix_norm_function(self, "nuc", dim, keepdim)
-)
+nuclear_norm_all = composite(
+    "nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", **HIDDEN, autocast_cuda="float32"
+)(lambda self, keepdim: matrix_norm_function(self, "nuc", (-2, -1), keepdim))
+nuclear_norm_dim = composite(
+    "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", **HIDDEN, autocast_cuda="float32"
+)(lambda self, dim, keepdim: matrix_norm_function(self, "nuc", dim, keepdim))
 overloaded("nuclear_norm", nuclear_norm_all, nuclear_norm_dim, homes=("torch",))
 
 
@@ -147,11 +152,12 @@ renorm = operator(
     meta=lambda self, p, dim, maxnorm: Spec(self.array.shape, self.dtype),
     inplace=True,
     vjp=_renorm_vjp,
+    autocast_cuda="float32",
 )
 
 
 # ---- distances
-@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor")
+@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", autocast_cuda="float32")
 def dist(self, other, p):
     d = result_type(self, other)
     if d.category < 2:
@@ -168,7 +174,11 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     return norm_dim(x1 - x2 + eps, p, (max(x1.ndim, x2.ndim) - 1,), keepdim)
 
 
-@composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", method=False)
+@composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    method=False,
+    autocast_cuda="float32",
+)
 def cosine_similarity(x1, x2, dim, eps):
     d = result_type(x1, x2)
     if not d.is_floating_point:
@@ -265,6 +275,7 @@ cdist_forward = operator(
         "x1": lambda g, x1, x2, p, out: _rows_gradient(g, x1, x2, p, out),
         "x2": lambda g, x1, x2, p, out: _rows_gradient(g.mT, x2, x1, p, out.mT),
     },
+    cost="compute",
 )
 
 
@@ -322,6 +333,7 @@ pdist_forward = operator(
     ),
     method=False,
     vjp=lambda g, self, p, out: _rows_gradient(_square(g, self.shape[0]), self, self, p, _square(out, self.shape[0])),
+    cost="compute",
 )
 
 

@@ -144,6 +144,7 @@ histogramdd_counts = operator(
     ),
     vjp=NONDIFFERENTIABLE,
     method=False,
+    cost="compute",
 )
 
 
@@ -197,6 +198,7 @@ histogramdd_edges = operator(
     meta=lambda self, bins, *rest: tuple(Spec((k + 1,), self.dtype) for k in bins),
     vjp=NONDIFFERENTIABLE,
     method=False,
+    cost="compute",
 )
 
 

@@ -44,6 +44,7 @@ sum_dim = reduction(
     kernel=kernels.add_reduce,
     vjp=lambda g, self_shape, dim, keepdim: restore_dims(g, self_shape, dim, keepdim).expand(self_shape),
     **HIDDEN,
+    autocast_cuda="float32",
 )
 
 sum_all = reduction(
@@ -55,6 +56,7 @@ sum_all = reduction(
     vjp=lambda g, self_shape: g.expand(self_shape),
     vmap=whole(lambda t, dtype: sum_dim(t, (1,), False, dtype=dtype)),
     **HIDDEN,
+    autocast_cuda="float32",
 )
 export_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
 
@@ -102,6 +104,8 @@ prod_dim = reduction(
     kernel=kernels.multiply_reduce,
     vjp=_prod_dim_vjp,
     **HIDDEN,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 
 prod_all = reduction(
@@ -113,6 +117,8 @@ prod_all = reduction(
     vjp=_prod_all_vjp,
     vmap=whole(lambda t, dtype: prod_dim(t, 1, False, dtype=dtype)),
     **HIDDEN,
+    autocast_cpu="float32",
+    autocast_cuda="float32",
 )
 overloaded("prod", prod_all, prod_dim)
 
@@ -330,4 +336,5 @@ hash_tensor = reduction(
     cast=False,
     result=lambda d: dtypes.uint64,
     vjp=NONDIFFERENTIABLE,
+    cost="passes",
 )

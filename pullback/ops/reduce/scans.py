@@ -44,6 +44,7 @@ cumsum = along(
     inplace=True,
     vjp=lambda g, self_dtype, dim: _reverse_cumsum(g.to(self_dtype), dim),
     jvp=LINEAR,
+    autocast_cuda="float32",
 )
 
 
@@ -73,6 +74,7 @@ affine_scan = operator(
     vjp={("rate", "value"): _affine_vjp},
     vmap=lambda args, dims, size: _affine_vmap(args, dims, size),
     **HIDDEN,
+    cost="compute",
 )
 
 
@@ -108,6 +110,7 @@ cumprod = along(
     split=True,
     inplace=True,
     vjp=_cumprod_vjp,
+    autocast_cuda="float32",
 )
 
 

@@ -86,6 +86,7 @@ searchsorted_tensor = operator(
     meta=lambda sequence, self, out_int32, *rest: Spec(self.array.shape, dtypes.int32 if out_int32 else dtypes.int64),
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
+    cost="compute",
 )
 
 
@@ -204,6 +205,7 @@ unique2 = operator(
     meta=_no_shape,
     method=False,
     vjp=missing("_unique2"),
+    cost="compute",
 )
 
 unique1 = operator(
@@ -213,6 +215,7 @@ unique1 = operator(
     meta=_no_shape,
     method=False,
     vjp=missing("_unique"),
+    cost="compute",
 )
 
 
@@ -240,6 +243,7 @@ unique_dim = operator(
     meta=_no_shape,
     vjp=missing("unique_dim"),
     **HIDDEN,
+    cost="compute",
 )
 
 unique_dim_consecutive = operator(
@@ -250,6 +254,7 @@ unique_dim_consecutive = operator(
     meta=_no_shape,
     vjp=missing("unique_dim_consecutive"),
     **HIDDEN,
+    cost="compute",
 )
 
 
@@ -268,6 +273,7 @@ unique_runs = operator(
     meta=_no_shape,
     vjp=missing("unique_consecutive"),
     **HIDDEN,
+    cost="compute",
 )
 
 

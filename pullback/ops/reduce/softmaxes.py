@@ -91,6 +91,7 @@ softmax_backward = operator(
     },
     vmap=_batched(lambda: softmax_backward),
     method=False,
+    opaque="all",
 )
 
 log_softmax_backward = operator(
@@ -116,6 +117,8 @@ softmax_op = along(
     vjp=lambda g, out, dim, self_dtype: softmax_backward(g, out, dim, self_dtype),
     jvp={"self": lambda t, out, dim: out * (t - (out * t).sum(dim, True))},
     method=False,
+    cost="passes",
+    opaque="all",
 )
 
 log_softmax_op = along(
@@ -126,15 +129,16 @@ log_softmax_op = along(
     vjp=lambda g, out, dim, self_dtype: log_softmax_backward(g, out, dim, self_dtype),
     jvp={"self": lambda t, out, dim: t - (out.exp() * t).sum(dim, True)},
     method=False,
+    cost="passes",
 )
 
 
-@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN, autocast_cuda="float32")
 def softmax(self, dim, dtype):
     return dispatch(softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 
 
-@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN)
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", **HIDDEN, autocast_cuda="float32")
 def log_softmax(self, dim, dtype):
     return dispatch(log_softmax_op, (self if dtype is None else self.to(dtype), dim, False))
 
@@ -154,6 +158,7 @@ safe_softmax = along(
     cast=True,
     vjp=lambda g, out, dim, self_dtype: softmax_backward(g, out, dim, self_dtype),
     **HIDDEN,
+    cost="passes",
 )
 
 

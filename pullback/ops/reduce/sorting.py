@@ -153,7 +153,7 @@ def _medians(name: str, ignore_nan: bool):
     everything = reduction(
         f"{name}(Tensor self) -> Tensor",
         kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals,
-        vmap=whole(lambda t: one(t, 1)[0]), **HIDDEN,
+        vmap=whole(lambda t: one(t, 1)[0]), cost="passes", **HIDDEN,
     )  # fmt: skip
     return overloaded(name, everything, one)
 
@@ -250,8 +250,8 @@ def _quantiles(name: str, ignore_nan: bool):
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         return _quantile(name, self, self.new_full((), q), dim, keepdim, interpolation, ignore_nan)
 
-    tensor = composite(f"{name}(Tensor self, Tensor q, {tail}", **HIDDEN)(by_tensor)
-    number = composite(f"{name}.scalar(Tensor self, float q, {tail}", **HIDDEN)(by_number)
+    tensor = composite(f"{name}(Tensor self, Tensor q, {tail}", autocast_cpu="float32", **HIDDEN)(by_tensor)
+    number = composite(f"{name}.scalar(Tensor self, float q, {tail}", autocast_cpu="float32", **HIDDEN)(by_number)
     return overloaded(name, tensor, number)
 
 

@@ -234,6 +234,7 @@ var_mean = operator(
     vjp={"self": _var_mean_vjp},
     vmap=lambda args, dims, size: batch_reduction(var_mean, args, dims),
     **HIDDEN,
+    cost="cheap",
 )
 
 std_mean = operator(
@@ -244,6 +245,7 @@ std_mean = operator(
     vjp={"self": _std_mean_vjp},
     vmap=lambda args, dims, size: batch_reduction(std_mean, args, dims),
     **HIDDEN,
+    cost="cheap",
 )
 
 
@@ -287,6 +289,7 @@ logsumexp = reduction(
     vjp=lambda g, self, out, dim, keepdim: (
         restore_dims(g, self.shape, dim, keepdim) * conj((self - restore_dims(out, self.shape, dim, keepdim)).exp())
     ),
+    autocast_cuda="float32",
 )
 export("special", "logsumexp", logsumexp.function)
 

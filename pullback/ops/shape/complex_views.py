@@ -21,6 +21,7 @@ from ..system.calls import export_operator, front
 from ..system.declaration import REQUIRED
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec, find
+from . import view_inverses
 from .views import select
 
 
@@ -38,6 +39,7 @@ class RetypedView(ViewFamily):
     """Views of another dtype."""
 
     declares = RetypedDeclaration
+    retypes = True
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         t = args[0]
@@ -108,6 +110,7 @@ view_as_real = _retyped(
     jvp=LINEAR,
     vjp=lambda g: view_as_complex(g.contiguous()),
     vmap=lambda args, dims, size: (view_as_real(args[0]), dims[0]),
+    inverse=view_inverses.as_complex,
 )
 view_as_complex = _retyped(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
@@ -116,6 +119,8 @@ view_as_complex = _retyped(
     jvp=LINEAR,
     vjp=lambda g: view_as_real(g.contiguous().resolve_conj()),
     vmap=lambda args, dims, size: (view_as_complex(batch_first(args[0], dims[0])), 0),
+    autocast_cpu="float32",
+    inverse=view_inverses.as_real,
 )
 
 
@@ -192,4 +197,5 @@ view_dtype = _retyped(
     retyped=_as_dtype,
     vjp=NONDIFFERENTIABLE,
     vmap=lambda args, dims, size: (view_dtype(batch_first(args[0], dims[0]), args[1]), 0),
+    inverse=view_inverses.retyped,
 )

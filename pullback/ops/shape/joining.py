@@ -180,6 +180,9 @@ cat = export_operator(
         meta=_cat_meta,
         vjp={"tensors": _cat_pieces},
         vmap=_cat_vmap,
+        autocast_cpu="widest",
+        autocast_cuda="widest",
+        fuses_operands=True,
     )
 )
 
@@ -240,7 +243,7 @@ stack = export_operator(
         vjp={"tensors": lambda g, dim: list(g.unbind(dim))},
         vmap=lambda args, dims, size: (
             dispatch(stack, (tuple(_batch_all(args[0], dims[0], size)), _stacked_dim(args, dims) + 1)), 0,
-        ),
+        ), autocast_cpu="widest", autocast_cuda="widest", cost="cheap",
     )
 )  # fmt: skip
 

@@ -40,6 +40,7 @@ flip = operator(
     jvp=LINEAR,
     vjp=lambda g, dims: g.flip(dims),
     vmap=lambda args, dims, size: _along(flip, args, dims, 1),
+    cost="cheap",
 )
 
 
@@ -107,6 +108,7 @@ roll = operator(
     jvp=LINEAR,
     vjp=lambda g, shifts, dims: g.roll(tuple(-s for s in shifts), dims),
     vmap=_roll_vmap,
+    cost="cheap",
 )
 
 
@@ -181,6 +183,7 @@ repeat = operator(
     jvp=LINEAR,
     vjp=_repeat_rule,
     vmap=_repeat_vmap,
+    cost="cheap",
 )
 
 
@@ -281,6 +284,7 @@ def _triangle(name: str, lower: bool):
         kernel=kernel,
         meta=meta,
         inplace=True,
+        cost="cheap",
         jvp=LINEAR,
         vjp=lambda g, diagonal: getattr(g, name)(diagonal),
         vmap=lambda args, dims, size: (

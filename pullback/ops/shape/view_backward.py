@@ -45,6 +45,7 @@ _slice_backward = _backward(
         _slice_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]),
         0,
     ),
+    cost="cheap",
 )
 
 
@@ -67,6 +68,7 @@ select_backward = _backward(
         select_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), args[3]),
         0,
     ),
+    cost="cheap",
 )
 
 

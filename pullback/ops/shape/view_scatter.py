@@ -74,6 +74,7 @@ select_scatter = _scatter(
         "src": lambda g, dim, index: g.select(dim, index),
     },
     vmap=_batch(lambda: select_scatter, (2,)),
+    cost="cheap",
 )
 
 
@@ -95,6 +96,7 @@ slice_scatter = _scatter(
         "src": lambda g, dim, start, end, step: dispatch(slice_, (g, dim, start, end, step)),
     },
     vmap=_batch(lambda: slice_scatter, (2,)),
+    cost="cheap",
 )
 
 diagonal_scatter = _scatter(

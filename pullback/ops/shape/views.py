@@ -28,6 +28,7 @@ from ..family.batching import (
 from ..family.view import view
 from ..system.operator import exports
 from . import view_geometry as geometry
+from . import view_inverses
 
 _ALL = slice(None)
 
@@ -38,6 +39,7 @@ alias = view(
     method=False,
     vjp=lambda g: g,
     vmap=lambda args, dims, size: (alias(args[0]), dims[0]),
+    inverse=view_inverses.same,
 )
 
 view_ = view(
@@ -47,6 +49,7 @@ view_ = view(
     method=False,
     vjp=lambda g, self_shape: g.reshape(self_shape),
     vmap=batch_sizes("view"),
+    inverse=view_inverses.reshaped_back,
 )
 
 reshape_alias = view(
@@ -54,6 +57,7 @@ reshape_alias = view(
     geometry=geometry.restride,
     method=False,
     vjp=lambda g, self_shape: g.reshape(self_shape),
+    inverse=view_inverses.reshaped_back,
 )
 
 
@@ -104,6 +108,7 @@ expand = view(
     shortcut=_quick_expand,
     vjp=lambda g, self_shape: g.sum_to_size(self_shape),
     vmap=batch_expand,
+    inverse=view_inverses.expanded,
 )
 
 transpose = view(
@@ -113,6 +118,8 @@ transpose = view(
     scalar_same=True,
     quick=("a.ndim", "a.swapaxes(dim0, dim1)", "input.offset"),
     vjp=lambda g, dim0, dim1: g.transpose(dim0, dim1),
+    opaque="all",
+    inverse=view_inverses.transposed,
 )
 
 t = view(
@@ -121,6 +128,8 @@ t = view(
     quick=("a.ndim < 3", "a.T", "input.offset"),
     vjp=lambda g: g.t(),
     vmap=batch_transposed,
+    opaque="all",
+    inverse=view_inverses.transposed_matrix,
 )
 
 
@@ -138,6 +147,7 @@ permute = view(
     quick=("dims.__class__ in SIZES and len(dims) == a.ndim > 0", "a.transpose(dims)", "input.offset"),
     vjp=lambda g, dims: g.permute(_inverse(dims)),
     vmap=batch_permute,
+    inverse=view_inverses.permuted,
 )
 
 squeeze_all = view(
@@ -147,6 +157,7 @@ squeeze_all = view(
     method=False,
     vjp=lambda g, self_shape: g.reshape(self_shape),
     vmap=batch_squeeze,
+    inverse=view_inverses.reshaped_back,
 )
 squeeze_dim = view(
     "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
@@ -157,6 +168,7 @@ squeeze_dim = view(
     function=False,
     method=False,
     vjp=lambda g, self_shape: g.reshape(self_shape),
+    inverse=view_inverses.reshaped_back,
 )
 squeeze_dims = view(
     "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
@@ -167,6 +179,7 @@ squeeze_dims = view(
     function=False,
     method=False,
     vjp=lambda g, self_shape: g.reshape(self_shape),
+    inverse=view_inverses.reshaped_back,
 )
 
 unsqueeze = view(
@@ -176,6 +189,7 @@ unsqueeze = view(
     added=1,
     quick=("dim.__class__ is int", "new_axis(a, dim)", "input.offset"),
     vjp=lambda g, dim: g.squeeze(dim),
+    inverse=view_inverses.squeezed,
 )
 
 
@@ -199,6 +213,7 @@ select = view(
     shortcut=_quick_select,
     dims=("dim",),
     vjp=lambda g, self_shape, dim, index: select_backward(g, self_shape, dim, index),
+    inverse=view_inverses.selected,
 )
 
 slice_ = view(
@@ -208,6 +223,7 @@ slice_ = view(
     function=False,
     method=False,
     vjp=lambda g, self_shape, dim, start, end, step: slice_backward(g, self_shape, dim, start, end, step),
+    inverse=view_inverses.sliced,
 )
 
 diagonal = view(
@@ -215,6 +231,7 @@ diagonal = view(
     geometry=geometry.diagonal,
     dims=("dim1", "dim2"),
     vjp=lambda g, self_shape, offset, dim1, dim2: diagonal_backward(g, self_shape, offset, dim1, dim2),
+    inverse=view_inverses.on_diagonal,
 )
 
 unfold = view(
@@ -305,12 +322,14 @@ split_even = view(
     function=False,
     method=False,
     vjp=_join_even,
+    inverse=view_inverses.split_evenly,
 )
 split_with_sizes = view(
     "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
     geometry=geometry.split_with_sizes,
     dims=("dim",),
     vjp=lambda gs, self_shape, split_sizes, dim: join_pieces(gs, self_shape, dim, split_sizes),
+    inverse=view_inverses.split_by_sizes,
 )
 unbind = view(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
@@ -318,6 +337,7 @@ unbind = view(
     shortcut=_quick_unbind,
     dims=("dim",),
     vjp=_join_bound,
+    inverse=view_inverses.unbound,
 )
 
 

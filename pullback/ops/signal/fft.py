@@ -106,6 +106,7 @@ c2c = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, c2c),
     method=False,
     node="FftC2CBackward0",
+    cost="compute",
 )
 r2c = operator(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
@@ -118,6 +119,7 @@ r2c = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, r2c),
     method=False,
     node="FftR2CBackward0",
+    cost="compute",
 )
 c2r = operator(
     "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
@@ -130,6 +132,7 @@ c2r = operator(
     vmap=lambda args, dims, size: batched(args, dims, size, c2r),
     method=False,
     node="FftC2RBackward0",
+    cost="compute",
 )
 
 

@@ -75,6 +75,14 @@ class Declaration(metaclass=Fields):
         ("reads_first", "write"),
     )
 
+    choices = {  # the words that an option may be
+        "cost": ("view", "cheap", "passes", "compute"),
+        "autocast_cpu": (None, "lower", "float32", "widest"),
+        "autocast_cuda": (None, "lower", "float32", "widest"),
+        "opaque": (None, "all", "pair", "mixed"),
+        "inplace": (False, True, "function", "hidden"),
+    }
+
     # ---- what it computes
     kernel: Callable | None = None
     """`kernel(xp, *args)`: arrays in, new array(s) out; `xp` is the array library. Families say what else it is given."""
@@ -106,6 +114,36 @@ class Declaration(metaclass=Fields):
     """The lowering rule: how the operator becomes loops; without it, compiled code calls the operator."""
     tags: tuple[str, ...] = ()
     """PyTorch's tags of the overload, such as `nondeterministic_seeded`."""
+    cost: str = "passes"
+    """What computing it again takes: nothing (`"view"`), a part of a loop that runs anyway (`"cheap"`), a few passes over \
+memory (`"passes"`), or more (`"compute"`: products, convolutions, sorts, scans, decompositions)."""
+    fuses_operands: bool = False
+    """Whether compiled code computes the operands in their places in the result, though they are loops of their own."""
+    inverse: Callable | None = None
+    """Of a view, `inverse(whole, part, args, index)`: the new value of what was viewed, from the new value of the view."""
+    flops: Callable | None = None
+    """`flops(*args)`: floating-point operations of a call; a multiplication and an addition are two."""
+
+    # ---- precisions, devices and layouts
+    autocast_cpu: str | None = None
+    """What autocast casts floating arguments to on CPUs: its precision (`"lower"`), `"float32"`, or the `"widest"` among them."""
+    autocast_cuda: str | None = None
+    """The same on CUDA devices."""
+    over_cpu: bool = False
+    """Whether a call on a CUDA device is computed on the CPU, since the array library there has no kernel for it."""
+    cross_device: bool = False
+    """Whether the tensors of a call may be on several devices."""
+    indices_anywhere: bool = False
+    """Whether the second argument, of indices, may be on the CPU in a call on another device."""
+    sparse: Callable | None = None
+    """`sparse(op, *args)`: the call with a sparse argument. The layout's own files set it (`@sparse_rule`)."""
+    nested: Callable | None = None
+    """`nested(op, *args)`: the call with a nested argument. The layout's own files set it (`@nested_rule`)."""
+    dim_names: Callable | None = None
+    """`dim_names(op, args)`: the names of the result's dimensions, where the family has no rule. Set by `layout.named`."""
+    opaque: str | None = None
+    """Whether it takes opaque (MKL-DNN) tensors: all of them (`"all"`), two of them and no number (`"pair"`), or dense ones \
+beside (`"mixed"`)."""
 
     # ---- names
     library: str = "aten"
@@ -166,6 +204,10 @@ class Declaration(metaclass=Fields):
         for field in type(self).required:
             if field not in given:
                 raise TypeError(f"{name}: {self.kind} needs {field!r}")
+        for field, words in self.choices.items():
+            if field in given and given[field] not in words:
+                known = ", ".join(repr(word) for word in words if word is not None)
+                raise TypeError(f"{name}: {field!r} is one of {known}, but got {given[field]!r}")
         for first, second, why in self.contradictions:
             if first in given and second in given and self._says(first) and self._says(second):
                 raise TypeError(f"{name}: {first!r} contradicts {second!r}: {why}")

@@ -12,6 +12,7 @@ What a declaration may say is a type of its own, family by family: see `declarat
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import cached_property
 
 from ...core.modes import LISTENING, ambient
@@ -146,6 +147,11 @@ class Operator:
     @cached_property
     def differentiable(self) -> bool:
         return bool(self.vjp) and self.vjp is not NONDIFFERENTIABLE
+
+    @cached_property
+    def space(self) -> str:
+        """The namespace of the public function by the operator's name: "torch", "linalg", "fft", "special"."""
+        return public_names(self)[0]
 
     @property
     def is_view(self) -> bool:
@@ -313,6 +319,25 @@ def unregister(op: Operator) -> None:
         del overloads[op.overload]
         if not overloads:
             del packets[packet_key(op.namespace, op.name)]
+
+
+def rule_of(field: str, *names: str) -> Callable:
+    """A decorator of the rule that a layout has for operators (all overloads): it goes into a field of their declarations."""
+
+    def decorate(function: Callable) -> Callable:
+        for name in names:
+            if name not in packets:
+                near = get_close_matches(name, packets, 1)
+                raise ValueError(
+                    f"a {field} rule for {name!r}, which is no operator" + f"; did you mean {near[0]!r}?" * bool(near)
+                )
+            for op in packets[name].values():
+                if getattr(op.declared, field) is not None:
+                    raise ValueError(f"the {field} rule of {key_of(op)} is declared twice")
+                setattr(op.declared, field, function)
+        return function
+
+    return decorate
 
 
 def make_inplace(op: Operator) -> Operator:

@@ -2,7 +2,7 @@
 
 `execute_on_device(op, args)` runs a kernel with CuPy; its results are on the device of its tensors, always. Tensors of
 two devices in one call are PyTorch's error, but for tensors without dimensions on the CPU, which are numbers. Operators
-whose kernels are NumPy's or SciPy's alone stand in `OVER_CPU`: their tensors are copied to the CPU and their results
+whose kernels are SciPy's alone say so (`over_cpu`; those on LAPACK see to it themselves, in `linalg.lapack`): their tensors are copied to the CPU and their results
 back. Where CuPy refuses a call (a dtype, an option) the same is done once it has refused, and said in a warning.
 """
 
@@ -19,15 +19,9 @@ from ...core.dtype import computable
 from ...core.tensor import CUDA, LAYOUTS, META, Tensor, wrap
 from .operator import Operator
 
-CROSS_DEVICE = frozenset(("copy", "_to_copy", "clone"))  # two devices are what these are for
-INDICES_ANYWHERE = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 _ANYWHERE = nullcontext()
 _REFUSALS = (TypeError, ValueError, AttributeError, NotImplementedError)
 _refused: set[str] = set()  # operators that were computed over the CPU since CuPy refused them
-
-# Kernels that need a function of SciPy's which `cupyx` has not. (Those on LAPACK go over the CPU by themselves: see
-# `linalg.lapack`.)
-OVER_CPU = frozenset(("special_airy_ai",))
 
 
 class _NotDense(Exception):
@@ -37,7 +31,7 @@ class _NotDense(Exception):
 def execute_on_device(op: Operator, args: tuple):
     """Run an operator of which at least one tensor is on a CUDA device."""
     where, args = together(op, args)
-    if op.name in OVER_CPU:
+    if op.declared.over_cpu:
         return over_cpu(op, args, where)
     try:
         with in_use(where):
@@ -101,10 +95,10 @@ def together(op: Operator, args: tuple) -> tuple[device, tuple]:
     """(the device of a call, its arguments there); raises PyTorch's words where there are two devices."""
     tensors = op.tensors(args)
     where = tensors[0].device
-    if all(t.device is where for t in tensors) or op.name in CROSS_DEVICE:
+    if all(t.device is where for t in tensors) or op.declared.cross_device:
         return where, args
     where = next(t.device for t in tensors if t.keys & CUDA)
-    free = op.name in INDICES_ANYWHERE
+    free = op.declared.indices_anywhere
     return where, tuple(_moved(a, where, free and i == 1) for i, a in enumerate(args))
 
 

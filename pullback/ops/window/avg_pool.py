@@ -65,6 +65,8 @@ def _declare_regular(spatial: int) -> Operator:
         jvp=LINEAR,
         vmap=fold_batch(lambda: forward, spatial),
         public=f"nn.functional.{name}",
+        opaque="all",
+        autocast_cpu="float32" if spatial == 3 else None,
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, int[{n}] padding, "
@@ -74,6 +76,7 @@ def _declare_regular(spatial: int) -> Operator:
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": vjp_backward},
         vmap=fold_batch(lambda: backward, spatial),
+        opaque="all" if spatial == 2 else None,
         function=False,
         method=False,
     )
@@ -124,6 +127,7 @@ def _declare_adaptive(spatial: int) -> Operator:
         vjp={"self": lambda g, self: dispatch(backward, (g, self))},
         jvp=LINEAR,
         vmap=fold_batch(lambda: forward, spatial),
+        opaque="all" if spatial == 2 else None,
         function=False,
         method=False,
     )
@@ -133,11 +137,17 @@ def _declare_adaptive(spatial: int) -> Operator:
         meta=lambda grad_output, self: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, grad_output_shape: dispatch(forward, (g, tuple(grad_output_shape[-spatial:])))},
         vmap=fold_batch(lambda: backward, spatial),
+        opaque="all" if spatial == 2 else None,
         function=False,
         method=False,
     )
 
-    @composite(f"{name}(Tensor self, SymInt[{n}] output_size) -> Tensor", function=False, method=False)
+    @composite(
+        f"{name}(Tensor self, SymInt[{n}] output_size) -> Tensor",
+        function=False,
+        method=False,
+        autocast_cpu="float32" if spatial == 3 else None,
+    )
     def public(self: Tensor, output_size: tuple) -> Tensor:
         pool_shape.adaptive(name, self.shape, spatial, output_size)
         if all(o == 1 for o in output_size):  # the whole image: an ordinary mean

@@ -7,6 +7,7 @@ derivative of either operator is written in the two, so that gradients of every 
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -151,6 +152,18 @@ def _backward_vmap(args: tuple, dims: tuple, size: int) -> tuple:
     return (gx, gw, gb), tuple(0 if wanted else None for wanted in mask)
 
 
+def _flops(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> int:
+    """Each output element (of the input, where transposed) is a product with one filter."""
+    taps = 2 * math.prod(weight.shape[1:])
+    if transposed:
+        return taps * input.numel()
+    sizes = zip(input.shape[2:], weight.shape[2:], stride, padding, dilation, strict=False)
+    out = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in sizes]
+    return taps * input.shape[0] * weight.shape[0] * math.prod(out)
+
+
+LOWER_PRECISION = {"autocast_cpu": "lower", "autocast_cuda": "lower"}
+
 convolution = operator(
     f"convolution(Tensor input, Tensor weight, Tensor? bias, {_ATTRIBUTES}) -> Tensor",
     lower=lower_convolution,
@@ -161,6 +174,10 @@ convolution = operator(
     vmap=_convolution_vmap,
     method=False,
     out=False,
+    **LOWER_PRECISION,
+    cost="compute",
+    opaque="mixed",
+    flops=_flops,
 )
 
 convolution_backward = operator(
@@ -173,6 +190,7 @@ convolution_backward = operator(
     vmap=_backward_vmap,
     function=False,
     method=False,
+    cost="compute",
 )
 
 
@@ -236,13 +254,20 @@ def _declare_conv(spatial: int) -> None:
     head, tail = "Tensor input, Tensor weight, Tensor? bias=None", f"SymInt[{n}] dilation=1, SymInt groups=1) -> Tensor"
     strides = f"SymInt[{n}] stride=1"
 
-    @composite(f"{name}({head}, {strides}, SymInt[{n}] padding=0, {tail}", function=False, method=False)
+    @composite(
+        f"{name}({head}, {strides}, SymInt[{n}] padding=0, {tail}", function=False, method=False, **LOWER_PRECISION
+    )
     def by_amount(input, weight, bias, stride, padding, dilation, groups):
         zeros = (0,) * spatial
         rest = (weight, bias, stride, padding, dilation, False, zeros, groups)
         return _batched(name, input, spatial, lambda x: dispatch(convolution, (x, *rest)))
 
-    @composite(f'{name}.padding({head}, {strides}, str padding="valid", {tail}', function=False, method=False)
+    @composite(
+        f'{name}.padding({head}, {strides}, str padding="valid", {tail}',
+        function=False,
+        method=False,
+        **LOWER_PRECISION,
+    )
     def by_name(input, weight, bias, stride, padding, dilation, groups):
         return _padded_by_name(name, spatial, input, weight, bias, stride, padding, dilation, groups)
 
@@ -264,6 +289,7 @@ def _declare_conv_transpose(spatial: int) -> None:
         f"SymInt[{n}] padding=0, SymInt[{n}] output_padding=0, SymInt groups=1, SymInt[{n}] dilation=1) -> Tensor",
         function=False,
         method=False,
+        **LOWER_PRECISION,
     )
     def op(input, weight, bias, stride, padding, output_padding, groups, dilation):
         rest = (weight, bias, stride, padding, dilation, True, output_padding, groups)
@@ -320,6 +346,8 @@ conv_tbc_op = operator(
     vjp={("self", "weight", "bias"): _conv_tbc_vjp},
     function=False,
     method=False,
+    **LOWER_PRECISION,
+    cost="compute",
 )
 
 

@@ -98,6 +98,8 @@ def _declare(spatial: int) -> tuple[Operator, Operator]:
         vmap=lambda args, dims, size: _fold(forward, 2, args, dims, size),
         method=False,
         out=False,
+        cost="compute",
+        autocast_cpu="float32",
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {attributes}, bool[2] output_mask) "
@@ -106,6 +108,7 @@ def _declare(spatial: int) -> tuple[Operator, Operator]:
         meta=_meta_backward,
         vjp={"grad_output": NOT_IMPLEMENTED, "input": NOT_IMPLEMENTED, "grid": NOT_IMPLEMENTED},
         vmap=lambda args, dims, size: _fold(backward, 3, args, dims, size),
+        cost="compute",
         function=False,
         method=False,
     )
@@ -130,6 +133,7 @@ grid_sampler_3d, grid_sampler_3d_backward = _declare(3)
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
     method=False,
     out=False,
+    autocast_cuda="widest",
 )
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
     args = (input, grid, interpolation_mode, padding_mode, align_corners)

@@ -74,6 +74,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
         vmap=fold_batch(lambda: forward, spatial),
         function=False,
         method=False,
+        opaque="all",
     )
     backward = operator(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{n}] kernel_size, int[{n}] stride, "
@@ -106,6 +107,7 @@ def max_pool2d(self, *attributes):
     "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
     "bool ceil_mode=False) -> Tensor",
     method=False,
+    autocast_cpu="float32",
 )
 def max_pool3d(self, *attributes):
     return dispatch(max_pool3d_with_indices, (self, *attributes))[0]

@@ -88,6 +88,7 @@ constant_pad_nd = operator(
     vmap=_constant_vmap,
     method=False,
     out=False,
+    cost="cheap",
 )
 
 

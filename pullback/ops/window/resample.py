@@ -89,6 +89,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         return dispatch(forward, (g, size, *rest))
 
     attributes = ("align_corners", *scale_names) if aligns else scale_names
+    cost = "passes" if method.startswith("nearest") else "compute"
     forward = operator(
         f"{name}(Tensor self, SymInt[{spatial}] output_size, {flags}{scales}) -> Tensor",
         kernel=kernel,
@@ -96,6 +97,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         vjp={"self": _Rule(vjp, "g", "self_shape", "output_size", *attributes)},
         jvp=LINEAR,
         vmap=lambda args, dims, size: _fold(forward, args, dims, size, None),
+        cost=cost,
         function=False,
         method=False,
     )
@@ -107,6 +109,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         vjp={"grad_output": _Rule(vjp_backward, "g", "output_size", *attributes)},
         jvp=LINEAR,
         vmap=lambda args, dims, size: _fold(backward, args, dims, size, 2),
+        cost=cost,
         function=False,
         method=False,
     )

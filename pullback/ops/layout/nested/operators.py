@@ -3,30 +3,25 @@
 Comes in: an operator and its arguments, some of them nested. Goes out: what it gives, computed on the packed values (or
 component by component) in ordinary differentiable operators. Two operators carry gradients in and out: `get_values`
 takes a nested tensor's packed values, `from_values` puts packed values into the structure of another nested tensor.
-An operator without a rule here raises.
+An operator without a rule raises.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from ....core.geometry import wrap_dim, wrap_dims
 from ....core.tensor import Tensor, view_of
 from ...family.pointwise import Pointwise
 from ...system.dispatch import dispatch
-from ...system.operator import LINEAR, Operator, exports
+from ...system.operator import LINEAR, Operator, exports, rule_of
 from ..sparse.table import layout_operator
 from .layouts import is_nested, wrap_nested
 
-rules: dict = {}
 
-
-def rule(*names: str):
-    """Register `function(op, *args)` as the nested rule of the operators named."""
-
-    def decorate(function):
-        rules.update(dict.fromkeys(names, function))
-        return function
-
-    return decorate
+def nested_rule(*names: str) -> Callable:
+    """Make `function(op, *args)` the nested rule of the operators named (all overloads)."""
+    return rule_of("nested", *names)
 
 
 # ---- in and out
@@ -81,7 +76,7 @@ def nested_layer(op: Operator, args: tuple):
         raise NotImplementedError(
             f"{op.display}_(): in-place operators on nested tensors are not implemented; use {op.display}()"
         )
-    found = rules.get(op.name) or (pointwise if isinstance(op.family, Pointwise) else None)
+    found = op.declared.nested or (pointwise if isinstance(op.family, Pointwise) else None)
     if found is None:
         raise not_implemented(op, args)
     return found(op, *args)
@@ -151,7 +146,7 @@ def owners(t: Tensor) -> Tensor:
 
 
 # ---- rules
-@rule(
+@nested_rule(
     "clone",
     "_to_copy",
     "zeros_like",
@@ -171,19 +166,19 @@ def on_values(op: Operator, self, *rest):
     return from_values(made, self) if isinstance(made, Tensor) else tuple(from_values(m, self) for m in made)
 
 
-@rule("detach")
+@nested_rule("detach")
 def detach(op: Operator, self):
     return self.shallow()
 
 
-@rule("unbind")
+@nested_rule("unbind")
 def unbind(op: Operator, self, dim: int = 0):
     if wrap_dim(dim, self.ndim):
         raise RuntimeError(f"NestedTensor can only be unbound along dimension 0, got dimension {dim} instead.")
     return tuple(components(self))
 
 
-@rule("select")
+@nested_rule("select")
 def select(op: Operator, self, dim: int, index: int):
     if wrap_dim(dim, self.ndim) == 0:
         return components(self)[index]
@@ -200,7 +195,7 @@ def _require_inner(op: Operator, self: Tensor, dims) -> tuple:
     return tuple(d - 1 for d in wrapped)
 
 
-@rule("sum", "mean")
+@nested_rule("sum", "mean")
 def reduce(op: Operator, self, *rest):
     jagged = self.array.structure.sizes is None
     if not jagged:
@@ -236,7 +231,7 @@ def _map_strided(op: Operator, self: Tensor, *rest) -> Tensor:
     return rebuild([dispatch(op, (p, *rest)) for p in components(self)], self)
 
 
-@rule("_softmax", "_log_softmax", "softmax", "log_softmax")
+@nested_rule("_softmax", "_log_softmax", "softmax", "log_softmax")
 def softmax(op: Operator, self, dim: int, *rest):
     d = wrap_dim(dim, self.ndim)
     if d == 0:
@@ -246,13 +241,13 @@ def softmax(op: Operator, self, dim: int, *rest):
     return from_values(dispatch(op, (get_values(self), d - 1, *rest)), self)
 
 
-@rule("native_layer_norm", "layer_norm")
+@nested_rule("native_layer_norm", "layer_norm")
 def layer_norm(op: Operator, self, normalized_shape, *rest):
     made = dispatch(op, (get_values(self), normalized_shape, *rest))
     return from_values(made, self) if isinstance(made, Tensor) else (from_values(made[0], self), *made[1:])
 
 
-@rule("transpose", "permute", "view", "unsqueeze", "squeeze", "reshape")
+@nested_rule("transpose", "permute", "view", "unsqueeze", "squeeze", "reshape")
 def reshaping(op: Operator, self, *rest):
     raise not_implemented(op, (self, *rest))
 

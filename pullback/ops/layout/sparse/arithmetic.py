@@ -16,7 +16,7 @@ from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked
-from .table import not_implemented, rule, run_dense
+from .table import not_implemented, run_dense, sparse_rule
 
 _LINEAR = ("neg", "positive", "conj_physical", "_conj", "_conj_physical", "deg2rad", "rad2deg")
 _UNARY = (
@@ -58,7 +58,7 @@ def with_values(t: Tensor, values: Tensor) -> Tensor:
     return wrap_sparse(t.array.with_values(values))
 
 
-@rule(*_LINEAR)
+@sparse_rule(*_LINEAR)
 def linear(op: Operator, self, *rest):
     """f(a + b) = f(a) + f(b): values at one index may stay apart."""
     if op.name in ("_conj", "_conj_physical"):
@@ -66,21 +66,21 @@ def linear(op: Operator, self, *rest):
     return with_values(self, run_dense(op, self.array.values, *rest))
 
 
-@rule(*_UNARY)
+@sparse_rule(*_UNARY)
 def unary(op: Operator, self, *rest):
     """f(0) = 0, but f(a + b) is not f(a) + f(b)."""
     source = coalesced(self) if is_coo(self) else self
     return with_values(source, run_dense(op, source.array.values, *rest))
 
 
-@rule("pow")
+@sparse_rule("pow")
 def power(op: Operator, self, exponent):
     if not is_sparse(self) or isinstance(exponent, Tensor) or exponent == 0:
         raise not_implemented(op, (self, exponent))
     return unary(op, self, exponent)
 
 
-@rule("threshold_backward")
+@sparse_rule("threshold_backward")
 def threshold_backward(op: Operator, grad_output, self, threshold):
     """The gradient of relu: where both are sparse, at the places of `self`."""
     if not is_sparse(self):
@@ -99,7 +99,7 @@ def _scale(op: Operator, t: Tensor, by, *rest) -> Tensor:
     return with_values(t, run_dense(op, t.array.values, by, *rest))
 
 
-@rule("mul")
+@sparse_rule("mul")
 def mul(op: Operator, self, other):
     if _is_number(other):
         return _scale(op, self, other)
@@ -147,7 +147,7 @@ def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
     return wrap_coo(as_tensor(a.array.indices.array[:, there], a), values, a.array.shape, True)
 
 
-@rule("div", "true_divide", "floor_divide")
+@sparse_rule("div", "floor_divide")
 def div(op: Operator, self, other, *rest):
     if not _is_number(other) or not is_sparse(self):
         shape = list(other.shape) if isinstance(other, Tensor) else []
@@ -160,12 +160,12 @@ def div(op: Operator, self, other, *rest):
 
 
 # ---- sums
-@rule("add")
+@sparse_rule("add")
 def add(op: Operator, self, other, alpha=1):
     return _add(op, self, other, alpha)
 
 
-@rule("sub")
+@sparse_rule("sub")
 def sub(op: Operator, self, other, alpha=1):
     return _add(op, self, other, -alpha)
 
@@ -250,7 +250,7 @@ def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
 
 
 # ---- copies
-@rule("clone")
+@sparse_rule("clone")
 def clone(op: Operator, self, memory_format=None):
     from .layouts import CompressedArray
 
@@ -260,12 +260,12 @@ def clone(op: Operator, self, memory_format=None):
     return wrap_sparse(CompressedArray(a.layout, a.compressed.clone(), a.plain.clone(), a.values.clone(), a.shape))
 
 
-@rule("detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg")
+@sparse_rule("detach", "alias", "lift_fresh", "resolve_conj", "resolve_neg")
 def detach(op: Operator, self):
     return self.shallow()
 
 
-@rule("_to_copy")
+@sparse_rule("_to_copy")
 def to_copy(op: Operator, self, dtype, layout, device, *rest):
     if device is not None and device.type == "meta":
         raise NotImplementedError("sparse tensors on device meta are not supported")
@@ -289,7 +289,7 @@ def _moved(t: Tensor, device) -> Tensor:
     return wrap_sparse(CompressedArray(a.layout, *parts, a.shape))
 
 
-@rule("copy")
+@sparse_rule("copy")
 def copy(op: Operator, self, src, non_blocking=False):
     if not (is_sparse(self) and is_sparse(src)):
         raise RuntimeError(
@@ -301,7 +301,7 @@ def copy(op: Operator, self, src, non_blocking=False):
     return _cast(clone(op, src), self.dtype)
 
 
-@rule("zero", "zeros_like", "empty_like")
+@sparse_rule("zero", "zeros_like", "empty_like")
 def zeros(op: Operator, self, *options):
     """No specified element at all."""
     dtype = options[0] if options else None

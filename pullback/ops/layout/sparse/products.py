@@ -18,7 +18,7 @@ from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import BY_ROW, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked, pattern_of, sparse_mask
-from .table import layout_operator, refuse_dense, rule
+from .table import layout_operator, refuse_dense, sparse_rule
 
 
 # ---- kernels
@@ -98,13 +98,13 @@ def _check_pair(name: str, a: Tensor, b: Tensor) -> None:
 
 
 # ---- rules of the dense operators
-@rule("mm")
+@sparse_rule("mm")
 def _mm(op: Operator, self, mat2):
     _check_pair("addmm", self, mat2)
     return product(self, mat2)
 
 
-@rule("addmm")
+@sparse_rule("addmm")
 def _addmm(op: Operator, self, mat1, mat2, beta=1, alpha=1):
     _check_pair("addmm", mat1, mat2)
     if is_sparse(mat1) or is_sparse(mat2):
@@ -122,7 +122,7 @@ def _addmm(op: Operator, self, mat1, mat2, beta=1, alpha=1):
     return (addend if is_sparse(addend) else addend.expand(made.shape)) + made
 
 
-@rule("mv")
+@sparse_rule("mv")
 def _mv(op: Operator, self, vec):
     if not is_sparse(self):
         raise RuntimeError("mv: expected a sparse matrix and a dense vector")
@@ -135,7 +135,7 @@ def _mv(op: Operator, self, vec):
     return product(self, to_dense(vec).unsqueeze(1)).squeeze(1)
 
 
-@rule("bmm")
+@sparse_rule("bmm")
 def _bmm(op: Operator, self, mat2):
     if is_sparse(mat2):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
@@ -150,7 +150,7 @@ def _bmm(op: Operator, self, mat2):
     return as_tensor(xp.stack([p.array for p in parts]), mat2)
 
 
-@rule("dot")
+@sparse_rule("dot")
 def _dot(op: Operator, self, tensor):
     return (to_dense(self) * to_dense(tensor)).sum()
 
@@ -184,6 +184,7 @@ sparse_matmul_op = layout_operator(
         "self": lambda g, self, other: _masked_product(g, other, self, False),
         "other": lambda g, self, other: _masked_product(g, self, other, True),
     },
+    cost="compute",
 )
 
 

@@ -14,10 +14,10 @@ from ...system.operator import Operator
 from .convert import as_tensor, coalesced, convert, to_coo, to_dense
 from .layouts import is_compressed, is_coo, is_sparse, layout_name, wrap_coo
 from .masks import pattern_of, sparse_mask
-from .table import layout_operator, rule, run_dense
+from .table import layout_operator, run_dense, sparse_rule
 
 
-@rule("sum")
+@sparse_rule("sum")
 def total(op: Operator, self, *rest):
     if len(rest) < 2:  # sum(Tensor self, *, dtype)
         return self.array.values.sum(dtype=rest[0] if rest else None)
@@ -53,7 +53,7 @@ def sum_dims(t: Tensor, dims, keepdim: bool = False) -> Tensor:
     return coalesced(wrap_coo(as_tensor(xp.ascontiguousarray(indices), t), values, shape))
 
 
-@rule("norm", "linalg_vector_norm", "any")
+@sparse_rule("norm", "linalg_vector_norm", "any")
 def over_values(op: Operator, self, *rest):
     """Reductions of all elements for which zeros count nothing."""
     if any(
@@ -167,8 +167,3 @@ def resize_as_sparse_(input, the_template) -> Tensor:
     if not is_coo(the_template):
         raise RuntimeError("resize_as_sparse_: self and other must be sparse")
     return sparse_resize_(input, a.shape, a.sparse_dim, a.dense_dim)
-
-
-@rule("is_same_size")
-def is_same_size(op: Operator, self, other) -> bool:
-    return self.shape == other.shape

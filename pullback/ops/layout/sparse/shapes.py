@@ -13,7 +13,7 @@ from ....core.tensor import Tensor
 from ...system.operator import Operator
 from .convert import as_tensor, coo_to_compressed, to_coo, to_dense
 from .layouts import CompressedArray, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
-from .table import not_implemented, rule
+from .table import not_implemented, sparse_rule
 
 _TRANSPOSED = {
     devices.sparse_csr: devices.sparse_csc,
@@ -23,7 +23,7 @@ _TRANSPOSED = {
 }
 
 
-@rule("t")
+@sparse_rule("t")
 def t(op: Operator, self):
     if is_coo(self) and (self.array.sparse_dim > 2 or self.array.dense_dim):
         raise RuntimeError(
@@ -33,7 +33,7 @@ def t(op: Operator, self):
     return self.shallow() if self.ndim < 2 else transpose(op, self, 0, 1)
 
 
-@rule("transpose")
+@sparse_rule("transpose")
 def transpose(op: Operator, self, dim0: int, dim1: int):
     a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
     order = list(range(self.ndim))
@@ -41,7 +41,7 @@ def transpose(op: Operator, self, dim0: int, dim1: int):
     return _permute(op, self, tuple(order))
 
 
-@rule("permute")
+@sparse_rule("permute")
 def permute(op: Operator, self, dims):
     if len(dims) != self.ndim:
         raise RuntimeError(
@@ -85,7 +85,7 @@ def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple
     return wrap_sparse(CompressedArray(_TRANSPOSED[a.layout], a.compressed, a.plain, values, shape))
 
 
-@rule("unsqueeze")
+@sparse_rule("unsqueeze")
 def unsqueeze(op: Operator, self, dim: int):
     if not is_coo(self):
         raise not_implemented(op, (self, dim))
@@ -99,7 +99,7 @@ def unsqueeze(op: Operator, self, dim: int):
     return wrap_coo(as_tensor(indices, self), a.values, shape, a.coalesced)
 
 
-@rule("squeeze")
+@sparse_rule("squeeze")
 def squeeze(op: Operator, self, dim=None):
     if not is_coo(self):
         raise not_implemented(op, (self, dim))
@@ -117,7 +117,7 @@ def squeeze(op: Operator, self, dim=None):
     return wrap_coo(indices, a.values.reshape(a.nnz, *dense), shape, a.coalesced)
 
 
-@rule("select")
+@sparse_rule("select")
 def select(op: Operator | None, self, dim: int, index: int):
     """One slice. What is left without sparse dimensions is dense."""
     source = to_coo(self)
@@ -138,7 +138,7 @@ def select(op: Operator | None, self, dim: int, index: int):
     return wrap_coo(as_tensor(a.indices.array[keep][:, there], self), values, shape, a.coalesced)
 
 
-@rule("index_select")
+@sparse_rule("index_select")
 def index_select(op: Operator, self, dim: int, index: Tensor):
     if not is_coo(self):
         raise not_implemented(op, (self, dim, index))
@@ -162,7 +162,7 @@ def index_select(op: Operator, self, dim: int, index: Tensor):
     return wrap_coo(as_tensor(indices, self), as_tensor(a.values.array[element], self), shape)
 
 
-@rule("narrow", "slice")
+@sparse_rule("narrow", "slice")
 def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
     """A range of one dimension."""
     a = to_coo(self).array
@@ -181,7 +181,7 @@ def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
     return made if is_coo(self) else coo_to_compressed(made, self.layout, self.array.blocksize, None)
 
 
-@rule("cat")
+@sparse_rule("cat")
 def cat(op: Operator, tensors, dim: int = 0):
     if not all(is_coo(x) for x in tensors):
         kinds = ", ".join(layout_name(x) for x in tensors)
@@ -232,24 +232,24 @@ def _cat_dense(xp, tensors, d: int, shape: tuple) -> Tensor:
     return wrap_coo(as_tensor(indices, tensors[0]), as_tensor(xp.concatenate(parts), tensors[0]), shape)
 
 
-@rule("stack")
+@sparse_rule("stack")
 def stack(op: Operator, tensors, dim: int = 0):
     return cat(op, tuple(unsqueeze(op, x, dim) for x in tensors), wrap_dim(dim, tensors[0].ndim + 1))
 
 
-@rule("expand")
+@sparse_rule("expand")
 def expand(op: Operator, self, size, *rest):
     if tuple(size) == tuple(self.shape):
         return self.shallow()
     raise RuntimeError(f"expand is unsupported for {layout_name(self)} tensors")
 
 
-@rule("reshape", "_reshape_alias", "flatten")
+@sparse_rule("reshape", "_reshape_alias", "flatten")
 def reshape(op: Operator, self, *rest):
     raise RuntimeError("reshape is not implemented for sparse tensors")
 
 
-@rule("select_backward", "slice_backward")
+@sparse_rule("select_backward", "slice_backward")
 def scatter_back(op: Operator, grad_output, input_sizes, *rest):
     """Gradients of selections: the sparse gradient is made dense, then put in its place."""
     from .table import run_dense

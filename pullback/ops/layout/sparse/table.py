@@ -2,7 +2,8 @@
 
 Comes in: an operator and canonical arguments of which at least one is sparse, without history (autograd has done its
 work above). Goes out: what the rule for that operator gives. Operators that exist for sparse tensors alone are declared
-with `layout_operator` and bring their own `run`; all others find a rule here by name, or raise what PyTorch raises.
+with `layout_operator` and bring their own `run`; all others have a rule in their declaration, where this package puts it
+(`@sparse_rule`), or raise what PyTorch raises.
 """
 
 from __future__ import annotations
@@ -14,23 +15,13 @@ from ...family.base import Family
 from ...system import dispatch
 from ...system.calls import export_operator
 from ...system.declaration import REQUIRED, Declaration
-from ...system.operator import NoShapeRule, Operator
+from ...system.operator import NoShapeRule, Operator, rule_of
 from .layouts import backend_name, is_sparse
 
-rules: dict[str, Callable] = {}
 
-
-def rule(*names: str):
-    """Register `function(op, *args)` as the sparse rule of the operators named (all overloads)."""
-
-    def decorate(function):
-        for name in names:
-            if name in rules:
-                raise ValueError(f"the sparse rule of {name} is declared twice")
-            rules[name] = function
-        return function
-
-    return decorate
+def sparse_rule(*names: str) -> Callable:
+    """Make `function(op, *args)` the sparse rule of the operators named (all overloads)."""
+    return rule_of("sparse", *names)
 
 
 class LayoutDeclaration(Declaration):
@@ -80,7 +71,7 @@ def execute_sparse(op: Operator, args: tuple):
     """The sparse rule of an operator, on its arguments."""
     if op.family is LAYOUT:
         return LAYOUT.execute(op, args)
-    found = rules.get(op.name)
+    found = op.declared.sparse
     if found is None:
         raise not_implemented(op, args)
     return found(op, *[without_history(a) for a in args])

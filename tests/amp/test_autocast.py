@@ -1,0 +1,73 @@
+"""Autocast: what operators are cast to is what they declare, and is what PyTorch documents for each device."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback.amp.autocast import policy_of
+from pullback.ops.system.operator import registry
+
+LOWER_ON_CPU = (
+    "conv1d conv2d conv3d bmm mm linalg_vecdot baddbmm addmm addbmm linear matmul conv_tbc scaled_dot_product_attention"
+)
+FLOAT32_ON_CPU = "avg_pool3d binary_cross_entropy grid_sampler_2d polar prod quantile nanquantile trace cholesky inverse mse_loss nll_loss kl_div"
+FLOAT32_ON_CUDA = "acos asin cosh cumprod cumsum dist erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh softplus sum tan softmax log_softmax"
+WIDEST_ON_CUDA = "addcdiv addcmul atan2 bilinear cat cross dot index_put scatter_add stack tensordot"
+
+
+def overloads(names: str):
+    return [op for op in registry.values() if op.name in names.split()]
+
+
+@pytest.mark.parametrize(
+    "device, names, policy",
+    [
+        ("cpu", LOWER_ON_CPU, "lower"),
+        ("cpu", FLOAT32_ON_CPU, "float32"),
+        ("cpu", "fft_fft fft_irfftn linalg_cond linalg_svdvals linalg_inv", "float32"),
+        ("cpu", "stack cat index_copy", "widest"),
+        ("cpu", "add mul relu softmax cumsum exp", None),
+        (
+            "cuda",
+            "mm bmm addmm linear matmul conv1d conv2d conv3d conv_transpose2d gru_cell lstm_cell prelu addr",
+            "lower",
+        ),
+        ("cuda", FLOAT32_ON_CUDA, "float32"),
+        ("cuda", WIDEST_ON_CUDA, "widest"),
+        ("cuda", "add mul relu linalg_inv", None),
+    ],
+)
+def test_policies(device, names, policy):
+    found = overloads(names)
+    assert {op.name for op in found} == set(names.split())
+    assert {op.name: policy_of(op, device) for op in found} == dict.fromkeys(names.split(), policy)
+
+
+def test_lower_precision():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.ones(2, 3) @ torch.ones(3, 2)).dtype is torch.bfloat16
+        assert torch.nn.functional.conv2d(torch.ones(1, 1, 4, 4), torch.ones(1, 1, 2, 2)).dtype is torch.bfloat16
+        assert (torch.ones(2) + torch.ones(2)).dtype is torch.float32
+
+
+def test_range_is_kept_in_float32():
+    narrow = torch.ones(2, 2, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert narrow.prod().dtype is torch.float32
+        assert torch.linalg.inv(torch.eye(2, dtype=torch.bfloat16)).dtype is torch.float32
+        assert torch.nn.functional.mse_loss(narrow, narrow).dtype is torch.float32
+        assert torch.softmax(narrow, 0).dtype is torch.bfloat16
+
+
+def test_arguments_meet_in_the_widest():
+    wide, narrow = torch.ones(2), torch.ones(2, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.cat([narrow, wide]).dtype is torch.float32
+        assert torch.stack([narrow, narrow]).dtype is torch.bfloat16
+
+
+def test_float64_and_integers_are_left_alone():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert (torch.ones(2, 2, dtype=torch.float64) @ torch.ones(2, 2, dtype=torch.float64)).dtype is torch.float64
+        assert (torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)).dtype is torch.int64
