@@ -108,29 +108,23 @@ def imports() -> list[Import]:
 
 
 # ---- layers
-def contract() -> list[list[str]]:
-    """The layers, highest first, each a list of siblings; the package itself, which gathers all, above them."""
+def contract() -> list[str]:
+    """The names of the layers, highest first. The package itself stands below those that use it as any program does."""
     said = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
-    return [[PACKAGE], *([name.strip().strip("()") for name in layer.replace("|", ":").split(":")] for layer in said)]
+    names = [f"{PACKAGE}.{layer.strip('()')}" for layer in said]
+    at = names.index(f"{PACKAGE}.distributions") + 1
+    return [*names[:at], PACKAGE, *names[at:]]
 
 
-def ranks(modules: Iterable[str]) -> dict[str, int]:
-    """The number of the layer of each module, 0 the highest; the most exact name in the contract counts."""
-    known = {name: number for number, layer in enumerate(contract()) for name in layer}
-    found = {}
-    for module in modules:
-        name = module
-        while name not in known:
-            name = name.rpartition(".")[0]
-        if name != PACKAGE or module in (PACKAGE, f"{PACKAGE}.__main__"):
-            found[module] = known[name]
-    return found
+def layer_of(module: str) -> str:
+    """The layer that a module is in: the first two parts of its name."""
+    return ".".join(module.split(".")[:2])
 
 
 def upward(found: Iterable[Import]) -> list[Import]:
     """Imports of a module in a higher layer."""
-    rank = ranks(module_files())
-    return [i for i in found if rank.get(i.target, 99) < rank.get(i.source, 0)]
+    order = contract()
+    return [i for i in found if order.index(layer_of(i.target)) < order.index(layer_of(i.source))]
 
 
 def cycles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:

@@ -25,6 +25,7 @@ from .ops.make.construct import TypedStorage
 from .ops.system.operator import exports as _exports
 from .ops.system import packet as _packet
 from .surface import settings as _settings
+from .surface.version import __version__
 
 globals().update(_exports["torch"])
 globals().update({d.name: d for d in _dtypes.ALL} | {d.alias: d for d in _dtypes.ALL} | _dtypes.opaque)
@@ -36,7 +37,7 @@ globals().update(_symbolic.public)
 from math import e, inf, nan, pi  # noqa: E402
 
 from . import amp, autograd, func  # noqa: E402
-from .surface import homes, namespaces, overrides  # noqa: E402
+from .surface import homes, loading as _loading, namespaces, overrides  # noqa: E402
 from .amp.autocast import autocast  # noqa: E402
 from .amp.autocast import public as _autocast_functions  # noqa: E402
 from .core import printing as _printing  # noqa: E402
@@ -49,7 +50,6 @@ DisableTorchFunctionSubclass = overrides.DisableTorchFunctionSubclass
 StorageBase = UntypedStorage
 set_printoptions = _printing.set_printoptions
 newaxis = None
-__version__ = "2.13.0+pullback"
 homes.install(__name__)
 namespaces.install(__name__)
 
@@ -59,23 +59,14 @@ _LATER = frozenset((
     "version", "xpu", "export", "fx", "nested", "sparse",
 ))  # fmt: skip
 _HOMES = {
-    "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "surface.errors", "AcceleratorError": "surface.errors",
-    "FatalError": "surface.errors", "Future": "surface.futures", "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
+    "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",
+    "FatalError": "core.errors", "Future": "surface.futures", "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
     "TYPE_CHECKING": "surface.names", "PRIVATE_OPS": "surface.names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "compile": "capture.front.compile", "SymInt": "capture.shapes.numbers",
     "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
     "cond": "capture.higher_order", "while_loop": "capture.higher_order",
 }  # fmt: skip
-
-
-def _load_higher_order() -> None:
-    import importlib
-
-    importlib.import_module(f"{__name__}.capture.higher_order")
-
-
-_packet.load_higher_order = _load_higher_order
 
 
 def __getattr__(name: str):

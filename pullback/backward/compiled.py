@@ -55,7 +55,6 @@ def say_uncompiled(reason: str) -> None:
 
 
 above.run_compiled = run_compiled
-compiling.backwards_compiled_by = lambda fn, dynamic: enable(fn, dynamic, ignore_active_disable_ctx=False)
 compiling.state.on_reset.append(clear_cache)
 
 

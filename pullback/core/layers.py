@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:  # names of types only: this is the one file that looks up
+    from types import ModuleType
+
     from ..ops.system.operator import Operator
     from .node import Node, SavedTensor
     from .tensor import Tensor
@@ -201,6 +203,63 @@ class Seams:
         None, asked_by="ops.system.dispatch", set_by="capture.fake.mode",
         promise="the body of a composite operator, inside the mode of its fake arguments",
         otherwise="None: the body is called",
+    )
+
+    # ---- asked of layers that are loaded then
+    package: Callable[[], ModuleType] = seam(
+        _without("the package"), set_by="surface.loading",
+        asked_by="graph.names graph.codegen cpp.bridge cpp.calls cpp.declarations export.encoding nn.parallel surface.settings "
+        "utils.data.distributed",
+        promise="the package as users see it, whose attributes are the public names",
+    )
+    reduce_tensor: Callable[[Tensor], tuple] = seam(
+        _without("serialization"), asked_by="ops.make.memory", set_by="surface.loading",
+        promise="how pickle makes a tensor again: views of one storage stay views of one",
+    )
+    load_library: Callable[[Any], None] = seam(
+        _without("the layer of C++ extensions"), asked_by="ops.system.packet", set_by="surface.loading",
+        promise="a shared library loaded, and the operators that it registers declared",
+    )
+    load_higher_order: Callable[[], None] = seam(
+        _without("capture"), asked_by="ops.system.packet", set_by="surface.loading",
+        promise="the operators that take functions, set on `ops.higher_order`",
+    )
+    compile_function: Callable[..., Callable] = seam(
+        _without("capture"), asked_by="nn.module", set_by="surface.loading",
+        promise="`torch.compile(function, ...)`",
+    )
+    functionalize: Callable[[Callable, str], Callable] = seam(
+        _without("the layer of ahead-of-time autograd"), asked_by="func", set_by="surface.loading",
+        promise="a function without writes to tensors that gives its inputs their new values at the end",
+    )
+    fake_mode: Callable[[bool], Any] = seam(
+        _without("capture"), asked_by="graph.passes.fake_tensor_prop library.opcheck", set_by="surface.loading",
+        promise="a new `FakeTensorMode`, which admits real tensors or not",
+    )
+    differentiated_ahead: Callable[[Callable, bool], Callable] = seam(
+        _without("the layer of ahead-of-time autograd"), asked_by="library.opcheck", set_by="surface.loading",
+        promise="a function, run by its forward and backward graphs; with dynamic sizes or not",
+    )
+    compile_ahead: Callable[[Any, list, Callable, str], Callable] = seam(
+        _without("the layer of ahead-of-time autograd"), asked_by="capture.front.backends", set_by="surface.loading",
+        promise="a graph, run by the forward and backward graphs that `compiler` compiled, cut by the partition named",
+    )
+    compile_native: Callable[[Any], Callable] = seam(
+        _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",
+        promise="a graph as native code; where it cannot be, as operators",
+    )
+    backwards_compiled_by: Callable[[Callable, bool], Any] = seam(
+        _without("compiled autograd"), asked_by="capture.front.compile", set_by="surface.loading",
+        promise="a context in which backwards run as graphs that `compile(graph_module)` compiled",
+    )
+    run_region: Callable[[Any, tuple, dict], Any] | None = seam(
+        None, asked_by="capture.higher_order.checkpoint", set_by="utils.checkpoint.traced",
+        promise="a captured checkpoint region outside a trace: what it does not keep is computed again",
+        otherwise="None: the graph is called, and keeps everything",
+    )
+    wrap_symbol: Callable[[Any, Any], Any] = seam(
+        _without("the layer of symbolic numbers"), asked_by="capture.shapes.node", set_by="capture.shapes.numbers",
+        promise="the number (int, float or bool) of an expression in the environment of a node",
     )
 
     # fmt: on

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import enum
-import importlib
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.device import device
 from ..core.dtype import dtype
+from ..core.layers import above
 from ..core.modes import is_grad_enabled
 from ..core.tensor import Tensor
 from ..library.dispatcher import AutoDispatchBelowAutograd
@@ -140,7 +140,7 @@ def is_alias(a: Tensor, b: Tensor) -> bool:
 # ---- functions
 def root():
     """The package itself: its functions are those that users call."""
-    return importlib.import_module("pullback")
+    return above.package()
 
 
 def tensor(values, kind: dtype | None, options: dict) -> Tensor:

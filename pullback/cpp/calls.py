@@ -8,11 +8,11 @@ as it is, and says itself what is wrong.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 
 from ..core.device import device, layout
 from ..core.dtype import dtype
+from ..core.layers import above
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator, packets
 from ..ops.system.packet import packet
@@ -97,7 +97,7 @@ def in_place(name: str) -> list[Operator]:
 
 def public_function(name: str) -> Callable:
     """What users call by a name: a function, a method, or the operator itself."""
-    root = importlib.import_module("pullback")
+    root = above.package()
     for scope in (root, Tensor, root.nn.functional):
         found = getattr(scope, name, None)
         if callable(found) and not isinstance(found, type):

@@ -7,9 +7,9 @@ C++ to have it.
 
 from __future__ import annotations
 
-import importlib
 import types
 
+from ..core.layers import above
 from ..core.tensor import Tensor
 from ..ops.system.operator import packets
 
@@ -101,7 +101,7 @@ def function_lines() -> list[str]:
         else:
             lines.append(f'inline {result} {name}() {{ return call<{result}>("{name}"); }}')
     for name in writing():
-        if name in vars(importlib.import_module("pullback")):
+        if name in vars(above.package()):
             names = ", ".join(f"a{i}" for i in range(1, LONGEST))
             lines.append(
                 f"inline Tensor& {name}(Tensor& self, {parameters(1, LONGEST)}) {{ return self.{name}({names}); }}"

@@ -12,10 +12,10 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+from ..ops.system.packet import ops
 from .registry import raise_failures
 
 _modules: dict[str, ModuleType] = {}
-loaded_libraries: set[str] = set()
 
 
 def load_module(name: str, path: Path) -> ModuleType:
@@ -35,11 +35,11 @@ def load_module(name: str, path: Path) -> ModuleType:
 def load_library(path: str | os.PathLike) -> None:
     """Load a library for the operators that it registers."""
     path = os.path.realpath(path)
-    if path in loaded_libraries:
+    if path in ops.loaded_libraries:
         return
     try:
         ctypes.CDLL(path)
     except OSError as error:
         raise OSError(f"Could not load this library: {path}") from error
     raise_failures()
-    loaded_libraries.add(path)
+    ops.loaded_libraries.add(path)

@@ -7,8 +7,8 @@ nothing without a device are empty; everything that would need one raises what P
 from __future__ import annotations
 
 from ..core.device import indexed
+from ..core.errors import AcceleratorError, OutOfMemoryError
 from ..core.tensor import Tensor
-from ..surface.errors import AcceleratorError, OutOfMemoryError
 from . import amp, memory, nvtx, random
 from .absent import NO_CUDA, Unsupported, needs_device
 from .devices import (

@@ -21,6 +21,7 @@ from ..capture.shapes.writing import write_python
 from ..core import dtype as dtypes
 from ..core import modes, symbolic
 from ..core.device import device
+from ..core.layers import above
 from ..graph import Node
 from ..graph.assertions import _assert
 from ..ops.system.operator import Operator
@@ -106,9 +107,7 @@ def read_argument(data: Any, nodes: dict[str, Node]) -> Any:
 
 
 def constant(name: str) -> Any:
-    import importlib
-
-    found = getattr(importlib.import_module("pullback"), name)
+    found = getattr(above.package(), name)
     if type(found).__name__ not in CONSTANTS:
         raise RuntimeError(f"load: {name} is no dtype, layout or memory format")
     return found

@@ -2,6 +2,7 @@
 
 from ..batching.batched import debug_unwrap
 from ..batching.vmap import chunk_vmap, vmap
+from ..core.layers import above
 from . import custom  # noqa: F401 - custom functions inside vmap
 from .derivatives import grad, grad_and_value, jvp, linearize, vjp
 from .jacobians import hessian, jacfwd, jacrev
@@ -12,9 +13,7 @@ from .stateless import functional_call, replace_all_batch_norm_modules_, stack_m
 def functionalize(func, *, remove: str = "mutations"):
     """`func` without writes to tensors (and, with `remove="mutations_and_views"`, without views): its inputs get their new
     values at the end. The layer that traces programs does it, and is loaded then."""
-    import importlib
-
-    return importlib.import_module("pullback.joint.transform").functionalize(func, remove=remove)
+    return above.functionalize(func, remove)
 
 
 __all__ = [

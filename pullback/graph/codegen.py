@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import math
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
@@ -18,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.device import device
+from ..core.layers import above
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 from .annotations import annotation, painter, value_of
-from .names import ROOT, is_reachable, qualified_name, type_repr
+from .names import is_reachable, qualified_name, type_repr
 from .naming import Namespace
 from .node import Node
 
@@ -125,7 +125,7 @@ def standard_globals() -> dict[str, Any]:
     from . import tree_calls
 
     return {
-        "inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": sys.modules[ROOT], "device": device,
+        "inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": above.package(), "device": device,
         "fx_pytree": tree_calls, "pytree": tree,
     }  # fmt: skip
 

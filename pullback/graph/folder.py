@@ -7,7 +7,6 @@ the same.
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,8 @@ class {name}(torch.nn.Module):
 
 def write_folder(module: Any, folder: Any, name: str) -> None:
     """Write a graph module into a folder."""
-    # The layer that writes files stands above this one.
-    save = importlib.import_module(__package__.partition(".")[0] + ".serialization").save
+    from ..serialization import save
+
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
     buffers = {name: value for name, value in module._buffers.items() if value is not None}

@@ -10,11 +10,11 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
+from ..core.layers import above
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator, exports
 from ..ops.system.packet import OpOverloadPacket
@@ -127,7 +127,7 @@ def _public_names() -> dict[int, str]:
 
 def reach(name: str) -> Any:
     """The object at `torch.a.b`, or None. Submodules count once they are imported."""
-    value: Any = sys.modules[ROOT]
+    value: Any = above.package()
     for part in name.split(".")[1:]:
         try:
             value = getattr(value, part)

@@ -8,10 +8,10 @@ that stand above this one; they are loaded by name when such a test runs.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.layers import above
 from ..core.node import requires_grad
 from ..core.tensor import Tensor, stride_of
 from ..core.tree import tree_leaves, tree_map
@@ -166,20 +166,11 @@ def _test_autograd_registration(case: _Case) -> None:
         raise AssertionError(_NO_AUTOGRAD.format(case.op.qualified_name))
 
 
-# ---- above this layer
-def _layer(name: str):
-    """A module of a layer above, or Skipped where this installation has none."""
-    try:
-        return importlib.import_module(f"pullback.{name}")
-    except ImportError as e:
-        raise Skipped(f"pullback.{name} is not available ({e})") from e
-
-
+# ---- by layers above this one
 def _test_faketensor(case: _Case) -> None:
     """The fake rule must say what the kernel does."""
-    fakes = _layer("capture.fake.mode")
     args, kwargs = case.copies()
-    mode = fakes.FakeTensorMode()
+    mode = above.fake_mode(False)
     fake_args, fake_kwargs = tree_map(lambda v: mode.from_tensor(v) if isinstance(v, Tensor) else v, (args, kwargs))
     with mode:
         fake_out = case.op(*fake_args, **fake_kwargs)
@@ -214,13 +205,11 @@ def _compare(op: Operator, real, fake) -> None:
 
 def _test_aot(dynamic: bool) -> Callable[[_Case], None]:
     def test(case: _Case) -> None:
-        aot = _layer("joint.aot")
-        compare = _layer("testing").assert_close
+        from ..testing import assert_close as compare
+
         tolerance = {k: v for k, v in case.tolerance.items() if v is not None}
         eager, traced = case.copies(), case.copies()
-        compiled = aot.aot_function(
-            lambda args, kwargs: case.op(*args, **kwargs), lambda module, example: module, dynamic=dynamic
-        )
+        compiled = above.differentiated_ahead(lambda args, kwargs: case.op(*args, **kwargs), dynamic)
         out, other = case.op(*eager[0], **eager[1]), compiled(*traced)
         words = _DIFFERENT.format("Outputs", "output", "implementation not traceable")
         compare(_data(other), _data(out), msg=words, **tolerance)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Optional
 from ..core.dtype import dtype as DType
 from ..core.tensor import Tensor
 from ..ops.system.operator import exports as _exports
-from ..surface.overrides import (
+from ..ops.system.overrides import (
     handle_torch_function,
     has_torch_function,
     has_torch_function_unary,

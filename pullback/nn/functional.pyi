@@ -16,10 +16,10 @@ _DeviceLike: _TypeAlias = _device | _str | _int
 
 from pullback.core.dtype import dtype as DType
 from pullback.core.tensor import Tensor as Tensor
-from pullback.surface.overrides import handle_torch_function as handle_torch_function
-from pullback.surface.overrides import has_torch_function as has_torch_function
-from pullback.surface.overrides import has_torch_function_unary as has_torch_function_unary
-from pullback.surface.overrides import has_torch_function_variadic as has_torch_function_variadic
+from pullback.ops.system.overrides import handle_torch_function as handle_torch_function
+from pullback.ops.system.overrides import has_torch_function as has_torch_function
+from pullback.ops.system.overrides import has_torch_function_unary as has_torch_function_unary
+from pullback.ops.system.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 Callable: _Any
 GRID_SAMPLE_INTERPOLATION_MODES: _Any

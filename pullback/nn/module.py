@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from ..core.layers import above
 from ..core.tensor import Tensor
 from .module_conversion import ModuleConversion
 from .module_hooks import Hooks, ModuleHooks, everywhere
@@ -256,9 +257,7 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
 
     def compile(self, *args, **kwargs) -> None:
         """Compile this module's call in place."""
-        from .. import compile as compile_function
-
-        self._compiled_call_impl = compile_function(self._call_impl, *args, **kwargs)
+        self._compiled_call_impl = above.compile_function(self._call_impl, *args, **kwargs)
 
     # ---- copies
     def __getstate__(self) -> dict:

@@ -44,5 +44,5 @@ dunders.install()
 
 
 def public(namespace: str, name: str):
-    """A public function by its namespace ("torch", "linalg.cholesky", "linalg.determinant", "linalg.ldl", "linalg.lowrank", "linalg.lu", "linalg.norms", "linalg.matrix_functions", "linalg.pseudoinverse", "linalg.qr", "linalg.removed", "linalg.solve", "linalg.spectral", "nn.functional") and name."""
+    """A public function by its namespace ("torch", "linalg", "nn.functional") and name."""
     return exports[namespace][name]

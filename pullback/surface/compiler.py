@@ -144,9 +144,11 @@ def cudagraph_mark_step_begin() -> None:
 
 def wrap_numpy(fn: Callable) -> Callable:
     """A function of NumPy arrays as one of tensors."""
-    from .. import from_numpy
     from ..core import tree
     from ..core.tensor import Tensor
+    from ..ops import public
+
+    from_numpy = public("torch", "from_numpy")
 
     @functools.wraps(fn)
     def on_tensors(*args, **kwargs):

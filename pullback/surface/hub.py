@@ -104,6 +104,6 @@ def load_state_dict_from_url(
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or url.rpartition("/")[2])
     if not os.path.exists(path):
         download_url_to_file(url, path)
-    return importlib.import_module(__package__.partition(".")[0]).load(
-        path, map_location=map_location, weights_only=weights_only
-    )
+    from ..serialization import load
+
+    return load(path, map_location=map_location, weights_only=weights_only)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 
 from ..core.tensor import Tensor
 from ..ops.system.operator import exports
@@ -11,32 +10,15 @@ from ..ops.system.overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
     TorchFunctionMode,
-    any_overridden,
     call_overridden,
+    handle_torch_function,
+    has_torch_function,
 )  # fmt: skip
+from ..ops.system.overrides import has_torch_function_unary as has_torch_function_unary
+from ..ops.system.overrides import has_torch_function_variadic as has_torch_function_variadic
 
 BaseTorchFunctionMode = TorchFunctionMode
 _DisableTorchFunction = DisableTorchFunction
-
-
-def has_torch_function(relevant_args: Iterable) -> bool:
-    """Whether any argument has its own `__torch_function__`, or a function mode is active."""
-    from ..core.modes import FUNCTION, ambient
-
-    return bool(ambient.mode & FUNCTION) or any_overridden(tuple(relevant_args))
-
-
-def has_torch_function_unary(x) -> bool:
-    return has_torch_function((x,))
-
-
-def has_torch_function_variadic(*args) -> bool:
-    return has_torch_function(args)
-
-
-def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Hand a call to the overrides of its arguments."""
-    return call_overridden(public_api, args, kwargs)
 
 
 def is_tensor_like(inp) -> bool:

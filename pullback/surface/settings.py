@@ -7,7 +7,7 @@ import warnings
 from ..core.arrays import set_thread_count, thread_count
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
-from ..core.layers import extend
+from ..core.layers import above, extend
 from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
@@ -209,10 +209,8 @@ def compiled_with_cxx11_abi() -> bool:
 
 @_public
 def get_device_module(device=None):
-    import sys
-
     name = device_type(device).type if device is not None else "cpu"
-    module = getattr(sys.modules[__package__.partition(".")[0]], name, None)
+    module = getattr(above.package(), name, None)
     if module is None:
         raise RuntimeError(f"Device module '{name}' is not available")
     return module

@@ -1,7 +1,6 @@
 """Which version this is, and of which libraries it was built: of no CUDA, ROCm or XPU."""
 
-from .. import __version__  # type: ignore[attr-defined]
-
+__version__ = "2.13.0+pullback"
 cuda: str | None = None
 hip: str | None = None
 rocm: str | None = None

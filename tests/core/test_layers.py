@@ -1,8 +1,8 @@
 """Seams are declared as they are used, set once, and independent of the order of imports."""
 
+import dataclasses
 import importlib
 import importlib.util
-import inspect
 import subprocess
 import sys
 from collections import defaultdict
@@ -75,10 +75,8 @@ def test_seams_are_asked_and_set_where_they_say(source):
 @pytest.mark.parametrize("said", declarations(), ids=lambda d: d.name)
 def test_importing_a_layer_sets_its_seams(said):
     importlib.import_module(f"pullback.{said.set_by}")
-    function = getattr(above, said.name)
-    assert function.__module__ == f"pullback.{said.set_by}" or said.set_by == "ops.layout.entry"
-    takes = inspect.signature(function).parameters.values()
-    assert all(p.kind is not p.KEYWORD_ONLY or p.default is not p.empty for p in takes), "seams are called by position"
+    unset = next(f.default for f in dataclasses.fields(Seams) if f.name == said.name)
+    assert getattr(above, said.name) is not unset
 
 
 def test_only_the_declarations_name_types_from_above(source):
@@ -86,6 +84,37 @@ def test_only_the_declarations_name_types_from_above(source):
     assert {i.source for i in above_them} == {"pullback.core.layers"}
 
 
+# ---- imports
+LONGEST_CYCLE = 32  # modules that import one another when deferred imports are counted; may only fall
+
+
+def test_no_import_points_upward_deferred_or_not(source):
+    assert [] == source.upward(i for i in source.imports() if not i.for_types)
+
+
+def test_every_module_has_a_layer(source):
+    assert {source.layer_of(module) for module in source.module_files()} <= set(source.contract())
+
+
+def test_no_cycle_leaves_its_layer(source):
+    groups = source.cycles((i.source, i.target) for i in source.imports() if not i.for_types)
+    assert all(len({source.layer_of(m) for m in group}) == 1 for group in groups)
+    assert max(map(len, groups), default=0) <= LONGEST_CYCLE
+
+
+def test_the_tool_sees_imports_in_functions_and_in_strings(source, tmp_path):
+    path = tmp_path / "sample.py"
+    path.write_text("def f():\n    from .layers import above\n    import_module('pullback.ops.system')\n")
+    reader = source._Reader("pullback.core.sample", path, ("pullback.core.layers", "pullback.ops.system"))
+    reader.visit(source.ast.parse(path.read_text()))
+    assert [(i.target, i.line, i.deferred) for i in reader.found] == [
+        ("pullback.core.layers", 2, True),
+        ("pullback.ops.system", 3, True),
+    ]
+    assert [i.target for i in source.upward(reader.found)] == ["pullback.ops.system"]
+
+
+# ---- members of classes
 CLASSES = {"Tensor": Tensor, "Node": Node, "Generator": Generator}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from ...core.layers import above
 from .config import native
 from .logs import logger
 
@@ -84,13 +85,11 @@ def skip_cuda_graph() -> None:
 
 def native_code(module, inputs, options: dict) -> Callable:
     """A graph, after the user's passes, as native code: by the layer above, which is loaded when a graph first asks for it."""
-    import importlib
-
     from ..higher_order.rng import without_states
 
     with native.patch(options):
         module = with_custom_passes(module, inputs)
-        return importlib.import_module("pullback.codegen").compile_graph(without_states(module))
+        return above.compile_native(without_states(module))
 
 
 def with_custom_passes(module, inputs):
@@ -108,9 +107,4 @@ def unchanged(module, inputs):
 
 def _ahead_of_time(module, example_inputs, partition: str, compiler: Callable = unchanged) -> Callable:
     """By the layer above, which owns ahead-of-time autograd and is loaded when a graph first asks for it."""
-    import importlib
-
-    joint = importlib.import_module("pullback.joint.aot")
-    partitions = importlib.import_module("pullback.joint.partition")
-
-    return joint.aot_module_simplified(module, example_inputs, compiler, partition_fn=getattr(partitions, partition))
+    return above.compile_ahead(module, example_inputs, compiler, partition)

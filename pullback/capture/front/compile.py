@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...core import modes, tree
+from ...core.layers import above
 from ...core.modes import ambient
 from ...graph import GraphModule
 from ...nn.module import Module
@@ -78,15 +79,6 @@ class disabled:
         state.disabled -= 1
 
 
-def backwards_compiled_by(compile: Callable, dynamic: bool):
-    """Replaced by the layer above: a context in which backwards run as graphs that `compile(graph_module)` compiled."""
-    import importlib
-
-    return importlib.import_module("pullback.backward.compiled").enable(
-        compile, dynamic, ignore_active_disable_ctx=False
-    )
-
-
 class CompiledFunction:
     """A function with its graphs: what is common to both ways of capturing it, and what they may do."""
 
@@ -113,7 +105,7 @@ class CompiledFunction:
     def __call__(self, *args, **kwargs):
         if self.compile_backward is None:
             return self.call(args, kwargs)
-        with backwards_compiled_by(
+        with above.backwards_compiled_by(
             self.compile_backward, not config.assume_static_by_default if self.dynamic is None else self.dynamic
         ):
             return self.call(args, kwargs)

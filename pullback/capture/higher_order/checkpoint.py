@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from ...core import modes
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...core.tree import tree_map_only
@@ -28,8 +29,8 @@ CONTEXT = "_checkpoint_context_fn"  # where a graph's meta has the `context_fn` 
 
 
 def run_region(graph: GraphModule, args: tuple, options: dict):
-    """Replaced by `utils.checkpoint`, which computes again what it does not keep."""
-    return graph(*args)
+    """A region where nothing traces."""
+    return graph(*args) if above.run_region is None else above.run_region(graph, args, options)
 
 
 class TagActivationCheckpoint(HigherOrderOperator):

@@ -43,11 +43,10 @@ class WrapWithAutocast(HigherOrderOperator):
             return wrapped_func(*args, **kwargs)
 
     def context(self, device_type: str, dtype, enabled: bool, cache_enabled):
-        """The autocast context, found under its public name: it lives in a layer above."""
-        import sys
+        """The autocast context."""
+        from ...amp.autocast import autocast
 
-        root = sys.modules[__name__.partition(".")[0]]
-        return root.autocast(device_type, dtype, enabled, cache_enabled)
+        return autocast(device_type, dtype, enabled, cache_enabled)
 
 
 class BypassingWrapper(HigherOrderOperator):

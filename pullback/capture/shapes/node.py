@@ -6,6 +6,7 @@ definite values with guards. What always holds: `expr` never shows a symbol that
 
 from __future__ import annotations
 
+from ...core.layers import above
 from .expressions import Expr
 
 
@@ -51,8 +52,8 @@ class SymNode:
         return hint
 
     def wrap(self, expr):
-        """The number of another expression of this environment. Replaced by `numbers`, which knows their classes."""
-        raise NotImplementedError
+        """The number of another expression of this environment."""
+        return above.wrap_symbol(self, expr)
 
     def guard(self):
         """A definite value, recorded as a guard."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 
+from ...core.layers import above
 from ...ops.system.calls import INTS
 from . import functions as f
 from .expressions import Expr, add, differences, multiply, products, subtract, sums
@@ -429,4 +430,4 @@ def _wrap_beside(self: SymNode, expr):
     return wrap(expr, self.shape_env)
 
 
-SymNode.wrap = _wrap_beside
+above.wrap_symbol = _wrap_beside

@@ -6,9 +6,9 @@ computed but shapes, dtypes and devices, and the graph itself does not change.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
+from ...core.layers import above
 from ...core.tensor import Tensor
 from ..arguments import map_aggregate
 from ..interpreter import Interpreter
@@ -54,6 +54,5 @@ class FakeTensorProp(Interpreter):
 
 
 def _new_mode() -> Any:
-    """A mode of its own. Fake tensors are made by a layer above this one, so it is looked up when needed."""
-    package = __package__.partition(".")[0]
-    return importlib.import_module(f"{package}.capture.fake.mode").FakeTensorMode(allow_non_fake_inputs=True)
+    """A mode of its own."""
+    return above.fake_mode(True)

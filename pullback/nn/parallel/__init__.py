@@ -6,11 +6,11 @@ Without accelerators there is one device, and the module is simply called.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 from ...core.device import device as device_type
+from ...core.layers import above
 from ...core.tensor import Tensor
 from ...ops import public
 from ..module import Module
@@ -117,12 +117,9 @@ class DataParallel(Module):
         return data_parallel(self.module, inputs, self.device_ids, self.output_device, self.dim, kwargs)
 
 
-_HOME = "pullback.distributed.data_parallel"  # a layer above this one
-
-
 def __getattr__(name: str):
     if name == "DistributedDataParallel":
-        return importlib.import_module(_HOME).DistributedDataParallel
+        return above.package().distributed.DistributedDataParallel
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

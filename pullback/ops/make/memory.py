@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
-from ...core.layers import extend
+from ...core.layers import above, extend
 from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.promotion import result_type
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
@@ -269,9 +269,7 @@ class _Held:
         self.tensor = tensor
 
     def __reduce__(self):
-        from ...serialization.tensors import reduce_tensor
-
-        return reduce_tensor(self.tensor)  # which says why not
+        return above.reduce_tensor(self.tensor)  # which says why not
 
 
 def _another(held: _Held) -> Tensor:
@@ -287,9 +285,7 @@ def _another(held: _Held) -> Tensor:
 def _reduce_ex(self, protocol):
     if self.keys & FAKE:
         return (_another, (_Held(self),))
-    from ...serialization.tensors import reduce_tensor
-
-    return reduce_tensor(self)
+    return above.reduce_tensor(self)
 
 
 extend(Tensor, __name__, __deepcopy__=_deepcopy, __reduce_ex__=_reduce_ex)

@@ -6,7 +6,7 @@ bases, left to right; below autograd, dispatch modes and then the arguments' cla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...core import modes
@@ -117,6 +117,25 @@ class DisableTorchFunctionSubclass(disable_torch_function):
 
     def __init__(self):
         super().__init__(1)
+
+
+# ---- for functions written in Python, in nn and by users
+def has_torch_function(relevant_args: Iterable) -> bool:
+    """Whether any argument has its own `__torch_function__`, or a function mode is active."""
+    return bool(ambient.mode & modes.FUNCTION) or any_overridden(tuple(relevant_args))
+
+
+def has_torch_function_unary(x) -> bool:
+    return has_torch_function((x,))
+
+
+def has_torch_function_variadic(*args) -> bool:
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """Hand a call to the overrides of its arguments."""
+    return call_overridden(public_api, args, kwargs)
 
 
 class DisableTorchFunction(disable_torch_function):

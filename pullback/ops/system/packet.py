@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
+from ...core.layers import above
 from ...core.modes import FUNCTION, LISTENING, ambient
 from .operator import Operator, packet_key, packets
 from .overrides import any_overridden, call_overridden
@@ -131,17 +130,13 @@ class HigherOrderNamespace(OpNamespace):
 
     def __getattr__(self, name: str):
         if not name.startswith("__"):
-            load_higher_order()
+            above.load_higher_order()
             if name in vars(self):
                 return vars(self)[name]
         raise AttributeError(f"'_HigherOrderNamespace' 'higher_order' object has no attribute '{name}'")
 
     def __dir__(self):
         return sorted(set(vars(self)) - {"name"})
-
-
-def load_higher_order() -> None:
-    """Replaced by the package's root, which may name the layer of these operators."""
 
 
 class Ops:
@@ -156,12 +151,10 @@ class Ops:
 
     def load_library(self, path) -> None:
         """Load a shared library for the operators that its TORCH_LIBRARY blocks register."""
-        importlib.import_module("pullback.cpp.loading").load_library(path)  # at call time: that layer stands above
+        above.load_library(path)
 
-    @property
-    def loaded_libraries(self) -> set[str]:
-        """Paths of the libraries that were loaded so."""
-        return importlib.import_module("pullback.cpp.loading").loaded_libraries
+    def __init__(self) -> None:
+        self.loaded_libraries: set[str] = set()  # paths of the libraries that were loaded so
 
 
 ops = Ops()

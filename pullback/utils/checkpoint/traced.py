@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...capture.higher_order import checkpoint as regions
 from ...capture.trace.tagging import Tagged, recording_trace
 from ...core import modes
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...core.tree import tree_flatten, tree_unflatten
@@ -75,4 +76,4 @@ def run_region(graph, args: tuple, options: dict):
     return checkpoint(graph, *args, use_reentrant=False, context_fn=context_fn, preserve_rng_state=preserve)
 
 
-regions.run_region = run_region
+above.run_region = run_region

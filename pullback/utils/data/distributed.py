@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Iterator
 
+from ...core.layers import above
 from ...core.random import Generator
 from .dataset import Dataset
 from .sampler import Sampler, randperm
 
-_HOME = "pullback.distributed"
-
 
 def _ask(question: str) -> int:
     """The number of processes, or which of them this one is, where there is a process group to ask."""
-    if importlib.util.find_spec(_HOME) is None:
-        raise RuntimeError("Requires distributed package to be available")
-    return getattr(importlib.import_module(_HOME), question)()
+    return getattr(above.package().distributed, question)()
 
 
 class DistributedSampler(Sampler):

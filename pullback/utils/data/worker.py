@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.arrays import set_thread_count
 from .fetch import make_fetcher
 
 
@@ -118,9 +119,7 @@ def _make_fetcher(plan: Plan):
 def _start(plan: Plan, worker_id: int):
     """The fetcher, or what went wrong in making it: the first task brings that to the loader."""
     global _info
-    from ...surface.settings import set_num_threads
-
-    set_num_threads(1)
+    set_thread_count(1)
     seed = seed_everything(plan.base_seed, worker_id)
     _info = WorkerInfo(id=worker_id, num_workers=plan.workers, seed=seed, dataset=plan.dataset)
     try:

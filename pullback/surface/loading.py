@@ -1,0 +1,91 @@
+"""Layers that are loaded when they are first asked for.
+
+Compilers, fake tensors, files and extensions in C++ would make every start slower. The layers below reach them through
+seams (`core/layers.py`); the functions that are set here import the layer that answers, then hand the call on. The
+package's root imports this module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..core.layers import above
+
+
+def package() -> ModuleType:
+    return sys.modules[__name__.partition(".")[0]]
+
+
+def reduce_tensor(tensor: Any) -> tuple:
+    from ..serialization.tensors import reduce_tensor
+
+    return reduce_tensor(tensor)
+
+
+def load_library(path: Any) -> None:
+    from ..cpp.loading import load_library
+
+    load_library(path)
+
+
+def load_higher_order() -> None:
+    from ..capture import higher_order  # noqa: F401 - importing it declares the operators
+
+
+def compile_function(function: Callable, *args: Any, **kwargs: Any) -> Callable:
+    from ..capture.front.compile import compile
+
+    return compile(function, *args, **kwargs)
+
+
+def functionalize(function: Callable, remove: str) -> Callable:
+    from ..joint.transform import functionalize
+
+    return functionalize(function, remove=remove)
+
+
+def fake_mode(allow_real: bool) -> Any:
+    from ..capture.fake.mode import FakeTensorMode
+
+    return FakeTensorMode(allow_non_fake_inputs=allow_real)
+
+
+def differentiated_ahead(function: Callable, dynamic: bool) -> Callable:
+    from ..joint.aot import aot_function
+
+    return aot_function(function, lambda module, example: module, dynamic=dynamic)
+
+
+def compile_ahead(module: Any, inputs: list, compiler: Callable, partition: str) -> Callable:
+    from ..joint import aot
+    from ..joint import partition as partitions
+
+    return aot.aot_module_simplified(module, inputs, compiler, partition_fn=getattr(partitions, partition))
+
+
+def compile_native(module: Any) -> Callable:
+    from ..codegen import compile_graph
+
+    return compile_graph(module)
+
+
+def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
+    from ..backward.compiled import enable
+
+    return enable(compile, dynamic, ignore_active_disable_ctx=False)
+
+
+above.package = package
+above.reduce_tensor = reduce_tensor
+above.load_library = load_library
+above.load_higher_order = load_higher_order
+above.compile_function = compile_function
+above.functionalize = functionalize
+above.fake_mode = fake_mode
+above.differentiated_ahead = differentiated_ahead
+above.compile_ahead = compile_ahead
+above.compile_native = compile_native
+above.backwards_compiled_by = backwards_compiled_by
