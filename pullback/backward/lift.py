@@ -235,8 +235,8 @@ def sizes_in_call(op: Operator, count: int) -> list[bool]:
 
 @functools.cache
 def reads_offset(cls: type) -> bool:
-    """Whether a rule reads where in memory a tensor began: only `as_strided` names places there."""
-    return getattr(cls, "op", None) is not None and cls.op.name.startswith("as_strided")
+    """Whether a rule reads where in memory a tensor began: `as_strided` and its kin name places there."""
+    return getattr(cls, "op", None) is not None and cls.op.declared.names_memory
 
 
 # ---- templates

@@ -131,7 +131,7 @@ class Lowering(Builder):
         return self.fill(out, expr)
 
     def _view(self, op: Operator, args: tuple) -> Value | tuple[Value, ...] | NotLowerable:
-        if op.name in ("as_strided", "real", "imag", "view_as_real", "view_as_complex") or op.overload == "dtype":
+        if op.family.retypes or op.declared.names_memory:
             return NotLowerable("a window on the memory under a tensor")
         source = self._given(args[0])
         made = op.declared.geometry(source.shape, source.strides, source.offset, *self.fakes[1:])

@@ -53,13 +53,10 @@ def run_nodes(nodes: list[Node], values: dict) -> None:
             values[node] = getattr(args[0], node.target)(*args[1:], **kwargs)
 
 
-SHAPE_ONLY = frozenset(("empty_like", "rand_like", "randn_like", "randint_like", "new_empty"))
-
-
 def shape_only(node: Node) -> bool:
     """Whether a node looks at nothing of its first argument but its shape, so that it need not wait for it."""
     op = node.target
-    return isinstance(op, Operator) and op.name in SHAPE_ONLY and isinstance(node.args[0], Node)
+    return isinstance(op, Operator) and op.declared.reads_shape_only and isinstance(node.args[0], Node)
 
 
 def like(shape: tuple, d, strides: tuple) -> Tensor:

@@ -68,7 +68,7 @@ def keeps_order(node: Node) -> bool:
 
 
 def draws(op: Operator) -> bool:
-    return any(a.name == "generator" for a in op.schema.arguments) or op.name in ("native_dropout", "dropout")
+    return any(a.name == "generator" for a in op.schema.arguments)
 
 
 def lowerable(graph: Graph) -> tuple[Lowering, set[Node], dict[Node, str]]:

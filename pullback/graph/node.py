@@ -340,16 +340,6 @@ def map_arg(a: Argument, fn: Callable[[Node], Argument]) -> Argument:
 
 # ---- what must not be removed
 side_effects: set = {operator.setitem}
-WRITE_STATISTICS = frozenset(
-    (
-        "batch_norm",
-        "native_batch_norm",
-        "instance_norm",
-        "batch_norm_update_stats",
-        "batch_norm_gather_stats",
-        "batch_norm_gather_stats_with_counts",
-    )
-)  # operators that write running statistics, though their schemas do not say so
 
 
 def has_side_effect(fn: Callable) -> Callable:
@@ -362,8 +352,7 @@ def is_impure_call(target: Any, kwargs: dict, impure_random: bool) -> bool:
     """Whether a function call does more than give its result."""
     if target in side_effects or getattr(target, "has_effects", False):
         return True
-    schema = getattr(target, "_schema", None)
-    if schema is not None and (schema.is_mutable or schema.name.removeprefix("aten::") in WRITE_STATISTICS):
+    if isinstance(target, Operator) and (target.schema.is_mutable or target.declared.writes_unseen):
         return True
     if "out" in kwargs and kwargs["out"] is not None:
         return True

@@ -24,6 +24,7 @@ from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops.make.conversion import to_copy
 from ..ops.make.factories import like_strides
+from ..ops.make.lifting import lift_fresh
 from ..ops.shape.view_inverses import call, copy_into, reshaped
 from ..ops.system import dispatch as dispatching
 from ..ops.system import inplace
@@ -358,7 +359,7 @@ class Functionalization(TorchDispatchMode):
     def _overlapping(self, t: Tensor) -> bool:
         """Whether a tensor on the way to the root shows one element at several places: inverses say nothing of it."""
         while (chain := self.chain(t)) is not None:
-            if chain.op.name in ("expand", "unfold", "as_strided") and shows_twice(t):
+            if shows_twice(t):
                 return True
             t = chain.parent
         return shows_twice(t)
@@ -391,7 +392,7 @@ def effect(op: Operator) -> str:
     if known is None:
         if op.name in RULES and len(op.schema.arguments) == 8 or any(a.writes for a in op.schema.arguments):
             known = "mutating"
-        elif op.is_view or op.schema.returns_views and op.name != "lift_fresh":  # that one makes a tensor
+        elif op.is_view or op.schema.returns_views and op is not lift_fresh:  # that one makes a tensor
             known = "view"
         else:
             known = "pure"

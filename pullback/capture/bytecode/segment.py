@@ -336,7 +336,7 @@ class Capture:
             name, given = conditions.constant(check), ", ".join(v for _, _, v in symbolic)
             conditions.test(f"{name}({given})", "; ".join(check.texts), f"{name}.explain({given})")
         operators = [n.target for n in self.trace.graph.nodes if isinstance(n.target, Operator)]
-        if any(op.name.startswith("as_strided") for op in operators):
+        if any(op.declared.names_memory for op in operators):
             for example, source, v in rows:
                 if isinstance(example, Tensor) and isinstance(example.offset, int):
                     conditions.test(

@@ -13,11 +13,6 @@ from ...ops.family.factory import Factory
 from ...ops.system.operator import Operator
 from .errors import FakeTensorDeviceMismatchError
 
-# Operators that take tensors of several devices: their results are where the first one is.
-CROSS_DEVICE = frozenset(
-    ("copy", "index", "_unsafe_index", "index_put", "_unsafe_index_put", "_index_put_impl", "_unsafe_masked_index")
-)
-
 
 class Facts:
     """What running an operator on fakes must know of it, found out once."""
@@ -29,7 +24,8 @@ class Facts:
 
         self.own = OWN_RULES.get(op)
         self.device_at = op.schema.index.get("device")
-        self.cross_device = op.name in CROSS_DEVICE
+        # Tensors may be on several devices: the results are where the first one is.
+        self.cross_device = op.declared.cross_device or op.declared.indices_anywhere
         # The family's `meta` says all there is to say of the results; others make them themselves, as views do.
         self.by_spec = type(op.family).run_meta is Family.run_meta or isinstance(op.family, Factory)
         self.foldable = not op.tags and "Generator" not in op.text

@@ -17,6 +17,7 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, new_object
 from ...ops.family.factory import Factory
+from ...ops.make.lifting import lift_fresh
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
 from ...ops.system.operator import DataDependent, NoShapeRule, Operator, Spec
@@ -128,7 +129,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def admit(self, op: Operator, args: tuple) -> tuple:
         """Arguments that are all fakes of this mode: real tensors are converted where that is allowed."""
-        if op.name == "lift_fresh":
+        if op is lift_fresh:
             return args
         for t in op.tensors(args):
             if t.keys & FAKE:

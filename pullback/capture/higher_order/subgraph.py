@@ -27,6 +27,7 @@ from ...core.tensor import (
     stride_of,
 )
 from ...graph import GraphModule, Interpreter, Node, traceback
+from ...ops.make.lifting import lift_fresh
 from ...ops.system.operator import Operator
 from ..fake.mode import FakeTensorMode, fake_mode_of
 from ..trace.graph_trace import GraphTrace
@@ -137,7 +138,7 @@ class SubgraphTrace(Joining):
         self.track(value, self.placeholder())
 
     def handle(self, op: Operator, args: tuple):
-        self.making, before = op.name == "lift_fresh", self.making
+        self.making, before = op is lift_fresh, self.making
         try:
             return super().handle(op, args)
         finally:

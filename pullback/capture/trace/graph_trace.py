@@ -23,6 +23,7 @@ from ...core.node import AccumulateGrad, next_sequence
 from ...core.source import GENERATED
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
+from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import TorchDispatchMode, call_form
@@ -241,8 +242,8 @@ class GraphTrace(TorchDispatchMode):
                 made = decomposed(*positional, **keywords)
             if made is not NotImplemented:
                 return made
-        if op.name in SPECIAL:
-            return SPECIAL[op.name](self, op, args)
+        if op in SPECIAL:
+            return SPECIAL[op](self, op, args)
         return self.record(op, args)
 
     def higher_order(self, op, args: tuple, kwargs: dict):
@@ -277,11 +278,9 @@ def _lift_fresh(trace: GraphTrace, op: Operator, args: tuple):
     with unset_fake_temporarily():
         source = trace.constant(t.clone())  # the program may write to its own
     out = dispatching.autograd_layer(op, args)
-    from ...ops.system.operator import find
-
     if out is t:
         out = t.shallow()
-    trace.track(out, trace.create_node(find("lift_fresh_copy.default"), (source,), {}, "lift_fresh_copy"))
+    trace.track(out, trace.create_node(lift_fresh_copy, (source,), {}, "lift_fresh_copy"))
     return out
 
 
@@ -295,7 +294,7 @@ def _number(trace: GraphTrace, op: Operator, args: tuple):
     return out
 
 
-SPECIAL = {"lift_fresh": _lift_fresh, "_local_scalar_dense": _number}
+SPECIAL = {lift_fresh: _lift_fresh, local_scalar_dense: _number}
 
 
 def user_stack() -> str | None:

@@ -13,6 +13,7 @@ from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SUBCLASS, Tensor
 from ...graph import Node, has_side_effect
+from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import call_form
@@ -184,7 +185,7 @@ class ProgramTrace(GraphTrace):
     def process(self, op: Operator, args: tuple):
         """One operator of the program: run it on fakes, record it."""
         with stepped_aside(self):
-            if op.name in ("lift_fresh", "_local_scalar_dense"):
+            if op is lift_fresh or op is local_scalar_dense:
                 return self._python_value(op, args)
             inside = tuple([self._inside(a) for a in args])
             out = distinct(dispatching.dispatch(op, inside, modes.AUTOCAST | modes.PROFILE))
@@ -226,13 +227,11 @@ class ProgramTrace(GraphTrace):
 
     def _python_value(self, op: Operator, args: tuple):
         """Python data made a tensor, or a number read from one."""
-        if op.name == "lift_fresh":
+        if op is lift_fresh:
             t = args[0]
             source = self.constant(t)
             out = dispatching.dispatch(op, args)
-            from ...ops.system.operator import find
-
-            self.track(out, self.create_node(find("lift_fresh_copy.default"), (source,), {}, "lift_fresh_copy"))
+            self.track(out, self.create_node(lift_fresh_copy, (source,), {}, "lift_fresh_copy"))
             return out
         inside = self._inside(args[0])
         out = dispatching.dispatch(op, (inside,))

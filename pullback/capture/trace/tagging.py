@@ -13,13 +13,15 @@ from collections.abc import Callable
 from ...core.checkpointing import CheckpointPolicy, SelectiveCheckpointContext
 from ...core.modes import ambient
 from ...graph import Node
+from ...ops.make.conversion import detach_op
+from ...ops.shape.views import alias
 from ...ops.system.dispatch import dispatch
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import TorchDispatchMode, call_form
 from .graph_trace import GraphTrace
 
 _numbers = itertools.count(1)
-NEVER_ASKED = frozenset(("detach", "alias"))  # what autograd calls of itself: policies hear nothing of it
+NEVER_ASKED = frozenset((detach_op, alias))  # what autograd calls of itself: policies hear nothing of it
 
 
 class Tagged(TorchDispatchMode):
@@ -44,7 +46,7 @@ class Tagged(TorchDispatchMode):
         return out
 
     def _choice(self, op, args: tuple, kwargs: dict, out) -> CheckpointPolicy:
-        if self.policy is None or getattr(op, "name", None) in NEVER_ASKED:
+        if self.policy is None or op in NEVER_ASKED:
             return CheckpointPolicy.PREFER_RECOMPUTE
         context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
         said = self.policy(context, op, *args, **kwargs)

@@ -240,7 +240,10 @@ def _clamped(self, indices) -> tuple:
 
 
 @composite(
-    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", method=False, out=False
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor",
+    method=False,
+    out=False,
+    indices_anywhere=True,
 )
 def unsafe_masked_index(self, mask, indices, fill):
     return dispatch(unsafe_index, (self, _clamped(self, indices))).masked_fill(mask.logical_not(), fill)

@@ -149,14 +149,12 @@ def _squeezed(op: Operator, args: tuple) -> Names:
 def _contracted(op: Operator, args: tuple) -> Names:
     """Rows of the first matrix and columns of the second; what an added tensor has must agree."""
     ours, theirs = map(names_of, op.tensors(args)[-2:])
-    if op.name == "dot":
-        return ()
     if len(theirs) == 1:
         made = ours[:-1]
     else:
         batch = unify(ours[:-2], theirs[:-2])
         made = (*batch, *(ours[-2:-1] if len(ours) > 1 else ()), theirs[-1])
-    return unify(names_of(args[0]), made) if op.name.startswith("add") else made
+    return unify(names_of(args[0]), made) if len(op.tensors(args)) == 3 else made
 
 
 rule_of(

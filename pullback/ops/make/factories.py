@@ -276,7 +276,10 @@ def _filled_with(xp, spec: Spec, self, value, *_):
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 empty_like_op = factory(
-    f"empty_like(Tensor self, {_LIKE}) -> Tensor", shape=_like_spec, kernel=lambda xp, spec, *_: _blank(xp, spec)
+    f"empty_like(Tensor self, {_LIKE}) -> Tensor",
+    shape=_like_spec,
+    kernel=lambda xp, spec, *_: _blank(xp, spec),
+    reads_shape_only=True,
 )
 zeros_like_op = factory(
     f"zeros_like(Tensor self, {_LIKE}) -> Tensor", lower=filled_with(0), shape=_like_spec, kernel=_filled(0)
@@ -300,6 +303,7 @@ new_empty_op = factory(
     f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
     shape=_new_spec,
     kernel=lambda xp, spec, *_: _blank(xp, spec),
+    reads_shape_only=True,
 )
 new_zeros_op = factory(
     f"new_zeros(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",

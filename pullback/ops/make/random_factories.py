@@ -35,7 +35,8 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
     *arguments)` draws.
     """
     head, _, arguments = schema.rstrip(")").partition("(")
-    tail = _LIKE if arguments.startswith("Tensor") else _OPTIONS
+    is_like = arguments.startswith("Tensor")
+    tail = _LIKE if is_like else _OPTIONS
     count = arguments.count(",") + 1
 
     def kernel(xp, spec: Spec, *args):
@@ -49,8 +50,14 @@ def drawing(schema: str, overload: str, shape: Callable, fill: Callable) -> tupl
 
     given = f"{head.partition('.')[0]}.{overload}({arguments}, *, Generator? generator, {tail}) -> Tensor"
     return (
-        factory(f"{head}({arguments}, *, {tail}) -> Tensor", shape=shape, kernel=kernel, tags=SEEDED),
-        factory(given, shape=shape_given, kernel=kernel_given, tags=SEEDED),
+        factory(
+            f"{head}({arguments}, *, {tail}) -> Tensor",
+            shape=shape,
+            kernel=kernel,
+            tags=SEEDED,
+            reads_shape_only=is_like,
+        ),
+        factory(given, shape=shape_given, kernel=kernel_given, tags=SEEDED, reads_shape_only=is_like),
     )
 
 

@@ -133,6 +133,7 @@ batch_norm_op = operator(
     nondifferentiable=(1, 2),
     method=False,
     opaque="mixed",
+    writes_unseen=True,
 )
 
 batch_norm_legit = operator(
@@ -297,6 +298,7 @@ batch_norm_backward = operator(
 @composite(
     f"batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}, bool cudnn_enabled) -> Tensor",
     method=False,
+    writes_unseen=True,
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     return batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
@@ -333,6 +335,7 @@ def _check_more_than_one(shape) -> None:
     "use_input_stats, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
     method=False,
+    writes_unseen=True,
 )
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
     if not use_input_stats and (running_mean is None or running_var is None):

@@ -42,6 +42,7 @@ def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
     "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, "
     "Tensor)",
     method=False,
+    writes_unseen=True,
 )
 def batch_norm_update_stats(input, running_mean, running_var, momentum):
     n = input.numel() // input.shape[1]
@@ -57,6 +58,7 @@ def batch_norm_update_stats(input, running_mean, running_var, momentum):
     "running_var, "
     "float momentum, float eps, Tensor counts) -> (Tensor, Tensor)",
     method=False,
+    writes_unseen=True,
 )
 def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts):
     """Statistics of the whole from those of parts, each in a row, that have `counts` elements a channel."""
@@ -74,6 +76,7 @@ def batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, runni
     "float momentum, "
     "float eps, int count) -> (Tensor, Tensor)",
     method=False,
+    writes_unseen=True,
 )
 def batch_norm_gather_stats(input, mean, invstd, running_mean, running_var, momentum, eps, count):
     counts = mean.new_full((mean.shape[0],), count)

@@ -67,6 +67,7 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
             method=False,
             out=not several,
             strict=True,
+            names_memory=view.declared.names_memory,
         )
     )
 

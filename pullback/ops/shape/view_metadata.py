@@ -64,7 +64,14 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
 
 
 def _twin(op: Operator, text: str, **options) -> Operator:
-    made = Operator(text, METADATA, vjp=op.vjp, lazy_bits=True, **{"function": False, **options})
+    made = Operator(
+        text,
+        METADATA,
+        vjp=op.vjp,
+        lazy_bits=True,
+        names_memory=op.declared.names_memory,
+        **{"function": False, **options},
+    )
     made.inplace_of = op
     return export_operator(made)
 

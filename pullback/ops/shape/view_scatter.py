@@ -153,6 +153,7 @@ as_strided_write = operator(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) "
     "-> Tensor",
     strict=True,
+    names_memory=True,
 )
 def as_strided_scatter(self: Tensor, src: Tensor, size, stride, storage_offset):
     _check_as_strided(self, size, stride, storage_offset)

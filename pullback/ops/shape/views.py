@@ -375,6 +375,7 @@ as_strided = view(
         )
     },
     vmap=batch_as_strided,
+    names_memory=True,
 )
 
 from .view_backward import (  # noqa: E402 - those operators are written with the views above

@@ -114,6 +114,12 @@ class Declaration(metaclass=Fields):
     """The lowering rule: how the operator becomes loops; without it, compiled code calls the operator."""
     tags: tuple[str, ...] = ()
     """PyTorch's tags of the overload, such as `nondeterministic_seeded`."""
+    reads_shape_only: bool = False
+    """Whether nothing of the first argument is looked at but its shape and dtype, so that a call need not wait for it."""
+    writes_unseen: bool = False
+    """Whether a call may write an argument that its schema does not mark, as batch norm writes running statistics."""
+    names_memory: bool = False
+    """Whether arguments name places in the memory under a tensor, and not in the tensor: `as_strided` and its kin."""
     cost: str = "passes"
     """What computing it again takes: nothing (`"view"`), a part of a loop that runs anyway (`"cheap"`), a few passes over \
 memory (`"passes"`), or more (`"compute"`: products, convolutions, sorts, scans, decompositions)."""
