@@ -8,9 +8,14 @@ import re
 import textwrap
 from pathlib import Path
 
-import pullback  # noqa: F401 - declares all families
-import pullback.library  # noqa: F401
+import pullback as torch
+import pullback.library  # noqa: F401 - a family of its own
+from pullback.core.geometry import wrap_dim
+from pullback.ops.family.base import operator
+from pullback.ops.layout.sparse.conversion import to_dense
+from pullback.ops.layout.sparse.table import run_dense, sparse_rule
 from pullback.ops.system.declaration import REQUIRED, Declaration
+from pullback.ops.system.operator import Spec, exports, registry, unregister
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 TABLE = re.compile(r"(?<=<!-- options -->\n).*?(?=<!-- /options -->)", re.DOTALL)
@@ -57,7 +62,9 @@ def table() -> str:
 
 
 def test_the_page_shows_the_options():
-    assert TABLE.search(PAGE.read_text(encoding="utf-8")).group() == table(), "write it: python tests/docs/test_declarations.py"
+    assert TABLE.search(PAGE.read_text(encoding="utf-8")).group() == table(), (
+        "write it: python tests/docs/test_declarations.py"
+    )
 
 
 def test_every_option_is_documented_at_its_field():
@@ -66,6 +73,32 @@ def test_every_option_is_documented_at_its_field():
         undocumented = [name for name, text in fields(cls).items() if not text and name not in inherited]
         assert not undocumented, cls
         assert all(text is None or text.endswith(".") for text in fields(cls).values()), cls
+
+
+def test_the_operator_of_the_page_works():
+    """The blocks of "Adding another operator" and of "Adding a rule for a layout", in one file."""
+    sections = PAGE.read_text(encoding="utf-8").split("### ")
+    texts = [s for s in sections if s.startswith(("Adding another operator", "Adding a rule for a layout"))]
+    names = {
+        "operator": operator,
+        "Spec": Spec,
+        "wrap_dim": wrap_dim,
+        "sparse_rule": sparse_rule,
+        "run_dense": run_dense,
+    }
+    source = "".join(re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1) for text in texts)
+    try:
+        exec(source, names | {"to_dense": to_dense})
+        function = exports["torch"]["spread"]
+        x = torch.tensor([[1.0, 5.0, 2.0], [7.0, 3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+        assert function(x, 1).tolist() == [4.0, 4.0]
+        assert torch.autograd.gradcheck(lambda t: function(t, 1), (x,))
+        assert function(x.detach().to("meta"), 0).shape == (3,)
+        assert torch.func.vmap(lambda row: function(row, 0))(x).tolist() == [4.0, 4.0]
+        assert function(x.detach().to_sparse(), 1).tolist() == [4.0, 4.0]
+    finally:
+        unregister(registry["spread.default"])
+        del exports["torch"]["spread"], exports["Tensor"]["spread"]
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ beside (`"mixed"`)."""
     lazy_bits: bool = False
     """Whether the operator takes tensors with a conjugate or negative bit as they are."""
     check_out: Callable | None = None
-    """`check_out(op, out, result)`: raises for an `out=` that PyTorch refuses for this operator alone."""
+    """`check_out(result, out)`: raises for an `out=` that PyTorch refuses for this operator alone."""
 
     # ---- writes
     inplace: bool | str = False
@@ -183,7 +183,7 @@ beside (`"mixed"`)."""
     inplace_words: Callable | None = None
     """`inplace_words(shape, result shape)`: the error where the result does not fit the written tensor."""
     write: Callable | None = None
-    """`write(target, *args)`: the in-place form on arrays that need not be computed apart."""
+    """`write(*args)`: the in-place form, straight into the first argument, without a result that is computed apart."""
     reads_first: bool = False
     """Whether `write` reads operands of one element before it writes, so that they may overlap with the target."""
 
