@@ -15,6 +15,7 @@ from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import Operator
 from ..ops.system.return_types import ResultTuple
+from .examples import draw_examples, draws, loop_rule
 
 
 class Wrapped:
@@ -100,14 +101,20 @@ class BatchLevel:
         pairs = [unwrap_argument(a, self) for a in args]
         values, dims = tuple(v for v, _ in pairs), tuple(d for _, d in pairs)
         with outside(self):
-            if "nondeterministic_seeded" in op.tags:
-                return self.wrap_result(*self.random(op, values, dims))
+            if draws(op):
+                made = draw_examples(op, values, dims, self.size, self.randomness)
+                return args[0] if op.inplace_of is not None else self.wrap_result(*made)
             if all(d is None for d in dims):
                 return dispatch(op, values)
             if op.inplace_of is not None:
-                self.write(op, values, dims)
-                return args[0]
+                return (
+                    self.reshape(op, args[0], values, dims)
+                    if op.inplace_of.is_view
+                    else self.write(op, args[0], values, dims)
+                )
             own = op.batching
+            if own is None and op.meta_rule is not None and op.family.checks_examples(op):
+                op.meta_rule(*args)  # an example has fewer dimensions than the batch: the rule below could not tell
             out, out_dims = batch_rule(op, values, dims, self.size) if own is None else own(values, dims, self)
             return self.wrap_result(out, out_dims)
 
@@ -120,7 +127,15 @@ class BatchLevel:
             return type(out)(made) if isinstance(out, (list, ResultTuple)) else tuple(made)
         return out
 
-    def write(self, op: Operator, values: tuple, dims: tuple) -> None:
+    def reshape(self, op: Operator, target: Tensor, values: tuple, dims: tuple) -> Tensor:
+        """An in-place operator that writes no element: the batched tensor becomes the view of its value."""
+        value, dim = batch_rule(op.inplace_of, values, dims, self.size)
+        made = make_batched(value, dim, self)
+        for name in ("array", "autograd", "version", "memory", "offset", "view_info", "wrapped"):
+            setattr(target, name, getattr(made, name))
+        return target
+
+    def write(self, op: Operator, written: Tensor, values: tuple, dims: tuple) -> Tensor:
         """An in-place operator: the functional rule, then a copy into the value."""
         if dims[0] is None:
             raise unbatched_write(op)
@@ -139,16 +154,7 @@ class BatchLevel:
                 f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(out.shape)}"
             )
         target.copy_(out)
-
-    def random(self, op: Operator, values: tuple, dims: tuple):
-        if self.randomness == "error":
-            raise RuntimeError(
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap "
-                "or perform the randomness operation out of vmap"
-            )
-        if self.randomness == "same" and all(d is None for d in dims):
-            return dispatch(op, values), None
-        return loop_rule(op, values, dims, self.size)
+        return written
 
 
 def unbatched_write(op: Operator) -> RuntimeError:
@@ -168,22 +174,3 @@ def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):
     """(result, batch dimension) by the operator's own rule, its family's, or a loop over examples."""
     made = op.vmap(values, dims, size) if op.vmap is not None else op.family.vmap(op, values, dims, size)
     return made if made is not None else loop_rule(op, values, dims, size)
-
-
-def loop_rule(op: Operator, values: tuple, dims: tuple, size: int):
-    """The rule that always works: each example on its own, results stacked."""
-    from ..ops.shape.joining import stack
-
-    results = [dispatch(op, tuple(_example(v, d, i) for v, d in zip(values, dims, strict=True))) for i in range(size)]
-    if isinstance(results[0], Tensor):
-        return stack(results), 0
-    columns = [None if c[0] is None else stack(list(c)) for c in zip(*results, strict=True)]
-    return type(results[0])(columns), [0] * len(columns)
-
-
-def _example(value, dim, i: int):
-    if dim is None:
-        return value
-    if isinstance(dim, tuple):
-        return tuple(_example(v, d, i) for v, d in zip(value, dim, strict=True))
-    return value.select(dim, i)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ..core.random import set_states, states
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
 from .batched import BatchLevel, make_batched, outside, unwrap
@@ -18,6 +19,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
 
     @functools.wraps(func)
     def batched(*args, **kwargs):
+        _check_out_dims(func, out_dims)
         flat, spec, dims, size = _inputs(func, in_dims, args)
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
@@ -44,7 +46,7 @@ def _name(func) -> str:
 def _inputs(func, in_dims, args: tuple):
     """Flat arguments, their structure, their batch dimensions and the batch size; checked as PyTorch does."""
     name = _name(func)
-    if not isinstance(in_dims, (int, tuple, list, dict)):
+    if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
             f"inputs, got: {type(in_dims)}."
@@ -57,16 +59,14 @@ def _inputs(func, in_dims, args: tuple):
     dims = _broadcast_dims(in_dims, args)
     if dims is None or len(dims) != len(flat):
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs. in_dims has structure "
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
         )
     for i, (x, d) in enumerate(zip(flat, dims, strict=True)):
         dims[i] = _check_input(name, in_dims, x, d)
     sizes = [x.shape[d] for x, d in zip(flat, dims, strict=True) if d is not None]
     if not sizes:
-        raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must be mapped over: expected an in_dim that is not None"
-        )
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(s != sizes[0] for s in sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
@@ -113,43 +113,72 @@ def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: 
         wrapped = [make_batched(x, d, level) if d is not None else x for x, d in zip(flat, dims, strict=True)]
         out = func(*tree_unflatten(wrapped, spec), **kwargs)
         flat_out, out_spec = tree_flatten(out)
-        each = _broadcast_dims(out_dims, out)
-        if each is None or len(each) != len(flat_out):
-            raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of outputs. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {out_spec}."
-            )
+        each = _output_dims(func, out, out_dims)
         made = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
     return tree_unflatten(made, out_spec)
 
 
+def _check_out_dims(func, out_dims) -> None:
+    if any(not isinstance(d, int) and d is not None for d in tree_flatten(out_dims)[0]):
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            "representing where in the outputs the vmapped dimension should appear."
+        )
+
+
+def _output_dims(func, out, out_dims) -> list:
+    """The batch dimension of each output; one tensor alone may have its dimension in a tuple."""
+    if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    leaves = tree_flatten(out)[0]
+    each = _broadcast_dims(out_dims, out)
+    fits = each is not None and len(each) == len(leaves) and all(d is None or isinstance(d, int) for d in each)
+    if not fits:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {tree_flatten(out)[1]}."
+        )
+    return each  # type: ignore[return-value]
+
+
 def _unwrap_output(func, out, dim, level: BatchLevel, out_dims):
+    value, at = unwrap(out, level)
+    if dim is None:
+        if at is not None:
+            raise ValueError(
+                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+            )
+        return value
     if not isinstance(out, Tensor):
         raise ValueError(
             f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?"
         )
-    value, at = unwrap(out, level)
     with outside(level):
-        if dim is None:
-            if at is not None:
-                raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-                )
-            return value
+        rank = value.ndim if at is not None else value.ndim + 1
+        if not -rank <= dim < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+            )
         if at is None:
-            shape = (*value.shape[: dim % (value.ndim + 1)], level.size, *value.shape[dim % (value.ndim + 1) :])
-            return value.unsqueeze(dim).expand(shape)
-        return value.movedim(at, dim) if at != dim % value.ndim else value
+            return value.unsqueeze(dim).expand((*value.shape[: dim % rank], level.size, *value.shape[dim % rank :]))
+        return value.movedim(at, dim) if at != dim % rank else value
 
 
 def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs):
     parts = []
+    before = states() if randomness == "same" else None
     for start in range(0, size, chunk_size):
         length = min(chunk_size, size - start)
+        if before is not None:
+            set_states(before)
         piece = [x.narrow(d, start, length) if d is not None else x for x, d in zip(flat, dims, strict=True)]
         parts.append(_call(func, piece, spec, dims, length, out_dims, randomness, kwargs))
     from ..ops.shape.joining import cat
 
     leaves = [tree_flatten(p)[0] for p in parts]
-    each = _broadcast_dims(out_dims, parts[0])
-    joined = [cat(list(column), d) for column, d in zip(zip(*leaves, strict=True), each, strict=True)]
+    each = _output_dims(func, parts[0], out_dims)
+    joined = [
+        column[0] if d is None else cat(list(column), d)
+        for column, d in zip(zip(*leaves, strict=True), each, strict=True)
+    ]
     return tree_unflatten(joined, tree_flatten(parts[0])[1])

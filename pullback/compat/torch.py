@@ -47,6 +47,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     },
     "torch._C": {
         "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
+        "_debug_only_are_vmap_fallback_warnings_enabled": "pullback.batching.examples:are_loop_warnings_enabled",
+        "_debug_only_display_vmap_fallback_warnings": "pullback.batching.examples:display_loop_warnings",
         "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
         "DisableTorchFunction": "pullback.ops.system.overrides:DisableTorchFunction",
         "DisableTorchFunctionSubclass": "pullback.ops.system.overrides:DisableTorchFunctionSubclass",
@@ -130,6 +132,7 @@ PRIVATE: dict[str, dict[str, str]] = {
         "return_and_correct_aliasing": "pullback.capture.trace.subclasses:return_and_correct_aliasing",
         "transform_subclass": "pullback.capture.trace.subclasses:transform_subclass",
     },
+    "torch.utils": {"_pytree": "torch.utils._pytree:"},
     "torch.utils._pytree": {
         "tree_flatten": "pullback.core.tree:tree_flatten",
         "tree_unflatten": "pullback.core.tree:tree_unflatten",

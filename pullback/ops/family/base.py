@@ -57,6 +57,10 @@ class Family:
             raise NoShapeRule(f"{op.qualified_name}: no shape rule: it cannot run on tensors without data")
         return op.meta_rule(*args)
 
+    def checks_examples(self, op: Operator) -> bool:
+        """Whether the shape rule must see examples before a batched rule runs, which would take other ranks as well."""
+        return op.vmap is not None
+
     def run_meta(self, op: Operator, args: tuple):
         """The results as tensors without data."""
         spec = self.meta(op, args)

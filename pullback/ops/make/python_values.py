@@ -40,6 +40,8 @@ def _item(self: Tensor):
     if self.array.size != 1 or self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
         return _item_otherwise(self)
     if self.keys:
+        if self.keys & TRANSFORMED:
+            raise no_numbers(self, "item")
         if self.keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         self = plain_numbers(self)
@@ -140,6 +142,11 @@ def _bool(self) -> bool:
         if not self.array.size:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    if self.keys & TRANSFORMED:
+        raise RuntimeError(
+            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. "
+            "We don't support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
+        )
     return bool(self.item())
 
 

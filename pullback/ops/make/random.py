@@ -93,7 +93,7 @@ normal_op = filling(
 export("Tensor", "normal_", make_function("normal_", normal_op, inplace=True))
 filling(f"log_normal(Tensor self, float mean=1., float std=2., *, {GENERATOR}) -> Tensor", fill_log_normal)
 filling(f"cauchy(Tensor self, float median=0., float sigma=1., *, {GENERATOR}) -> Tensor", fill_cauchy)
-filling(f"exponential(Tensor self, float lambd=1., *, {GENERATOR}) -> Tensor", fill_exponential)
+exponential_op = filling(f"exponential(Tensor self, float lambd=1., *, {GENERATOR}) -> Tensor", fill_exponential)
 filling(f"geometric(Tensor self, float p, *, {GENERATOR}) -> Tensor", fill_geometric)
 random_from = filling(
     f"random.from(Tensor self, int from, int? to, *, {GENERATOR}) -> Tensor", fill_random_range, inplace="hidden"

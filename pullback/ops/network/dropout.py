@@ -18,7 +18,7 @@ from ...core.storage import new_array
 from ...core.tensor import Tensor, wrap
 from ..family.base import Family, composite
 from ..make.factories import empty, empty_like, like_strides, zeros, zeros_like
-from ..make.random import SEEDED
+from ..make.random import SEEDED, bernoulli_all, exponential_op
 from ..system.calls import front
 from ..system.operator import Operator, Spec
 
@@ -38,9 +38,11 @@ def _noise_spec(input: Tensor, feature: bool) -> tuple[tuple, tuple | None]:
 
 def _noise(input: Tensor, p: float, feature: bool) -> Tensor:
     """Ones and zeros."""
-    if not feature:
-        return empty_like(input).bernoulli_(1 - p)
-    return empty(_noise_spec(input, True)[0], dtype=input.dtype, device=input.device).bernoulli_(1 - p)
+    shape = None if not feature else _noise_spec(input, True)[0]
+    room = empty_like(input) if shape is None else empty(shape, dtype=input.dtype, device=input.device)
+    if ambient.mode & modes.TRANSFORM:  # examples may draw differently, though the room for one is the same
+        return bernoulli_all(room, 1 - p)
+    return room.bernoulli_(1 - p)
 
 
 def _factors(input: Tensor, p: float, feature: bool) -> Tensor:
@@ -225,7 +227,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1) -> Tensor:
     """A soft (or, with a gradient as if soft, one-hot) draw from the categories."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
-    waiting = empty(tuple(logits.shape), dtype=logits.dtype, device=logits.device).exponential_()
+    room = empty(tuple(logits.shape), dtype=logits.dtype, device=logits.device)
+    waiting = exponential_op(room) if ambient.mode & modes.TRANSFORM else room.exponential_()
     soft = ((logits + -waiting.log()) / tau).softmax(dim)
     if not hard:
         return soft

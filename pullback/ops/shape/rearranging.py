@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core.geometry import wrap_dim, wrap_dims
-from ...core.tensor import META, Tensor, wrap_dim_of_scalar
+from ...core.tensor import META, TRANSFORMED, Tensor, wrap_dim_of_scalar
 from ..family.base import composite, operator
 from ..family.batching import batch_first, shift
 from ..family.factory import factory
@@ -394,7 +394,9 @@ def one_hot(tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    if not tensor.keys & META:
+    if tensor.keys & TRANSFORMED and num_classes > 0:  # classes are not looked at: no example knows those of others
+        pass
+    elif not tensor.keys & META:
         num_classes = _count_classes(tensor, num_classes)
     elif num_classes == -1:
         num_classes = tensor.max().item() + 1

@@ -1,0 +1,142 @@
+"""Examples one after the other: the rule that always works, and random numbers, which belong to examples.
+
+`randomness` of a vmap says what a draw inside it means: an error, one draw that all examples see (`same`: each is drawn
+from the state that the generator had before), or a draw of its own for each (`different`).
+"""
+
+from __future__ import annotations
+
+from ..core.random import Generator, set_states, states
+from ..core.tensor import Tensor
+from ..ops.system.dispatch import dispatch
+from ..ops.system.operator import Operator
+
+_SEEDED = "nondeterministic_seeded"
+
+
+class loops:
+    """Whether a loop over examples, where a batched rule would be quicker, says so in a warning."""
+
+    warn = False
+
+
+def are_loop_warnings_enabled() -> bool:
+    return loops.warn
+
+
+def display_loop_warnings(enabled: bool) -> None:
+    loops.warn = bool(enabled)
+
+
+def loop_rule(op: Operator, values: tuple, dims: tuple, size: int, before_each=None):
+    """The rule that always works: each example on its own, results stacked."""
+    from ..ops.shape.joining import stack
+
+    if loops.warn:
+        _warn(op)
+    results = []
+    for i in range(size):
+        if before_each is not None:
+            before_each()
+        results.append(dispatch(op, tuple(_example(v, d, i) for v, d in zip(values, dims, strict=True))))
+    if not results:
+        return _no_example(op, values, dims)
+    if isinstance(results[0], Tensor):
+        return stack(results), 0
+    columns = [None if c[0] is None else stack(list(c)) for c in zip(*results, strict=True)]
+    return type(results[0])(columns), [0] * len(columns)
+
+
+def _warn(op: Operator) -> None:
+    import warnings
+
+    warnings.warn(
+        f"There is a performance drop because we have not yet implemented the batching rule for aten::{op.name}. "
+        "Please file us an issue on GitHub so that we can prioritize its implementation.",
+        stacklevel=2,
+    )
+
+
+def _no_example(op: Operator, values: tuple, dims: tuple):
+    """An empty batch: what one example of zeros would give says the shape."""
+    zeros = tuple(_example_of_zeros(v, d) for v, d in zip(values, dims, strict=True))
+    out = dispatch(op, zeros)
+    if isinstance(out, Tensor):
+        return out.unsqueeze(0)[:0], 0
+    return type(out)([None if o is None else o.unsqueeze(0)[:0] for o in out]), [0] * len(out)
+
+
+def _example_of_zeros(value, dim):
+    if dim is None:
+        return value
+    if isinstance(dim, tuple):
+        return tuple(_example_of_zeros(v, d) for v, d in zip(value, dim, strict=True))
+    return value.new_zeros(value.shape[:dim] + value.shape[dim + 1 :])
+
+
+def _example(value, dim, i: int):
+    if dim is None:
+        return value
+    if isinstance(dim, tuple):
+        return tuple(_example(v, d, i) for v, d in zip(value, dim, strict=True))
+    return value.select(dim, i)
+
+
+# ---- random numbers
+def draws(op: Operator) -> bool:
+    """Whether an operator draws random numbers."""
+    return _SEEDED in op.tags or op.inplace_of is not None and _SEEDED in op.inplace_of.tags
+
+
+def draw_examples(op: Operator, values: tuple, dims: tuple, size: int, randomness: str):
+    """A draw under a vmap: (result, batch dimension), as `randomness` says."""
+    if randomness == "error":
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+            "randomness flags on vmap or perform the randomness operation out of vmap"
+        )
+    batched = [i for i, d in enumerate(dims) if d is not None]
+    if randomness == "same":
+        if batched == [0] and op.inplace_of is not None:  # one draw, copied to all
+            target = values[0].movedim(dims[0], 0)
+            target.copy_(dispatch(op, (target.new_empty(target.shape[1:]), *values[1:])))
+            return None
+        return loop_rule(op, values, dims, size, _from_one_state(values)) if batched else (dispatch(op, values), None)
+    if op.inplace_of is not None and dims[0] is None:
+        raise RuntimeError(
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
+            "If this is necessary for your usage, please file an issue with functorch."
+        )
+    if op.name == "randperm" or op.name == "multinomial" and values[0].ndim - (dims[0] is not None) > 1:
+        return loop_rule(op, values, dims, size)
+    return dispatch(op, _whole_batch(op, values, dims, size)), 0
+
+
+def _whole_batch(op: Operator, values: tuple, dims: tuple, size: int) -> tuple:
+    """Arguments for one draw of all examples, the batch in front: the numbers are those of a batched call."""
+    tensors = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
+    if not tensors:
+        at = op.schema.index["size"]
+        return (*values[:at], (size, *values[at]), *values[at + 1 :])
+    made = list(values)
+    rank = max(values[i].ndim - (dims[i] is not None) for i in tensors)
+    for i in tensors:
+        if dims[i] is not None:
+            t = values[i].movedim(dims[i], 0)
+            made[i] = t.reshape((size, *(1,) * (rank - t.ndim + 1), *t.shape[1:])) if t.ndim <= rank else t
+    if all(dims[i] is None for i in tensors):
+        made[tensors[0]] = values[tensors[0]].expand((size, *values[tensors[0]].shape)).contiguous()
+    return tuple(made)
+
+
+def _from_one_state(values: tuple):
+    """A function that puts every generator back to where it is now."""
+    before = states()
+    given = [(g, g.state_bytes()) for g in values if isinstance(g, Generator)]
+
+    def restore() -> None:
+        set_states(before)
+        for generator, state in given:
+            generator.set_state_bytes(state)
+
+    return restore
