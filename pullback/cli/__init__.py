@@ -48,6 +48,18 @@ def _doctor(args: argparse.Namespace) -> int:
     return doctor()
 
 
+def _alias(args: argparse.Namespace) -> int:
+    from .alias import alias
+
+    return alias(remove=args.remove, status=args.status)
+
+
+def _scan(args: argparse.Namespace) -> int:
+    from .scan import scan
+
+    return scan(args.target, everything=args.all)
+
+
 def _count(word: str) -> int:
     """A whole number above zero."""
     if not word.isdecimal() or int(word) < 1:
@@ -89,6 +101,21 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="what this machine offers: versions, BLAS, compiler, GPU")
     doctor.set_defaults(action=_doctor)
+
+    alias = commands.add_parser(
+        "alias", help="make `import torch` mean pullback in this environment, for every process"
+    )
+    what = alias.add_mutually_exclusive_group()
+    what.add_argument("--remove", action="store_true", help="take the alias away")
+    what.add_argument(
+        "--status", action="store_true", help="say what `torch` is here; exit status 0 if it is the alias"
+    )
+    alias.set_defaults(action=_alias)
+
+    scan = commands.add_parser("scan", help="list the names of torch that a program or package uses and pullback lacks")
+    scan.add_argument("target", nargs="+", metavar="PATH|PACKAGE")
+    scan.add_argument("--all", action="store_true", help="also names that the sources allow to be absent")
+    scan.set_defaults(action=_scan)
     return parser
 
 

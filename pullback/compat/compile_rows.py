@@ -116,6 +116,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._functorch.compilers": {"nop": f"{_AOT}:nop"},
     "torch.fx.experimental.proxy_tensor": {
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
+        "get_proxy_mode": "pullback.compat.private_names:get_proxy_mode",
         "maybe_disable_fake_tensor_mode": "pullback.capture.fake.mode:unset_fake_temporarily",
     },
 }

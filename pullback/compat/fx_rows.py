@@ -4,6 +4,20 @@ from __future__ import annotations
 
 # A module of torch: the module here. Modules below it have the same names in both, unless they are named too.
 RENAMED: dict[str, str] = {
+    "torch.utils._pytree": "pullback.utils.pytree",
+    "torch.utils._cxx_pytree": "pullback.utils.pytree",
+    "torch.utils.data._utils.collate": "pullback.utils.data.collate",
+    "torch.utils.data._utils.fetch": "pullback.utils.data.fetch",
+    "torch.utils.data._utils.worker": "pullback.utils.data.worker",
+    "torch.utils.data._utils.pin_memory": "pullback.utils.data.pinning",
+    "torch.torch_version": "pullback.surface.version",
+    "torch.__config__": "pullback.surface.build_config",
+    "torch.onnx": "pullback.surface.onnx",
+    "torch.mps": "pullback.surface.mps",
+    "torch.quasirandom": "pullback.surface.quasirandom",
+    "torch.utils.weak": "pullback.utils.weak",
+    "torch.utils.collect_env": "pullback.utils.collect_env",
+    "torch.utils.tensorboard": "pullback.utils.tensorboard",
     "torch.fx": "pullback.graph",
     "torch.fx._lazy_graph_module": "pullback.graph.lazy_module",
     "torch.fx._pytree": "pullback.graph.tree_calls",

@@ -39,6 +39,7 @@ ROWS: dict[str, dict[str, str]] = {
         "lookup_op": "pullback.library.functions:lookup",
         "parse_namespace": "pullback.library.registration:split_name",
     },
+    "torch._custom_ops": {},
     "torch._custom_op": {"impl": "torch._custom_op.impl:"},
     "torch._custom_op.impl": {"infer_schema": "pullback.library.inference:infer_schema"},
     "torch.testing._internal.optests.generate_tests": {

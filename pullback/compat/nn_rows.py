@@ -25,6 +25,11 @@ ROWS: dict[str, dict[str, str]] = {
         "_reverse_repeat_tuple": "pullback.nn.sizes:reversed_twice",
         "consume_prefix_in_state_dict_if_present": "pullback.nn.module_state:consume_prefix_in_state_dict_if_present",
     },
+    "torch.nn.parallel.scatter_gather": {"*": "pullback.nn.parallel"},
+    "torch.nn.parallel.replicate": {"*": "pullback.nn.parallel"},
+    "torch.nn.parallel.parallel_apply": {"*": "pullback.nn.parallel"},
+    "torch.nn.parallel.data_parallel": {"*": "pullback.nn.parallel"},
+    "torch.nn.parallel.distributed": {"DistributedDataParallel": "pullback.nn.parallel:DistributedDataParallel"},
     "torch.nn._reduction": {
         "legacy_get_string": "pullback.nn.reduction:from_legacy",
         "get_enum": "pullback.nn.reduction:number",

@@ -12,162 +12,21 @@ import sys
 import types
 
 from ..surface.homes import Aliased, exists
+from .base_rows import ROWS as BASE_ROWS
+from .class_names import take_names
 from .compile_rows import OBJECTS, VARIABLES
 from .compile_rows import ROWS as COMPILE_ROWS
 from .fake_rows import ROWS as FAKE_ROWS
 from .fx_rows import RENAMED
 from .fx_rows import ROWS as FX_ROWS
 from .higher_order_rows import ROWS as HIGHER_ORDER_ROWS
-from .library_rows import C_ROWS as LIBRARY_C_ROWS
 from .library_rows import ROWS as LIBRARY_ROWS
 from .nn_rows import ROWS as NN_ROWS
 from .shape_rows import ROWS as SHAPE_ROWS
 
 # "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
 PRIVATE: dict[str, dict[str, str]] = {
-    "torch": {
-        "_C": "torch._C:",
-        "_VF": "torch._VF:",
-        "_dynamo": "torch._dynamo:",
-        "_functorch": "torch._functorch:",
-        "_inductor": "torch._inductor:",
-        "_logging": "torch._logging:",
-        "_guards": "torch._guards:",
-        "_prims_common": "torch._prims_common:",
-        "_subclasses": "torch._subclasses:",
-        "types": "torch.types:",
-    },
-    "torch.autograd": {
-        "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
-        "_unsafe_preserve_version_counter": "pullback.autograd.versions:unsafe_preserve_version_counter",
-        "_calculate_shape": "pullback.autograd.calls:calculate_shape",
-        "torch": "pullback:",
-        "_functions": "torch.autograd._functions:",
-        "_profiler_enabled": "pullback.autograd.profiler:profiler_enabled",
-    },
-    "torch._C": {
-        "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
-        "_debug_only_are_vmap_fallback_warnings_enabled": "pullback.batching.examples:are_loop_warnings_enabled",
-        "_debug_only_display_vmap_fallback_warnings": "pullback.batching.examples:display_loop_warnings",
-        "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
-        "DisableTorchFunction": "pullback.ops.system.overrides:DisableTorchFunction",
-        "DisableTorchFunctionSubclass": "pullback.ops.system.overrides:DisableTorchFunctionSubclass",
-        "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
-        "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
-        "has_lapack": "pullback:has_lapack",
-        "Generator": "pullback.core.random:Generator",
-        "_current_graph_task_id": "pullback.autograd.engine:current_graph_task_id",
-        "_current_autograd_node": "pullback.autograd.engine:current_node",
-        "_will_engine_execute_node": "pullback.autograd.engine:will_execute",
-        "_current_graph_task_execution_order": "pullback.autograd.engine:execution_order",
-        "_set_cached_tensors_enabled": "pullback.autograd.cached_tensors:set_enabled",
-        "_add_cached_tensor": "pullback.autograd.cached_tensors:add",
-        "_remove_cached_tensor": "pullback.autograd.cached_tensors:remove",
-        "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
-        "_dynamo": "torch._C._dynamo:",
-        "_functions": "torch._C._functions:",
-        "_autograd": "torch._C._autograd:",
-        "_profiler": "torch._C._profiler:",
-        **LIBRARY_C_ROWS,
-    },
-    "torch._jit_internal": {
-        "is_scripting": "pullback.surface.jit:is_scripting",
-        "export": "pullback.surface.jit:export",
-        "ignore": "pullback.surface.jit:ignore",
-        "unused": "pullback.surface.jit:unused",
-        "Final": "pullback.surface.jit:Final",
-        "Future": "pullback.surface.futures:Future",
-    },
-    "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.reduce.searching:unique_dim"},
-    "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
-    "torch._C._functions": {
-        "AccumulateGrad": "pullback.core.node:AccumulateGrad",
-        "UndefinedGrad": "pullback.autograd.nodes:UndefinedGrad",
-        "DelayedError": "pullback.autograd.nodes:DelayedError",
-    },
-    "torch._C._autograd": {
-        "SavedTensor": "pullback.autograd.saved:SavedTensor",
-        "_unsafe_set_version_counter": "pullback.autograd.versions:unsafe_set_version_counter",
-        "_profiler_enabled": "pullback.autograd.profiler:profiler_enabled",
-        "kineto_available": "pullback.autograd.profiler:kineto_available",
-    },
-    "torch._C._profiler": {
-        "ProfilerActivity": "pullback.profiler:ProfilerActivity",
-        "RecordScope": "pullback.profiler:RecordScope",
-    },
-    "torch.profiler.profiler": {
-        "ProfilerAction": "pullback.profiler:ProfilerAction",
-        "profile": "pullback.profiler:profile",
-        "schedule": "pullback.profiler:schedule",
-        "tensorboard_trace_handler": "pullback.profiler:tensorboard_trace_handler",
-    },
-    "torch._tensor": {
-        "Tensor": "pullback:Tensor",
-        "_rebuild_from_type_v2": "pullback.serialization.tensors:rebuild_from_type",
-    },
-    "torch._utils": {  # the functions that plain pickles name
-        name: f"pullback.serialization.tensors:{name[1:]}"
-        for name in (
-            "_rebuild_tensor",
-            "_rebuild_tensor_v2",
-            "_rebuild_tensor_v3",
-            "_rebuild_parameter",
-            "_rebuild_parameter_with_state",
-            "_rebuild_sparse_tensor",
-            "_rebuild_meta_tensor_no_storage",
-        )
-    },  # fmt: skip
-    "torch.storage": {
-        "UntypedStorage": "pullback:UntypedStorage",
-        "TypedStorage": "pullback:TypedStorage",
-        "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
-    },
-    "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
-    "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
-    "torch.return_types": {},
-    "torch.utils._python_dispatch": {
-        "TorchDispatchMode": "pullback.ops.system.overrides:TorchDispatchMode",
-        "is_traceable_wrapper_subclass": "pullback.capture.trace.subclasses:is_wrapper",
-        "is_traceable_wrapper_subclass_type": "pullback.capture.trace.subclasses:is_traceable_wrapper_subclass_type",
-        "return_and_correct_aliasing": "pullback.capture.trace.subclasses:return_and_correct_aliasing",
-        "transform_subclass": "pullback.capture.trace.subclasses:transform_subclass",
-    },
-    "torch.utils": {"_pytree": "torch.utils._pytree:"},
-    "torch.utils._pytree": {
-        "tree_flatten": "pullback.core.tree:tree_flatten",
-        "tree_unflatten": "pullback.core.tree:tree_unflatten",
-        "tree_map": "pullback.core.tree:tree_map",
-        "tree_map_only": "pullback.core.tree:tree_map_only",
-        "tree_leaves": "pullback.core.tree:tree_leaves",
-    },
-    "torch.distributions.utils": {
-        name: f"pullback.distributions.parameters:{name}"
-        for name in (
-            "broadcast_all",
-            "clamp_probs",
-            "euler_constant",
-            "lazy_property",
-            "logits_to_probs",
-            "probs_to_logits",
-            "tril_matrix_to_vec",
-            "vec_to_tril_matrix",
-            "_standard_normal",
-            "_sum_rightmost",
-        )
-    },
-    "torch._ops": {
-        "HigherOrderOperator": "pullback.capture.higher_order.base:HigherOrderOperator",
-        "OpOverload": "pullback.ops.system.operator:Operator",
-        "OpOverloadPacket": "pullback.ops.system.packet:OpOverloadPacket",
-        "ops": "pullback:ops",
-    },
-    "torch._functorch.partitioners": {
-        "default_partition": "pullback.joint.partition:default_partition",
-        "min_cut_rematerialization_partition": "pullback.joint.partition:min_cut_rematerialization_partition",
-        "draw_graph": "pullback.joint.picture:draw_graph",
-        "get_default_op_list": "pullback.joint.costs:get_default_op_list",
-        "OpTypes": "pullback.joint.costs:OpTypes",
-    },
+    **BASE_ROWS,
     **NN_ROWS,
     **LIBRARY_ROWS,
     **FX_ROWS,
@@ -176,6 +35,13 @@ PRIVATE: dict[str, dict[str, str]] = {
     **FAKE_ROWS,
     **COMPILE_ROWS,
 }
+# Packages that have modules of the table below them, and the names of these.
+INSIDE: dict[str, set[str]] = {}
+for _name in (*PRIVATE, *OBJECTS, *RENAMED):
+    while "." in _name:
+        _parent, _, _last = _name.rpartition(".")
+        INSIDE.setdefault(_parent, set()).add(_last)
+        _name = _parent
 
 
 class _Finder(Aliased):
@@ -184,7 +50,7 @@ class _Finder(Aliased):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "torch" and not fullname.startswith("torch.") and fullname not in PRIVATE:
             return None
-        if self.home(fullname) is None and fullname not in PRIVATE and fullname not in OBJECTS:
+        if self.home(fullname) is None and not any(fullname in table for table in (PRIVATE, OBJECTS, INSIDE)):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
@@ -195,7 +61,11 @@ class _Finder(Aliased):
     def create_module(self, spec):
         if spec.name in OBJECTS:
             return _resolve(OBJECTS[spec.name])
-        return _Private(spec.name) if self.home(spec.name) is None else super().create_module(spec)
+        if self.home(spec.name) is None:
+            return _Private(spec.name)
+        module = super().create_module(spec)
+        _answer_private_names(module, spec.name)
+        return module
 
 
 def _own_name(fullname: str) -> str:
@@ -217,6 +87,8 @@ class _Private(types.ModuleType):
     def __getattr__(self, name: str):
         rows = PRIVATE.get(self.__name__, {})
         home = rows.get(name)
+        if home is None and name in INSIDE.get(self.__name__, ()):
+            home = f"{self.__name__}.{name}:"
         if home is None and "*" in rows and not name.startswith("__"):
             home = f"{rows['*']}:{name}"
         if home is None:
@@ -243,19 +115,39 @@ def _resolve(home: str):
     return value
 
 
-def _answer_private_names(module: types.ModuleType, rows: dict[str, str]) -> None:
-    """Let a public module also answer the private names of its rows."""
+def _answer_private_names(module: types.ModuleType, name: str) -> None:
+    """Let a public module also answer the names of its rows, and those of the modules below it, before they are imported."""
+    rows, inside = PRIVATE.get(name, {}), INSIDE.get(name, ())
     before = vars(module).get("__getattr__")
+    if getattr(before, "answers", None) == name:
+        return
 
-    def answer(name: str):
-        if name in rows:
-            return _resolve(rows[name])
-        if before is not None:
-            return before(name)
-        raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+    def answer(attribute: str):
+        if attribute in rows:
+            return _resolve(rows[attribute])
+        try:
+            value = before(attribute) if before is not None else None
+        except AttributeError:
+            value = None
+        if isinstance(value, types.ModuleType):
+            _answer_private_names(value, f"{name}.{attribute}")
+        elif value is None and (
+            attribute in inside or not attribute.startswith("__") and exists(_own_name(f"{name}.{attribute}"))
+        ):
+            value = importlib.import_module(f"{name}.{attribute}")
+        if value is None:
+            raise AttributeError(f"module '{name}' has no attribute '{attribute}'")
+        return value
 
-    if getattr(before, "__name__", "") != "answer":
-        module.__getattr__ = answer  # type: ignore[method-assign]
+    answer.answers = name  # type: ignore[attr-defined]
+    module.__getattr__ = answer  # type: ignore[method-assign]
+
+
+def take_over(name: str) -> None:
+    """Let a module that is being imported from a file be the one that the table describes."""
+    module = _Private(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, _Finder(), is_package=True)
+    sys.modules[name] = module
 
 
 def install() -> None:
@@ -265,10 +157,11 @@ def install() -> None:
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     sys.modules["torch"] = pullback
-    for name, rows in PRIVATE.items():
-        home = sys.modules.get(_own_name(name))
-        if home is not None:
-            _answer_private_names(home, rows)
     pullback.torch = pullback  # `torch.torch`, as PyTorch has it
+    take_names()
     for name in [m for m in sys.modules if m.startswith("pullback.")]:
         sys.modules.setdefault("torch" + name[len("pullback") :], sys.modules[name])
+    for name in {*PRIVATE, *INSIDE}:
+        home = sys.modules.get(_own_name(name))
+        if home is not None:
+            _answer_private_names(home, name)

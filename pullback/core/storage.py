@@ -214,8 +214,21 @@ class UntypedStorage:
         return self._storage.shared
 
     def share_memory_(self) -> UntypedStorage:
-        self._storage.shared = True
+        """Move the bytes to memory that child processes see too."""
+        from .shared_memory import share
+
+        share(self._storage)
         return self
+
+    @classmethod
+    def from_file(cls, filename, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> UntypedStorage:
+        """The bytes of a file, mapped; with `shared`, writes go to the file."""
+        from .shared_memory import map_file
+
+        return cls(storage=map_file(filename, shared, nbytes if size is None else size))
+
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
 
     def __getitem__(self, index):
         got = self._bytes()[index]

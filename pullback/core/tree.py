@@ -40,3 +40,25 @@ def tree_leaves(tree) -> list:
 def tree_map_only(kind, function, tree):
     """`tree_map` over the leaves of one type (or of several); others stay."""
     return tree_map(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, tree)
+
+
+BUILT_IN = frozenset({tuple, list, dict})  # what optree takes apart without being told
+
+
+def register(cls: type, flatten, unflatten) -> None:
+    """Make a class an inner node everywhere: `flatten(x) -> (children, context)`, `unflatten(children, context) -> x`."""
+    optree.register_pytree_node(
+        cls,
+        lambda value: tuple(flatten(value)),
+        lambda context, children: unflatten(list(children), context),
+        namespace="pullback",
+    )
+
+
+def deregister(cls: type) -> None:
+    optree.unregister_pytree_node(cls, namespace="pullback")
+
+
+def is_spec(value) -> bool:
+    """Whether a value is a structure that `tree_flatten` gave."""
+    return isinstance(value, optree.PyTreeSpec)

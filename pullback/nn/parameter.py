@@ -11,7 +11,14 @@ from ..core.modes import ambient
 from ..core.tensor import Parameter, Tensor, subclass_of
 from ..ops import public
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "UninitializedTensorMixin",
+    "is_lazy",
+]
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
@@ -42,7 +49,7 @@ _REFUSAL = (
 _CONVERSIONS = ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to")
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """What both uninitialized kinds share."""
 
     cls_to_become: type = Tensor
@@ -89,7 +96,7 @@ def _converted(t, name: str, args: tuple, kwargs: dict):
     return subclass_of(type(t), getattr(plain, name)(*args, **kwargs), t.requires_grad)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet."""
 
     cls_to_become = Parameter
@@ -104,7 +111,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape is not known yet."""
 
     cls_to_become = Tensor
@@ -119,4 +126,4 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(value) -> bool:
     """Whether a tensor is still without a shape."""
-    return isinstance(value, _Uninitialized)
+    return isinstance(value, UninitializedTensorMixin)

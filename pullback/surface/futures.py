@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
-class Future:
+class Future(Generic[T]):
     """A result to come."""
 
     def __init__(self, *, devices: list | None = None):
@@ -72,7 +74,7 @@ class Future:
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """A future of what `callback(self)` will return or raise."""
-        after = Future()
+        after: Future = Future()
 
         def run(this: Future) -> None:
             try:
@@ -88,7 +90,7 @@ class Future:
 
 def collect_all(futures: list[Future]) -> Future:
     """A future of the list, complete when all in it are."""
-    together = Future()
+    together: Future = Future()
     left, lock = [len(futures)], threading.Lock()
 
     def one_done(_: Future) -> None:

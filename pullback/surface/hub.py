@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 _HUBCONF = "hubconf.py"
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of the hash in the name of a file
 _dir: str | None = None
 
 
@@ -20,8 +22,7 @@ def get_dir() -> str:
     """Where downloaded repositories and weights would be kept."""
     if _dir is not None:
         return _dir
-    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike) -> None:
@@ -90,20 +91,49 @@ def help(
     return _entry(_hubconf(folder), model).__doc__
 
 
+def _get_torch_home() -> str:
+    """Where PyTorch's programs keep what they download."""
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.expanduser(home)
+
+
 def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, progress: bool = True) -> None:
-    raise RuntimeError(
-        f"hub: {url} would have to be downloaded, which is not supported; download it to {dst} by other means"
-    )
+    """Download a file, with a progress bar; it is at its place only when it is whole and its hash begins as it should."""
+    import hashlib
+    import tempfile
+    import urllib.request
+
+    from rich.progress import Progress
+
+    folder = os.path.dirname(os.path.abspath(dst))
+    os.makedirs(folder, exist_ok=True)
+    digest = hashlib.sha256()
+    handle, partial = tempfile.mkstemp(dir=folder, prefix=".download-")
+    try:
+        with urllib.request.urlopen(url) as source, open(handle, "wb") as file, Progress(disable=not progress) as bar:
+            size = source.headers.get("Content-Length")
+            task = bar.add_task(os.path.basename(dst), total=int(size) if size else None)
+            while block := source.read(1 << 16):
+                file.write(block)
+                digest.update(block)
+                bar.advance(task, len(block))
+        if hash_prefix is not None and not digest.hexdigest().startswith(hash_prefix):
+            raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{digest.hexdigest()}")')
+        os.replace(partial, dst)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
 
 
 def load_state_dict_from_url(
     url: str, model_dir: str | None = None, map_location=None, progress: bool = True, check_hash: bool = False,
     file_name: str | None = None, weights_only: bool = False,
 ):  # fmt: skip
-    """Weights of a file that is in the cache already; a file that is not raises."""
+    """Weights of a file, from the cache or downloaded to it."""
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or url.rpartition("/")[2])
     if not os.path.exists(path):
-        download_url_to_file(url, path)
+        found = HASH_REGEX.search(os.path.basename(path)) if check_hash else None
+        download_url_to_file(url, path, found[1] if found else None, progress)
     from ..serialization import load
 
     return load(path, map_location=map_location, weights_only=weights_only)

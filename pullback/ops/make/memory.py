@@ -9,6 +9,7 @@ from ...core.cupy_library import device_count, pinned_like
 from ...core.layers import above, extend
 from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.promotion import result_type
+from ...core.shared_memory import share
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
 from ...core.tensor import (
     FAKE,
@@ -126,7 +127,8 @@ def is_set_to(self, tensor) -> bool:
 
 @front("Tensor.share_memory_")
 def share_memory_(self) -> Tensor:
-    storage_of(self).shared = True
+    """Move the memory under this tensor to where child processes see it too."""
+    share(storage_of(self))
     return self
 
 

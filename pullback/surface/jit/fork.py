@@ -14,7 +14,7 @@ from ..futures import Future
 
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
     """Call a function, or a module's forward; its result or its error waits in a future."""
-    future = Future()
+    future: Future = Future()
     try:
         result = func(*args, **kwargs)
     except Exception as error:  # whatever it is, `wait` raises it

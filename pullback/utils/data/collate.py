@@ -18,6 +18,7 @@ from ...ops import public
 stack, as_tensor, make_tensor = public("torch", "stack"), public("torch", "as_tensor"), public("torch", "tensor")
 _WRONG = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 Rules = dict[type | tuple[type, ...], Callable]
+CollateFunction = Callable[[list], object]  # what `DataLoader(collate_fn=...)` takes
 
 
 def _holds_no_numbers(array: np.ndarray) -> bool:

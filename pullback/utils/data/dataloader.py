@@ -17,7 +17,7 @@ from ...core.cupy_library import device_count
 from ...core.random import Generator
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
-from .fetch import make_fetcher
+from .fetch import DatasetKind
 from .pinning import pinned
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from .worker import get_worker_info
@@ -26,7 +26,7 @@ T = TypeVar("T", covariant=True)
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
-class _Forever(Sampler):
+class Forever(Sampler):
     """The sampler of an iterable dataset: it has no indices, and says how many examples to take."""
 
     def __iter__(self) -> Iterator[None]:
@@ -53,10 +53,11 @@ class DataLoader(Generic[T]):
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.worker_init_fn, self.in_order = worker_init_fn, in_order
         self.multiprocessing_context = _context(multiprocessing_context, num_workers)
-        self._iterable = isinstance(dataset, IterableDataset)
-        shuffle = _check_sampling(self._iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        self._dataset_kind = DatasetKind.Iterable if isinstance(dataset, IterableDataset) else DatasetKind.Map
+        iterable = self._dataset_kind == DatasetKind.Iterable
+        shuffle = _check_sampling(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if sampler is None:
-            sampler = _Forever() if self._iterable else _order(dataset, shuffle, generator)
+            sampler = Forever() if iterable else _order(dataset, shuffle, generator)
         if batch_sampler is not None:
             batch_size = None
         elif batch_size is not None:
@@ -101,7 +102,7 @@ class DataLoader(Generic[T]):
         return self._iterator
 
     def __len__(self) -> int:
-        if not self._iterable:
+        if self._dataset_kind == DatasetKind.Map:
             return len(self._index_sampler)
         length = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
@@ -224,7 +225,7 @@ class DataLoaderIterator:
         batch = pinned(batch) if self.pins else batch
         self.yielded += 1
         promised = self.loader._IterableDataset_len_called
-        if self.loader._iterable and promised is not None and self.yielded > promised:
+        if self.loader._dataset_kind == DatasetKind.Iterable and promised is not None and self.yielded > promised:
             self._warn_of_length(promised)
         return batch
 
@@ -255,8 +256,8 @@ class InProcess(DataLoaderIterator):
         super().__init__(loader)
         if self.timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        self.fetcher = make_fetcher(
-            loader._iterable, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        self.fetcher = DatasetKind.create_fetcher(
+            loader._dataset_kind, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
         )
 
     def next_batch(self) -> Any:

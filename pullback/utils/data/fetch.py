@@ -40,5 +40,12 @@ class IterableFetcher:
         return self.collate_fn(batch)
 
 
-def make_fetcher(iterable: bool, *args) -> MapFetcher | IterableFetcher:
-    return (IterableFetcher if iterable else MapFetcher)(*args)
+class DatasetKind:
+    """Which of the two kinds a dataset is, as loaders say it (`_DatasetKind` in PyTorch)."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind: int, *args) -> MapFetcher | IterableFetcher:
+        return (IterableFetcher if kind == DatasetKind.Iterable else MapFetcher)(*args)

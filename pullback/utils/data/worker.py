@@ -18,6 +18,9 @@ from typing import Any
 
 from ...core.arrays import set_thread_count
 from .fetch import make_fetcher
+from .fetch import DatasetKind
+
+WorkerInitFunction = Callable[[int], None]  # what `DataLoader(worker_init_fn=...)` takes
 
 
 @dataclass
@@ -88,7 +91,7 @@ def get_worker_info() -> WorkerInfo | None:
 class Plan:
     """All that a worker needs to know to start."""
 
-    iterable: bool
+    dataset_kind: int
     dataset: Any
     auto_collation: bool
     collate_fn: Callable
@@ -113,7 +116,9 @@ def seed_everything(base_seed: int, worker_id: int) -> int:
 
 
 def _make_fetcher(plan: Plan):
-    return make_fetcher(plan.iterable, plan.dataset, plan.auto_collation, plan.collate_fn, plan.drop_last)
+    return DatasetKind.create_fetcher(
+        plan.dataset_kind, plan.dataset, plan.auto_collation, plan.collate_fn, plan.drop_last
+    )
 
 
 def _start(plan: Plan, worker_id: int):
@@ -176,7 +181,7 @@ def _fetch(fetcher, index, plan: Plan, worker_id: int):
     try:
         return fetcher.fetch(index)
     except Exception as e:  # noqa: BLE001 - sent to the loader, whatever it is
-        if isinstance(e, StopIteration) and plan.iterable:
+        if isinstance(e, StopIteration) and plan.dataset_kind == DatasetKind.Iterable:
             return Exhausted(worker_id)
         return Failure(f"in DataLoader worker process {worker_id}")
 

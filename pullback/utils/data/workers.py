@@ -31,7 +31,7 @@ class ByWorkers(DataLoaderIterator):
         if self.ahead <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         plan = Plan(
-            loader._iterable, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last, self.base_seed,
+            loader._dataset_kind, self.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last, self.base_seed,
             loader.worker_init_fn, self.count,
         )  # fmt: skip
         self.pipes: list = []

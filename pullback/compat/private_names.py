@@ -1,0 +1,68 @@
+"""Small functions behind private names of PyTorch that packages call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..capture.trace.graph_trace import GraphTrace
+from ..core.modes import ambient
+
+MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
+FILE_LIKE = Any
+
+
+def log_api_usage_once(event: str) -> None:
+    """PyTorch tells a logger that its operators may install which features are used. There is none here to tell."""
+
+
+def get_tracing_state() -> None:
+    """The state of TorchScript's tracer, which never runs here."""
+
+
+def get_proxy_mode() -> GraphTrace | None:
+    """The trace that records operators now, if there is one."""
+    return next((mode for mode in reversed(ambient.dispatch_modes) if isinstance(mode, GraphTrace)), None)
+
+
+def is_privateuse1_backend_available() -> bool:
+    return False
+
+
+def get_privateuse1_backend_name() -> str:
+    return "privateuseone"
+
+
+def cast(value, device_type: str, dtype):
+    """Every floating point tensor in a nest of containers in another dtype (`torch.amp.autocast_mode._cast`)."""
+    from ..core.tensor import Tensor
+
+    if isinstance(value, Tensor):
+        wanted = value.is_floating_point() and value.device.type == device_type and value.dtype.name != "float64"
+        return value.to(dtype) if wanted else value
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, dict):
+        return {cast(k, device_type, dtype): cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)([cast(v, device_type, dtype) for v in value])
+    return value
+
+
+def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The number of a device (`torch.cuda._utils._get_device_index`)."""
+    from ..core.device import device as device_type
+
+    if isinstance(device, int):
+        return device
+    where = device_type(device) if isinstance(device, str) else device
+    if isinstance(where, device_type):
+        if where.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        if where.index is not None or where.type == "cpu":
+            return -1 if where.type == "cpu" else where.index
+    if optional:
+        from .. import cuda
+
+        return cuda.current_device()
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")

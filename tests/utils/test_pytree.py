@@ -1,0 +1,115 @@
+"""Trees: every container comes back as it was; structures compare, print and travel."""
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pullback.core import tree as core_tree
+from pullback.utils import pytree
+
+Point = namedtuple("Point", "x y")
+leaves = st.integers() | st.none() | st.text(max_size=3)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=2), inner, max_size=3),
+        st.dictionaries(st.text(max_size=2), inner, max_size=3).map(OrderedDict),
+        st.dictionaries(st.text(max_size=2), inner, max_size=3).map(lambda d: defaultdict(int, d)),
+        st.tuples(inner, inner).map(lambda p: Point(*p)),
+        st.lists(inner, max_size=3).map(lambda x: deque(x, maxlen=5)),
+    ),
+    max_leaves=12,
+)
+
+
+@given(trees)
+def test_a_tree_comes_back(tree):
+    found, spec = pytree.tree_flatten(tree)
+    again = pytree.tree_unflatten(found, spec)
+    assert again == tree and type(again) is type(tree) and spec.num_leaves == len(found)
+    assert pytree.tree_structure(again) == spec and hash(pytree.tree_structure(again)) == hash(spec)
+    assert [pytree.key_get(tree, path) for path, _ in pytree.tree_leaves_with_path(tree)] == found
+    assert pytree.tree_map(lambda x: (x,), tree) == pytree.tree_unflatten([(x,) for x in found], spec)
+
+
+def test_dicts_keep_the_order_of_their_keys():
+    assert pytree.tree_leaves({"b": 1, "a": 2}) == [1, 2]
+    assert pytree.tree_map(lambda x, y: (x, y), {"b": 1, "a": 2}, {"a": 20, "b": 10}) == {"b": (1, 10), "a": (2, 20)}
+
+
+def test_words_of_refusals():
+    spec = pytree.tree_structure([1, 2])
+    with pytest.raises(ValueError, match="`leaves` has length 1 but the spec refers to a pytree that holds 2 items"):
+        pytree.tree_unflatten([1], spec)
+    with pytest.raises(ValueError, match="Node arity mismatch; expected 2, but got 3"):
+        spec.flatten_up_to([1, 2, 3])
+    with pytest.raises(ValueError, match="Type mismatch"):
+        spec.flatten_up_to((1, 2))
+    with pytest.raises(TypeError, match="Expected `treespec` to be instance of TreeSpec"):
+        pytree.tree_unflatten([1], "no spec")
+
+
+def test_printing():
+    assert str(pytree.tree_structure([1, {"a": (2,)}])) == (
+        "TreeSpec(list, None, [*,\n  TreeSpec(dict, ['a'], [TreeSpec(tuple, None, [*])])])"
+    )
+    assert pytree.keystr(pytree.tree_leaves_with_path([{"a": Point(1, 2)}])[1][0]) == "[0]['a'].y"
+    assert pytree.treespec_pprint(pytree.tree_structure({"a": [1, 2]})) == "{'a': [*, *]}"
+
+
+def test_registered_classes_are_nodes_everywhere():
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], None), lambda parts, _: Pair(*parts))
+    try:
+        with pytest.raises(ValueError, match="already registered"):
+            pytree.register_pytree_node(Pair, None, None)
+        doubled = pytree.tree_map(lambda x: 2 * x, [Pair(1, 2)])
+        assert (doubled[0].a, doubled[0].b) == (2, 4)
+        assert core_tree.tree_flatten([Pair(3, 4)])[0] == [3, 4]
+        with pytest.raises(ValueError, match="flatten_with_keys_fn"):
+            pytree.tree_leaves_with_path(Pair(1, 2))
+    finally:
+        pytree._deregister_pytree_node(Pair)
+    assert len(pytree.tree_leaves([Pair(1, 2)])) == 1
+
+
+def test_dataclasses_and_constants():
+    @dataclass
+    class Config:
+        x: int
+        y: int | None = None
+
+    @dataclass(frozen=True)
+    class Name:
+        text: str
+
+    pytree.register_dataclass(Config)
+    pytree.register_constant(Name)
+    try:
+        assert pytree.tree_map(lambda x: x + 1, Config(1)) == Config(2, None)
+        assert pytree.tree_leaves([Name("a"), 1]) == [1]
+        assert pytree.tree_structure(Name("a")) != pytree.tree_structure(Name("b"))
+    finally:
+        pytree._deregister_pytree_node(Config)
+        pytree._deregister_pytree_node(Name)
+
+
+def test_structures_travel_as_text():
+    spec = pytree.tree_structure([1, {"a": (2, [3])}, OrderedDict(b=4)])
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.raises(ValueError, match="Unknown protocol"):
+        pytree.treespec_dumps(spec, 7)
+
+
+def test_one_value_for_a_whole_part():
+    spec = pytree.tree_structure([1, (2, 3)])
+    assert pytree._broadcast_to_and_flatten([0, 5], spec) == [0, 5, 5]
+    assert pytree._broadcast_to_and_flatten([0, (1, 2, 3)], spec) is None
