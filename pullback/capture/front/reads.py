@@ -187,7 +187,10 @@ def is_builtin_exception(value: type) -> bool:
 
 
 def is_operator(value: object) -> bool:
-    return of_package(type(value).__module__) and type(value).__module__.partition(".")[2].partition(".")[0] in ("ops", "library")
+    return of_package(type(value).__module__) and type(value).__module__.partition(".")[2].partition(".")[0] in (
+        "ops",
+        "library",
+    )
 
 
 def is_package_code(function: types.FunctionType) -> bool:
