@@ -16,7 +16,7 @@ RENAMED: dict[str, str] = {
     "torch.mps": "pullback.surface.mps",
     "torch.quasirandom": "pullback.surface.quasirandom",
     "torch.utils.weak": "pullback.utils.weak",
-    "torch.utils.collect_env": "pullback.utils.collect_env",
+    "torch.utils.collect_env": "pullback.surface.collect_env",
     "torch.utils.tensorboard": "pullback.utils.tensorboard",
     "torch.fx": "pullback.graph",
     "torch.fx._lazy_graph_module": "pullback.graph.lazy_module",

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...core.arrays import set_thread_count
-from .fetch import make_fetcher
 from .fetch import DatasetKind
 
 WorkerInitFunction = Callable[[int], None]  # what `DataLoader(worker_init_fn=...)` takes

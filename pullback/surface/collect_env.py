@@ -9,7 +9,7 @@ from importlib import metadata
 
 def get_env_info() -> dict[str, str]:
     """Versions of what matters, by name."""
-    from ..surface.version import TORCH
+    from .version import TORCH
 
     found = {
         "pullback": metadata.version("pullback"),
