@@ -33,11 +33,10 @@ class AlongDeclaration(Declaration):
     """What an operator along one dimension may declare."""
 
     kind = "an operator along a dimension"
-    contradictions = (
-        *Declaration.contradictions,
-        ("kernel", "meta", "the shape rule follows from the dimension"),
-        ("reduces", "length", "a dimension that goes away has no length"),
-    )
+    contradictions = {
+        "meta": {"kernel": "the shape rule follows from the dimension"},
+        "length": {"reduces": "a dimension that goes away has no length"},
+    }
 
     result: Callable[[dtype], dtype] = same_dtype
     """`result(dtype)`: the dtype of the (first) result from the input's; further results are int64."""

@@ -30,7 +30,7 @@ class ContractionDeclaration(Declaration):
     """What a contraction may declare."""
 
     kind = "a contraction"
-    conditions = (*Declaration.conditions, ("recorder", "quick"))
+    conditions = {"recorder": "quick"}
 
     quick: str | None = None
     """The lines that are the fast path of plain matrices: `"matmul"` or `"addmm"`."""

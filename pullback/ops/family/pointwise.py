@@ -43,17 +43,8 @@ class PointwiseDeclaration(Declaration):
     """What an element-wise operator may declare."""
 
     kind = "a pointwise operator"
-    contradictions = (
-        *Declaration.contradictions,
-        ("kernel", "meta", "the shape rule of a pointwise operator follows from its operands"),
-    )
-    conditions = (
-        *Declaration.conditions,
-        ("constant", "ufunc"),
-        ("dense_writes", "ufunc"),
-        ("direct", "ufunc"),
-        ("fast", "kernel"),
-    )
+    contradictions = {"meta": {"kernel": "the shape rule of a pointwise operator follows from its operands"}}
+    conditions = {"constant": "ufunc", "dense_writes": "ufunc", "direct": "ufunc", "fast": "kernel"}
 
     # ---- dtypes
     promote: str | Callable = PROMOTE

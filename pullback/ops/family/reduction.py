@@ -40,10 +40,7 @@ class ReductionDeclaration(Declaration):
     """What a reduction may declare."""
 
     kind = "a reduction"
-    contradictions = (
-        *Declaration.contradictions,
-        ("kernel", "meta", "the shape rule of a reduction follows from its dimensions"),
-    )
+    contradictions = {"meta": {"kernel": "the shape rule of a reduction follows from its dimensions"}}
 
     result: Callable[[dtype], dtype] = same_dtype
     """`result(dtype)`: the dtype of the result from the input's."""

@@ -31,11 +31,8 @@ class ViewDeclaration(Declaration):
     """What any view may declare."""
 
     kind = "a view"
-    conditions = (*Declaration.conditions, ("added", "dims"), ("scalar_same", "dims"))
-    contradictions = (
-        *Declaration.contradictions,
-        ("dims", "vmap", "the vmap rule follows from the dimensions among the arguments"),
-    )
+    contradictions = {"dims": {"vmap": "the vmap rule follows from the dimensions among the arguments"}}
+    conditions = {"added": "dims", "scalar_same": "dims"}
 
     dims: tuple[str, ...] | None = None
     """The arguments that are dimensions, from which the vmap rule follows."""
@@ -55,11 +52,10 @@ class ViewDeclaration(Declaration):
 class GeometryDeclaration(ViewDeclaration):
     """What a view that is another geometry on the same memory may declare."""
 
-    contradictions = (
-        *ViewDeclaration.contradictions,
-        ("geometry", "kernel", "the geometry is the kernel of a view"),
-        ("geometry", "meta", "the geometry is the shape rule of a view"),
-    )
+    contradictions = {
+        "kernel": {"geometry": "the geometry is the kernel of a view"},
+        "meta": {"geometry": "the geometry is the shape rule of a view"},
+    }
 
     geometry: Callable = REQUIRED
     """`geometry(shape, stride, offset, *args)`: (shape, stride, offset) of the view, or a list; raises if there is none."""

@@ -18,8 +18,7 @@ a tuple of names, which returns a tuple).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -42,39 +41,55 @@ NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
 LINEAR = Marker("LINEAR")  # the jvp is the operator itself
 ELEMENTWISE = Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
 REQUIRED = Marker("REQUIRED")  # the default of a field that has none
+TABLES = ("contradictions", "conditions", "choices")  # of a family, added to those of all operators
+OF_GRADIENTS = ("jvp", "node", "number", "inplace_node", "nondifferentiable")  # mean nothing where none flow
 
 
 class Fields(type):
     """Makes the annotated names of a class its slots, and their values the defaults of its instances."""
 
     defaults: dict[str, Any]
+    required: tuple[str, ...]
+    fillers: tuple[Callable[[Any], None], ...]  # each sets the defaults of one class, in order of inheritance
+    watched: frozenset[str]  # fields that may be wrong beside another
 
     def __new__(mcs, name: str, bases: tuple, body: dict):
-        inherited = bases[0].defaults if bases else {}
         own = {field: body.pop(field, REQUIRED) for field in body.get("__annotations__", ())}
+        inherited, fillers = (bases[0].defaults, bases[0].fillers) if bases else ({}, ())
         slots = tuple(field for field in own if field not in inherited)
-        made = super().__new__(mcs, name, bases, {**body, "__slots__": slots})
+        tables = {table: getattr(bases[0], table) | body.get(table, {}) for table in TABLES} if bases else {}
+        made = super().__new__(mcs, name, bases, {**body, **tables, "__slots__": slots})
         made.defaults = {**inherited, **own}
         made.required = tuple(field for field, value in made.defaults.items() if value is REQUIRED)
+        made.fillers = (*fillers, _filler(own)) if own else fillers
+        made.watched = frozenset((*made.contradictions, *made.conditions, *made.choices, *OF_GRADIENTS))
         return made
+
+
+def _filler(own: dict[str, Any]) -> Callable[[Any], None]:
+    """A function that sets defaults one after the other: thousands of operators are declared, and a loop is far slower."""
+    names = dict(own)
+    exec("def fill(self):\n" + "".join(f"    self.{field} = {field}\n" for field in own), names)
+    return names["fill"]
 
 
 class Declaration(metaclass=Fields):
     """What an operator of any family may declare."""
 
     kind = "an operator"  # what messages call an operator of this family
-    contradictions = (  # pairs that cannot both be given, and why
-        ("body", "kernel", "a body is written in other operators and has no kernel of its own"),
-        ("body", "meta", "the shape of what a body gives follows from its operators"),
-        ("node", "number", "a node that is named whole has no number"),
-        ("shortcut", "straight", "both are the way of plain calls past the dispatcher"),
-    )
-    conditions = (  # keys that mean nothing without another
-        ("inplace_node", "inplace"),
-        ("inplace_words", "inplace"),
-        ("reads_first", "write"),
-    )
-
+    contradictions = {  # options that cannot be given beside others, and why
+        "body": {
+            "kernel": "a body is written in other operators and has no kernel of its own",
+            "meta": "the shape of what a body gives follows from its operators",
+        },
+        "node": {"number": "a node that is named whole has no number"},
+        "shortcut": {"straight": "both are the way of plain calls past the dispatcher"},
+    }
+    conditions = {
+        "inplace_node": "inplace",
+        "inplace_words": "inplace",
+        "reads_first": "write",
+    }  # nothing without another
     choices = {  # the words that an option may be
         "cost": ("view", "cheap", "passes", "compute"),
         "autocast_cpu": (None, "lower", "float32", "widest"),
@@ -199,38 +214,47 @@ beside (`"mixed"`)."""
         defaults = type(self).defaults
         if not given.keys() <= defaults.keys():
             raise TypeError(self._unknown(name, next(key for key in given if key not in defaults)))
-        for field, value in defaults.items():
-            setattr(self, field, value)
+        for fill in type(self).fillers:
+            fill(self)
         for field, value in given.items():
             setattr(self, field, value)
-        self._check(name, given)
-
-    def _check(self, name: str, given: Mapping[str, Any]) -> None:
-        """Refuse a declaration that is incomplete or contradicts itself."""
         for field in type(self).required:
             if field not in given:
                 raise TypeError(f"{name}: {self.kind} needs {field!r}")
-        for field, words in self.choices.items():
-            if field in given and given[field] not in words:
-                known = ", ".join(repr(word) for word in words if word is not None)
-                raise TypeError(f"{name}: {field!r} is one of {known}, but got {given[field]!r}")
-        for first, second, why in self.contradictions:
-            if first in given and second in given and self._says(first) and self._says(second):
-                raise TypeError(f"{name}: {first!r} contradicts {second!r}: {why}")
-        for field, needed in self.conditions:
-            if field in given and self._says(field) and not self._says(needed):
-                raise TypeError(f"{name}: {field!r} means nothing without {needed!r}")
-        if self.vjp is NONDIFFERENTIABLE or self.vjp is None and self.body is None:
-            for field in ("jvp", "node", "number", "inplace_node", "nondifferentiable"):
-                if field in given and self._says(field):
-                    raise TypeError(f"{name}: {field!r} means nothing where gradients never flow (vjp={self.vjp})")
+        watched = type(self).watched
+        for field in given:
+            if field in watched:
+                self._check(name, field, given)
+
+    def _check(self, name: str, field: str, given: Mapping[str, Any]) -> None:
+        """Refuse an option that contradicts another, means nothing here, or is no word of those it may be."""
+        words = self.choices.get(field)
+        if words is not None and given[field] not in words:
+            known = ", ".join(repr(word) for word in words if word is not None)
+            raise TypeError(f"{name}: {field!r} is one of {known}, but got {given[field]!r}")
+        if not self._says(field):
+            return
+        for other, why in self.contradictions.get(field, {}).items():
+            if other in given and self._says(other):
+                raise TypeError(f"{name}: {field!r} contradicts {other!r}: {why}")
+        needed = self.conditions.get(field)
+        if needed is not None and not self._says(needed):
+            raise TypeError(f"{name}: {field!r} means nothing without {needed!r}")
+        if field in OF_GRADIENTS and (self.vjp is NONDIFFERENTIABLE or self.vjp is None and self.body is None):
+            raise TypeError(f"{name}: {field!r} means nothing where gradients never flow (vjp={self.vjp})")
 
     def _says(self, field: str) -> bool:
-        """Whether a field was given another value than its default."""
+        """Whether a field has a value that means something."""
         value = getattr(self, field)
         return value is not None and value is not False and value != ()
 
     def _unknown(self, name: str, key: str) -> str:
-        near = get_close_matches(key, type(self).defaults, 1, 0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{name}: {key!r} is no option of {self.kind}{hint}"
+        return f"{name}: {key!r} is no option of {self.kind}{nearest(key, type(self).defaults)}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """What to say after "there is no such word": the nearest that there is."""
+    from difflib import get_close_matches  # takes longer to import than all declarations to make
+
+    near = get_close_matches(word, known, 1, 0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

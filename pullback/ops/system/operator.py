@@ -12,7 +12,6 @@ What a declaration may say is a type of its own, family by family: see `declarat
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from functools import cached_property
 
 from ...core.modes import LISTENING, ambient
@@ -21,7 +20,7 @@ from .declaration import ELEMENTWISE as ELEMENTWISE
 from .declaration import LINEAR as LINEAR
 from .declaration import NONDIFFERENTIABLE as NONDIFFERENTIABLE
 from .declaration import NOT_IMPLEMENTED as NOT_IMPLEMENTED
-from .declaration import Declaration, Missing
+from .declaration import Declaration, Missing, nearest
 from .schema import Schema, Unfit, wrong_type
 
 
@@ -327,10 +326,7 @@ def rule_of(field: str, *names: str) -> Callable:
     def decorate(function: Callable) -> Callable:
         for name in names:
             if name not in packets:
-                near = get_close_matches(name, packets, 1)
-                raise ValueError(
-                    f"a {field} rule for {name!r}, which is no operator" + f"; did you mean {near[0]!r}?" * bool(near)
-                )
+                raise ValueError(f"a {field} rule for {name!r}, which is no operator{nearest(name, packets)}")
             for op in packets[name].values():
                 if getattr(op.declared, field) is not None:
                     raise ValueError(f"the {field} rule of {key_of(op)} is declared twice")
