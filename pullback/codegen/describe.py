@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from ..ops.lowering.expressions import Expr
-from ..ops.lowering.loops import Compute, Product
+from ..ops.lowering.loops import Call, Compute, Product, Sort
 from .fuse import Kernel
 
 SYMBOLS = {
     "add": "+", "subtract": "-", "multiply": "*", "true_divide": "/", "less": "<", "less_equal": "<=", "greater": ">",
     "greater_equal": ">=", "equal": "==", "not_equal": "!=", "logical_and": "and", "logical_or": "or",
 }  # fmt: skip
+
+
+MEETS = {"sum": "+=", "prod": "*=", "set": "="}
 
 
 def place(offset: int, strides, indirect=()) -> str:
@@ -38,7 +41,9 @@ def step(s: Compute) -> str:
     value = value[1:-1] if value.startswith("(") and _outermost(value) else value
     target = f"{s.buffer.name}[{place(s.offset, s.strides, s.scatter)}]"
     if s.scatter:
-        return f"{target} += {value}"
+        return f"{target} {MEETS.get(s.meets, s.meets + '=')} {value}"
+    if s.scan:
+        return f"{target} = running {s.reduce} of {value}"
     return f"{target} = {s.reduce} of {value}" if s.reduce else f"{target} = {value}"
 
 
@@ -52,8 +57,11 @@ def _outermost(value: str) -> bool:
     return False
 
 
-def describe(item: Kernel | Product) -> str:
-    """A kernel, or a product."""
+def describe(item: Kernel | Call) -> str:
+    """A kernel, or a call."""
+    if isinstance(item, Sort):
+        order = "falling" if item.descending else "rising"
+        return f"{item.buffer.name} = places of {item.source.buffer.name} {list(item.source.shape)} in {order} order"
     if isinstance(item, Product):
         a, b, out = item.a, item.b, item.target
         return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"

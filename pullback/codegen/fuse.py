@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ..ops.lowering.expressions import Expr, reindex, rewrite
-from ..ops.lowering.loops import Buffer, Compute, Product, Value, locate, split_rows
+from ..ops.lowering.loops import Buffer, Call, Compute, Value, locate, split_rows
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
@@ -96,7 +96,7 @@ def _inlined(step: Compute, e: Expr, source: Compute) -> Compute | None:
     memo: dict = {}
     scatter = tuple([(rewrite(i, leaf, memo), s, n) for i, s, n in step.scatter])
     expr = rewrite(step.expr, leaf, memo)
-    return Compute(step.buffer, step.offset, step.dims, step.strides, expr, step.reduce, step.reduced, scatter)
+    return step.computing(expr, scatter)
 
 
 # ---- kernels
@@ -108,7 +108,7 @@ class Kernel:
         self.steps: list[Compute] = [step]
         self.rows: set[int] = set()  # ids of steps that run once per row
         self.inner: frozenset | None = step.reduced if step.reduce else None
-        self.alone = bool(step.scatter)
+        self.alone = step.alone
 
     @property
     def written(self) -> dict[Buffer, Compute]:
@@ -141,12 +141,12 @@ class Kernel:
             self.inner = step.reduced
 
 
-def group(steps: list, fusing: bool = True) -> list[Kernel | Product]:
+def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
     """Kernels and calls in an order in which they can run."""
-    made: list[Kernel | Product] = []
+    made: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
     for step in steps:
-        if isinstance(step, Product):
+        if isinstance(step, Call):
             made.append(step)
             home[step.buffer] = len(made) - 1
             continue
@@ -160,7 +160,7 @@ def group(steps: list, fusing: bool = True) -> list[Kernel | Product]:
 
 def _place(step: Compute, made: list, home: dict[Buffer, int]) -> int | None:
     """The kernel that takes a step in, if one does."""
-    if step.scatter or len(step.buffer.writers) > 1:
+    if step.alone or len(step.buffer.writers) > 1:
         return None
     earliest = max((home[b] for b in step.reads() if b in home), default=-1)
     candidates = [earliest] if earliest >= 0 else []

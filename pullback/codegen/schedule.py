@@ -60,8 +60,12 @@ def schedule(kernel: Kernel, needed: set[Buffer]) -> Nest:
     """See the module's docstring."""
     inner = set(kernel.inner or ())
     lane = _lane(kernel, inner) if inner else None
+    if lane is None and kernel.steps[0].scan:  # rows side by side: each waits for its own last sum only
+        lane = max((d for d in range(len(kernel.dims)) if d not in inner), key=lambda d: kernel.dims[d], default=None)
     weights = _weights(kernel)
     by_stride = sorted(range(len(kernel.dims)), key=lambda d: -weights[d])
+    if kernel.steps[0].scatter and kernel.steps[0].meets == "set":  # which one is the last is a matter of order
+        by_stride = list(range(len(kernel.dims)))
     outer_order = [d for d in by_stride if d not in inner and d != lane]
     if not inner:
         outer_order, inner_order = outer_order[:-1], outer_order[-1:]

@@ -10,16 +10,18 @@ import math
 from dataclasses import dataclass
 
 from ..core import dtype as dtypes
-from ..ops.lowering.loops import Buffer, Product, Value
+from ..ops.lowering.loops import Buffer, Call, Product, Sort, Value
 from .describe import describe
 from .fuse import Kernel, group, inline
 from .memory import lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
 from .printers.c_prelude import PRELUDE
 from .printers.c_scalars import C_TYPES
+from .printers.c_sorts import sort_routines
 from .schedule import Nest, schedule
 
 BLOCK_OF_PRODUCT = 32  # rows, or columns, of a product: threads share products by blocks
+WORK_OF_SORT = 1 << 12  # elements that are worth another thread
 WORK_OF_PRODUCT = 1 << 20  # multiplications that are worth another thread
 
 
@@ -38,15 +40,15 @@ class Source:
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:
     """The C file of some steps. `inputs` are the values given, each on a buffer of its own."""
     kept = set(outputs)
-    steps = inline(steps, kept) if fusing else [s.squeezed() if not isinstance(s, Product) else s for s in steps]
+    steps = inline(steps, kept) if fusing else [s.squeezed() if not isinstance(s, Call) else s for s in steps]
     order = group(steps, fusing)
     readers = _readers(order)
     bad = Buffer("bad", dtypes.int32, 1, "flag")
-    printed: list[Printed | Product] = []
+    printed: list[Printed | Call] = []
     flow: list[tuple[set[Buffer], set[Buffer]]] = []
     nests: dict[int, Nest] = {}
     for n, item in enumerate(order):
-        if isinstance(item, Product):
+        if isinstance(item, Call):
             printed.append(item)
             flow.append(({item.buffer}, item.reads()))
             continue
@@ -61,7 +63,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     offsets, arena = plan(flow, given | kept)
     functions, calls = _calls(printed, bad)
     entry = _entry(inputs, outputs, offsets, shared, calls)
-    text = PRELUDE + "\n" + "\n".join(functions) + "\n" + entry
+    routines = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
+    text = PRELUDE + routines + "\n" + "\n".join(functions) + "\n" + entry
     return Source(text, functions, inputs, outputs, arena, [describe(item) for item in order])
 
 
@@ -97,8 +100,8 @@ def _calls(printed: list, bad: Buffer) -> tuple[list[str], list[str]]:
     names: dict[str, str] = {}
     functions, calls = [], []
     for item in printed:
-        if isinstance(item, Product):
-            calls.append(_product(item))
+        if isinstance(item, Call):
+            calls.append(_product(item) if isinstance(item, Product) else _sort(item))
             continue
         name = names.get(item.text)
         if name is None:
@@ -144,6 +147,17 @@ def _product(p: Product) -> str:
     return (
         f"{{ static const i64 s[] = {{{numbers}}}; void *const a[] = {{{', '.join(at)}, (void *)s}}; "
         f"run({letter}_task, {count}L, {grain}L, a); }}"
+    )
+
+
+def _sort(s: Sort) -> str:
+    rows = s.source.numel // s.source.shape[-1]
+    grain = max(WORK_OF_SORT // s.source.shape[-1], 1) if rows > 1 else 0
+    at = f"({C_TYPES[s.source.dtype]} *){s.source.buffer.name} + {s.source.offset}L"
+    return (
+        f"{{ static const i64 s[] = {{{s.source.shape[-1]}L, {int(s.descending)}L}}; "
+        f"void *const a[] = {{{s.buffer.name}, {at}, (void *)s, &bad}}; "
+        f"run({C_TYPES[s.source.dtype]}_sort, {rows}L, {grain}L, a); }}"
     )
 
 

@@ -1,8 +1,9 @@
-"""Indexing in native code, where shapes are degenerate."""
+"""Indexing in native code: degenerate shapes, places named twice, what operators refuse."""
 
 import pytest
 
 import pullback as torch
+from tests.codegen.test_program import check
 
 
 @pytest.mark.parametrize("dynamic", [True, False])
@@ -13,3 +14,45 @@ def test_gather_between_numbers_and_vectors(shape: tuple, at, dynamic: bool) -> 
     eager = x.gather(0, at) * 2
     torch.testing.assert_close(ours, eager)
     torch.testing.assert_close(torch.autograd.grad(ours.sum(), x), torch.autograd.grad(eager.sum(), x))
+
+
+@pytest.mark.parametrize("d", ["float32", "bfloat16", "int32"])
+def test_places_named_twice(d: str) -> None:
+    """They meet in the order of the index: the last one stays, or all are combined, narrow floats rounded once."""
+    torch.manual_seed(0)
+    x, s, v = ((torch.randn(*n) * 3).to(getattr(torch, d)) for n in ((9, 20), (30, 20), (30, 7)))
+    i, j = torch.randint(0, 9, (30, 20)), torch.randint(0, 20, (7,))
+    ways = ("sum", "prod", "amax", "amin", *(("mean",) if x.dtype.is_floating_point else ()))
+
+    def f(x, s, v, i, j):
+        made = [x.scatter(0, i, s), x.scatter(0, i, 3), x.scatter_add(0, i, s), x.index_fill(1, j, 2)]
+        made += [x.index_add(0, i[:, 0], s, alpha=2), x.index_copy(0, i[:, 0], s)]
+        for how in ways:
+            made += [x.scatter_reduce(0, i, s, how, include_self=inside) for inside in (True, False)]
+        made += [x.index_reduce(0, i[:, 0], s, how, include_self=False) for how in ways[1:]]
+        made += [
+            x.index_put((i[:, :1], j), v),
+            x.index_put((i[:7, :7].t(), j), v[:7]),
+            x.index_put((i[:, 0],), s, True),
+        ]
+        return tuple(made)
+
+    check(f, x, s, v, i, j)
+
+
+@pytest.mark.parametrize("case", ["index beyond the source", "index out of bounds", "another dtype"])
+def test_what_operators_refuse_is_refused(case: str) -> None:
+    x, s = torch.zeros(4, 5), torch.ones(3, 5)
+    i = torch.full((4 if case == "index beyond the source" else 3, 5), 9 if case == "index out of bounds" else 0)
+    s = s.double() if case == "another dtype" else s
+    f = torch.compile(lambda x, i, s: x.scatter_add(0, i, s) + 1, backend="inductor")
+    with pytest.raises(RuntimeError, match="Expected index|out of bounds|Expected self.dtype"):
+        f(x, i, s)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_scatter_with_numbers(shape: tuple) -> None:
+    """A tensor without dimensions is one element."""
+    x = torch.ones(shape)
+    at, src = torch.tensor(0), torch.tensor(5.0)
+    check(lambda x, at, src: (x.scatter(0, at, src), x.scatter_add(0, at, src), x.index_add(0, at, src)), x, at, src)

@@ -37,9 +37,8 @@ class Printer:
         self.names: dict[Buffer, str] = {}  # row values and results of reductions
         self.checks = False
         self.inner = set(nest.inner)
-        self.whole = nest.lane is not None or any(
-            s.scatter for s in nest.steps
-        )  # nothing is taken out of the inner loop
+        # nothing is taken out of the inner loop
+        self.whole = nest.lane is not None or any(s.alone for s in nest.steps)
         self.deep: dict[Expr, bool] = {}
 
     # ---- names
@@ -87,6 +86,10 @@ class Printer:
         return found
 
     def print(self) -> Printed:
+        if any(s.scan for s in self.nest.steps):
+            from .c_scans import print_scan
+
+            return print_scan(self)
         if self.nest.lane is not None:
             from .c_lanes import print_lanes
 
@@ -293,7 +296,7 @@ def initial(s: Compute) -> str:
         return INITIAL[s.reduce]
     d = s.expr.dtype
     if d.is_floating_point:
-        return "-INF" if s.reduce == "max" else "INF"
+        return "INF" if s.reduce == "min" else "-INF"  # of logaddexp as of max
     bits = d.itemsize * 8
     if d is dtypes.bool:
         return "0" if s.reduce == "max" else "1"
@@ -310,11 +313,18 @@ def clause(s: Compute) -> str:
 
 def combine(s: Compute, total: str, value: str) -> str:
     """The new total."""
-    if s.reduce in CLAUSES:
-        return f"{total} {CLAUSES[s.reduce]} {value}"
-    if s.expr.dtype.is_floating_point:
-        return f"{'f' if s.expr.dtype is dtypes.float32 else 'd'}_{s.reduce}({total}, {value})"
-    return f"{total} {'>' if s.reduce == 'max' else '<'} {value} ? {total} : {value}"
+    return joined(str(s.reduce), s.expr.dtype, total, value)
+
+
+def joined(how: str, d, total: str, value: str) -> str:
+    """Two values of a dtype as one: their sum, product, ..."""
+    if d is dtypes.bool:
+        how = {"sum": "any", "prod": "all"}.get(how, how)
+    if how in CLAUSES:
+        return f"{total} {CLAUSES[how]} {value}"
+    if d.is_floating_point:
+        return f"{'f' if d is dtypes.float32 else 'd'}_{how}({total}, {value})"
+    return f"{total} {'>' if how == 'max' else '<'} {value} ? {total} : {value}"
 
 
 def indented(lines: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...ops.lowering.expressions import walk
 from ...ops.lowering.loops import Compute
 from ..schedule import Phase
-from .c import GRAIN, LANE_BLOCK, LANES, Body, Printed, Printer, combine, ctype, initial, wide
+from .c import GRAIN, LANE_BLOCK, LANES, Body, Printed, Printer, combine, ctype, initial, joined, wide
 from .c_scalars import C_TYPES
 
 
@@ -108,24 +108,27 @@ def print_lanes(printer: Printer) -> Printed:
 
 
 def print_scatter(printer: Printer) -> Printed:
-    """A kernel of one step: `out[place] += value`, iteration after iteration."""
+    """A kernel of one step: `out[place] += value`, or met in another way, iteration after iteration."""
     nest = printer.nest
     (s,) = nest.steps
+    found: list[str] = []
+    index = Body(printer, found)
+    places = [(index.checked_index(index.value(i), n), stride) for i, stride, n in s.scatter]
     lines: list[str] = []
     body = Body(printer, lines)
-    places = [(body.checked_index(body.value(i), n), stride) for i, stride, n in s.scatter]
     value = body.value(s.expr)
     target = f"{printer.pointer(s.buffer)}[{printer.address(s.offset, s.strides, places)}]"
-    lines.append(f"{target} += {value};" if s.reduce != "set" else f"{target} = {value};")
+    lines.append(f"{target} = {value if s.meets == 'set' else joined(s.meets, s.expr.dtype, target, value)};")
     loops = [*nest.outer, *nest.inner]
     indexed = {d for i, _, _ in s.scatter for e in walk(i) for d in _loops_of(e)}
     fixed = bool(loops) and s.strides[loops[-1]] != 0 and loops[-1] not in indexed
     split = _private(s, loops, nest.dims, fixed)  # iterations of this loop write to places of their own
-    text = lines
+    text = lines if fixed else [*found, *lines]
     for d in reversed(loops):
         first, until = ("begin", "end") if d == split else ("0", f"{nest.dims[d]}L")
-        pragma = ["#pragma omp simd reduction(|:bad)"] if d == loops[-1] and fixed else []
-        text = [*pragma, f"for (i64 i{d} = {first}; i{d} < {until}; i{d}++) {{", *text, "}"]
+        text = [f"for (i64 i{d} = {first}; i{d} < {until}; i{d}++) {{", *text, "}"]
+        if d == loops[-1] and fixed:  # one place for the whole loop
+            text = [*found, f"#pragma omp simd{' reduction(|:bad)' if body.checked else ''}", *text]
     bad = f"if (bad) *{printer.pointer(printer.bad)} = 1;"
     head = [f"{C_TYPES[b.dtype]} *p{k} = a[{k}];" for k, b in enumerate(printer.buffers)]
     range_ = 1 if split is None else nest.dims[split]

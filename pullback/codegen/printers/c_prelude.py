@@ -94,6 +94,8 @@ MAXIMUM(f32, f) MAXIMUM(f64, d)
     INLINE T N##_floor_divide(T a, T b) { if (!b) return a / b; T m = FMOD(a, b), q = (a - m) / b; if (m && (b < 0) != (m < 0)) q -= 1; \
         if (q) { T f = FLOOR(q); if (q - f > (T)0.5) f += 1; return f; } return SIGN((T)0, a / b); }
 REMAINDERS(f32, f, fmodf, __builtin_floorf, __builtin_copysignf) REMAINDERS(f64, d, fmod, __builtin_floor, __builtin_copysign)
+INLINE f32 f_logaddexp(f32 a, f32 b) { return a == b ? a + 0.6931471806f : f_max(a, b) + f_log1p(f_exp(-__builtin_fabsf(a - b))); }
+INLINE f64 d_logaddexp(f64 a, f64 b) { return a == b ? a + 0.69314718055994530942 : d_max(a, b) + log1p(exp(-__builtin_fabs(a - b))); }
 INLINE f32 f_sign(f32 x) { return x != x ? x : (f32)((x > 0) - (x < 0)); }
 INLINE f64 d_sign(f64 x) { return x != x ? x : (f64)((x > 0) - (x < 0)); }
 """

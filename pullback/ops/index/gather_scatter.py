@@ -20,7 +20,7 @@ from ..system.operator import LINEAR, Operator, Spec, exports
 from ..system.overloads import overloaded, publish, resolve
 from ..system.scalars import check_fits
 from . import scatter_kernels as kernels
-from .index_lowering import lower_gather, lower_scatter_add
+from .index_lowering import lower_gather, lower_scatter, lower_scatter_add, lower_scatter_reduce
 
 
 def writer(apply, **options) -> dict:
@@ -138,6 +138,7 @@ def _source_rule(g, dim, index, src_shape):
 
 scatter_src = operator(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    lower=lower_scatter,
     **writer(lambda xp, out, dim, index, src: kernels.scatter(xp, out, dim, index, src)),
     function=False,
     method=False,
@@ -159,6 +160,7 @@ def _zeroed(g, dim, index):
 
 scatter_value = operator(
     "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    lower=lower_scatter,
     **writer(_scatter_number),
     function=False,
     method=False,
@@ -237,6 +239,7 @@ _REDUCE_RULES = {"sum": _sum_rule, "mean": _mean_rule, "prod": _prod_rule, "amax
 scatter_reduce = operator(
     "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
     "-> Tensor",
+    lower=lower_scatter_reduce,
     **writer(kernels.scatter_reduce),
     inplace=True,
     vjp={("self", "src"): _reduce_rule},

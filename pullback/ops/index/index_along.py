@@ -19,7 +19,7 @@ from ..system.scalars import check_fits
 from . import scatter_kernels as kernels
 from .gather_scatter import overloaded_inplace, writer
 from .index_kernels import refuse_any_of_none
-from .index_lowering import lower_index_add, lower_index_select
+from .index_lowering import lower_index_add, lower_index_copy, lower_index_fill, lower_index_reduce, lower_index_select
 
 
 def _same(self, dim: int, index) -> Spec:
@@ -129,6 +129,7 @@ def _emptied(g, dim, index):
 
 index_copy = operator(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    lower=lower_index_copy,
     **writer(kernels.copy, meta=_copy_meta),
     inplace=True,
     jvp=LINEAR,
@@ -150,6 +151,7 @@ def _fill_meta(self, dim, index, value) -> Spec:
 
 fill_number = operator(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    lower=lower_index_fill,
     **writer(_fill_number, meta=_fill_meta),
     function=False,
     method=False,
@@ -236,6 +238,7 @@ def _reduce_meta(self, dim, index, source, reduce, include_self) -> Spec:
 
 index_reduce = operator(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    lower=lower_index_reduce,
     **writer(kernels.reduce_slices, meta=_reduce_meta),
     inplace=True,
     vjp={("self", "source"): _reduce_rule},

@@ -1,12 +1,12 @@
-"""Loops of picking by indices and of adding at places that indices name.
+"""Loops of picking by indices, and of writing, adding or otherwise combining at places that indices name.
 
-An index is read where the loops are, and checked: one that is out of bounds makes the call run as operators, which raise. Sums at
-equal places are added one after the other, in the order of the loops.
+An index is read where the loops are, and checked: one that is out of bounds makes the call run as operators, which raise. What
+meets at equal places does so one after the other, in the order of the index.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from ..lowering.builder import Builder, Place
     from ..lowering.elements import Element
     from ..lowering.loops import Value
-
-SUMMED = frozenset((dtypes.float32, dtypes.float64, dtypes.int64))  # what is added up in memory as it is
-LOW_PRECISION = NotLowerable("sums in low precision")
 
 
 def _others(v: Value, dim: int) -> list[int]:
@@ -44,16 +41,77 @@ def lower_gather(b: Builder, x: Value, dim, at: Value, sparse_grad):
     return out
 
 
-def lower_scatter_add(b: Builder, x: Value, dim, at: Value, source: Value):
+def _misfit(x: Value, dim: int, at: Value, source: Value | None) -> NotLowerable | None:
+    """Why a scatter cannot be: what the operator refuses when it runs, in its own words."""
+    if at.dtype not in (dtypes.int32, dtypes.int64) or source is not None and source.dtype is not x.dtype:
+        return NotLowerable("an index that is no int32 or int64, or a source of another dtype")
+    if len(at.shape) != len(x.shape) or source is not None and len(source.shape) != len(at.shape):
+        return NotLowerable("an index of another rank")
+    inside = all(n <= x.shape[d] for d, n in enumerate(at.shape) if d != dim)
+    if not inside or source is not None and any(n > source.shape[d] for d, n in enumerate(at.shape)):
+        return NotLowerable("an index that reaches beyond the tensor or the source")
+    return None
+
+
+def _scattered(b: Builder, x: Value, dim, at: Value, source, how: str, include_self: bool = True):
+    """A copy of a value with an element per index met by one of `source` (a value, or a number)."""
+    read = None if isinstance(source, (int, float)) else source.vector()
+    x, at = x.vector(), at.vector()
+    dim = wrap_dim(dim, len(x.shape))
+    refused = _misfit(x, dim, at, read) if at.numel else None
+    if refused is not None:
+        return refused
+    value = b.number(source, x.dtype) if read is None else b.element(read.window(at.shape, read.strides))
+    return _met(b, x, Written(dim, at.shape, value, b.raw(at)), how, include_self)
+
+
+class Written(NamedTuple):
+    """What is written along a dimension: over loops of `dims`, `value` at index `at`."""
+
+    dim: int
+    dims: tuple
+    value: Element
+    at: Element
+
+
+HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "amax": "max", "amin": "min"}
+START = {"sum": 0, "mean": 0, "prod": 1}
+
+
+def _met(b: Builder, x: Value, w: Written, how: str, include_self: bool):
+    """A copy of a value where what is written meets what is there; narrow floats are combined wide, and rounded once."""
+    if how == "mean" and not x.dtype.is_floating_point:
+        return NotLowerable("a mean of integers")
     out = b.result()
-    if out.dtype not in SUMMED:
-        return LOW_PRECISION
-    b.store(out, x)
-    target, at, source = out.vector(), at.vector(), source.vector()
-    dim = wrap_dim(dim, len(target.shape))
-    value = b.raw(source.window(at.shape, source.strides))
-    b.scatter_add(target, at.shape, value, _others(target, dim), [_place(target, dim, b.raw(at))])
+    d = x.dtype if how == "set" else b.wide(x.dtype)
+    target = out.vector() if d is out.dtype else b.blank(x.shape, d)
+    b.store(target, x)
+
+    def write(into: Value, value: Element, how: str) -> None:
+        b.scatter(into, w.dims, value, _others(into, w.dim), [_place(into, w.dim, w.at)], how)
+
+    if not include_self:  # elements that are written start anew; extremes with any of what is written
+        write(target, b.number(START[how], d) if how in START else w.value, "set")
+    write(target, w.value, HOW.get(how, how))
+    if how == "mean":
+        count = b.fill(b.blank(x.shape, d), b.number(1 if include_self else 0, d))
+        write(count, b.number(1, d), "sum")
+        target = b.pointwise(lambda s, n: s / b.o.maximum(n, 1.0), target, count)
+    if target.buffer is not out.buffer:
+        b.store(out.vector(), target)
     return out
+
+
+def lower_scatter(b: Builder, x: Value, dim, at: Value, source):
+    return _scattered(b, x, dim, at, source, "set")
+
+
+def lower_scatter_add(b: Builder, x: Value, dim, at: Value, source: Value):
+    return _scattered(b, x, dim, at, source, "sum")
+
+
+def lower_scatter_reduce(b: Builder, x: Value, dim, at: Value, source: Value, reduce, include_self):
+    return _scattered(b, x, dim, at, source, reduce, include_self)
 
 
 def lower_index_select(b: Builder, x: Value, dim, at: Value):
@@ -64,17 +122,33 @@ def lower_index_select(b: Builder, x: Value, dim, at: Value):
     return out
 
 
+def _slices(b: Builder, x: Value, dim, at: Value, source, how: str, include_self: bool = True, alpha=1):
+    """A copy of a value with a slice per index met by one of `source` (a value, or a number)."""
+    x, at = x.vector(), at.vector()
+    dim = wrap_dim(dim, len(x.shape))
+    number = isinstance(source, (int, float))
+    if not number and source.dtype is not x.dtype:
+        return NotLowerable("a source of another dtype")
+    dims = tuple(at.shape[0] if d == dim else n for d, n in enumerate(x.shape)) if number else source.vector().shape
+    value = b.number(source, x.dtype) if number else b.element(source.vector())
+    value = value if alpha == 1 else value * alpha
+    return _met(b, x, Written(dim, dims, value, _along(b, at, dim, len(dims))), how, include_self)
+
+
 def lower_index_add(b: Builder, x: Value, dim, at: Value, source: Value, alpha):
-    out = b.result()
-    if x.dtype not in SUMMED:
-        return LOW_PRECISION
-    b.store(out, x)
-    target, at, source = out.vector(), at.vector(), source.vector()
-    dim = wrap_dim(dim, len(target.shape))
-    value = b.raw(source) * alpha if alpha != 1 else b.raw(source)
-    place = _place(target, dim, _along(b, at, dim, len(source.shape)))
-    b.scatter_add(target, source.shape, value, _others(target, dim), [place])
-    return out
+    return _slices(b, x, dim, at, source, "sum", alpha=alpha)
+
+
+def lower_index_copy(b: Builder, x: Value, dim, at: Value, source: Value):
+    return _slices(b, x, dim, at, source, "set")
+
+
+def lower_index_fill(b: Builder, x: Value, dim, at: Value, value):
+    return _slices(b, x, dim, at, value, "set")
+
+
+def lower_index_reduce(b: Builder, x: Value, dim, at: Value, source: Value, reduce, include_self):
+    return _slices(b, x, dim, at, source, reduce, include_self)
 
 
 # ---- by several indices
@@ -119,10 +193,14 @@ def lower_index_put(b: Builder, x: Value, indices, values: Value, accumulate):
     refused = _refuses(indices)
     if refused is not None:
         return refused
-    if not accumulate or x.dtype not in SUMMED or values.dtype is not x.dtype:
-        return NotLowerable("index_put that does not add, or in low precision")
+    if values.dtype is not x.dtype:
+        return NotLowerable("values of another dtype")
     out = b.result()
-    shape, strides, places = _window(b, out, indices)
-    b.store(out, x)
-    b.scatter_add(out, shape, b.raw(values, len(shape)), strides, places)
-    return out
+    d = b.wide(x.dtype) if accumulate else x.dtype
+    target = out if d is out.dtype else b.blank(x.shape, d)
+    shape, strides, places = _window(b, target, indices)
+    if len(values.shape) > len(shape):
+        return NotLowerable("values of more dimensions than the places")
+    b.store(target, x)
+    b.scatter(target, shape, b.element(values, len(shape)), strides, places, "sum" if accumulate else "set")
+    return out if target is out else b.store(out, target)

@@ -24,7 +24,7 @@ from ..system.operator import Operator
 from . import expressions
 from .elements import ELEMENTS, Element, number
 from .expressions import Expr, cast, const, load
-from .loops import Buffer, Compute, Product, Value, span
+from .loops import Buffer, Call, Compute, Product, Sort, Value, span
 
 FEW, MUCH = 8, 1 << 16  # results, and elements, of reductions that are made in two steps
 IDENTITY = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
@@ -37,7 +37,7 @@ class Builder:
     o = ELEMENTS
 
     def __init__(self) -> None:
-        self.steps: list[Compute | Product] = []
+        self.steps: list[Compute | Call] = []
         self.buffers: list[Buffer] = []
         self.op: Operator
         self.outputs: object = None  # the result or results, tensors without data
@@ -69,7 +69,7 @@ class Builder:
         made.buffer.size = span(made.shape, made.strides)
         return made
 
-    def emit(self, step: Compute | Product) -> None:
+    def emit(self, step: Compute | Call) -> None:
         self.steps.append(step)
         step.buffer.writers.append(step)
         for b in step.reads():
@@ -194,14 +194,43 @@ class Builder:
         by_columns = (s == 1 or rows == 1) and (t >= rows or columns == 1)
         return v if v.dtype is d and (by_rows or by_columns) else self.pointwise(lambda e: e, v, dtype=d)
 
-    def scatter_add(
-        self, target: Value, dims: Sequence[int], value: Element, strides: Sequence[int], places: Sequence[Place]
+    def scatter(
+        self,
+        target: Value,
+        dims: Sequence[int],
+        value: Element,
+        strides: Sequence[int],
+        places: Sequence[Place],
+        how="sum",
     ) -> None:
-        """Add an element per iteration of loops over `dims`: at these strides, and at places that are computed."""
+        """Write an element per iteration of loops over `dims`: at these strides, and at places that are computed.
+
+        `how` it meets what is there: "sum", "prod", "max", "min"; "set": the last one stays, in the order of the loops.
+        """
         if math.prod(dims):
             expr = cast(value.expr, target.dtype)
-            step = Compute(target.buffer, target.offset, dims, strides, expr, None, frozenset(), _indirect(places))
-            self.emit(step)
+            self.emit(Compute(target.buffer, target.offset, dims, strides, expr, scatter=_indirect(places), meets=how))
+
+    def scan(self, how: str, v: Value, fn: Callable, dim: int, d: dtype) -> Value:
+        """What `fn` of the elements along a dimension comes to, up to and with each: "sum", "prod", "max", "min", "logaddexp"."""
+        out = self.blank(v.shape, d)
+        if out.numel:
+            strides = [0 if n == 1 else s for n, s in zip(out.shape, out.strides, strict=True)]
+            expr = cast(fn(self.element(v)).expr, d)
+            self.emit(Compute(out.buffer, 0, out.shape, strides, expr, how, {dim}, scan=True))
+        return out
+
+    def sort(self, v: Value, descending: bool) -> Value:
+        """The places of the elements of each row in order; see `Sort`."""
+        out = self.blank(v.shape, dtypes.int64)
+        if out.numel:
+            source = (
+                self.contiguous(v)
+                if v.dtype is self.wide(v.dtype)
+                else self.pointwise(lambda e: e, v, dtype=dtypes.float32)
+            )
+            self.emit(Sort(out, source, descending))
+        return out
 
 
 def _indirect(places: Sequence[Place]) -> tuple:

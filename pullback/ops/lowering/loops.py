@@ -2,7 +2,8 @@
 
 A `Buffer` is memory for the elements of one dtype. A `Value` is a strided window on one: what a tensor of the graph is. A
 `Compute` fills (part of) a buffer by a loop nest: one expression per iteration, stored, or reduced over some of the loops. A
-`Product` is a call of the BLAS library. Views are windows: they cost nothing and appear nowhere.
+`Call` is a call of a routine: `Product` of the BLAS library, `Sort` of our own. Views are windows: they cost nothing and appear
+nowhere.
 
 What always holds: addresses are affine in loop indices, so that two loop nests over one buffer can be laid over each other by
 splitting loops (`locate`), and no index is ever divided.
@@ -104,15 +105,43 @@ class Value:
 class Compute:
     """A loop nest over `dims`. `strides` place the result; they are 0 along `reduced` loops.
 
-    `scatter`: (index expression, stride, size) of dimensions whose place is computed; results are added there.
+    `scan`: what is reduced so far is stored in each iteration, so that `strides` along `reduced` loops are not 0.
+    `scatter`: (index expression, stride, size) of dimensions whose place is computed. `meets` says how a result and what is
+    there already become one: "sum", "prod", "max", "min", or "set", where the last one stays.
     """
 
-    __slots__ = ("buffer", "offset", "dims", "strides", "expr", "reduce", "reduced", "scatter", "cached")
+    __slots__ = (
+        "buffer",
+        "offset",
+        "dims",
+        "strides",
+        "expr",
+        "reduce",
+        "reduced",
+        "scatter",
+        "meets",
+        "scan",
+        "cached",
+    )
 
-    def __init__(self, buffer, offset, dims, strides, expr, reduce=None, reduced=frozenset(), scatter=()):
+    def __init__(
+        self, buffer, offset, dims, strides, expr, reduce=None, reduced=frozenset(), scatter=(), meets="sum", scan=False
+    ):
         self.buffer, self.offset, self.dims, self.strides = buffer, offset, tuple(dims), tuple(strides)
         self.expr, self.reduce, self.reduced, self.scatter = expr, reduce, frozenset(reduced), scatter
+        self.meets, self.scan = meets, scan
         self.cached: list | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether its iterations depend on each other in a way that no other loop nest shares."""
+        return self.scan or bool(self.scatter)
+
+    def computing(self, expr: Expr, scatter: tuple) -> Compute:
+        """The same loop nest with other expressions."""
+        return Compute(
+            self.buffer, self.offset, self.dims, self.strides, expr, self.reduce, self.reduced, scatter, self.meets, self.scan
+        )  # fmt: skip
 
     def loads(self) -> list[Expr]:
         if self.cached is None:
@@ -134,7 +163,9 @@ class Compute:
                     reduced.add(k)
         scatter = tuple([(reindex(i, rows, len(dims)), s, n) for i, s, n in self.scatter])
         expr = reindex(self.expr, rows, len(dims))
-        return Compute(self.buffer, offset, dims, strides, expr, self.reduce, reduced, scatter)
+        return Compute(
+            self.buffer, offset, dims, strides, expr, self.reduce, reduced, scatter, self.meets, self.scan
+        )  # fmt: skip
 
     def split(self, k: int, inner: int) -> Compute:
         """Loop `k` as two: the inner one of this length."""
@@ -144,27 +175,54 @@ class Compute:
         """Without loops of length 1; what is reduced over nothing is itself."""
         kept = [k for k, n in enumerate(self.dims) if n != 1]
         if self.reduce and not any(k in self.reduced for k in kept):
-            self = Compute(self.buffer, self.offset, self.dims, self.strides, self.expr, scatter=self.scatter)
+            self = Compute(
+                self.buffer, self.offset, self.dims, self.strides, self.expr, scatter=self.scatter, meets=self.meets
+            )
         if len(kept) == len(self.dims):
             return self
         rows = [([(kept.index(k), 1)], 0) if n != 1 else ([], 0) for k, n in enumerate(self.dims)]
         return self.over([self.dims[k] for k in kept], rows)
 
 
-class Product:
-    """`target[b] = a[b] @ b[b]`: matrices or batches of them, by BLAS. Windows that BLAS can read in place."""
+class Call:
+    """A step that is a call of a routine, on whole values."""
 
-    __slots__ = ("target", "a", "b")
-
-    def __init__(self, target: Value, a: Value, b: Value):
-        self.target, self.a, self.b = target, a, b
+    __slots__ = ("target",)
+    target: Value
 
     @property
     def buffer(self) -> Buffer:
         return self.target.buffer
 
     def reads(self) -> set[Buffer]:
+        raise NotImplementedError
+
+
+class Product(Call):
+    """`target[b] = a[b] @ b[b]`: matrices or batches of them, by BLAS. Windows that BLAS can read in place."""
+
+    __slots__ = ("a", "b")
+
+    def __init__(self, target: Value, a: Value, b: Value):
+        self.target, self.a, self.b = target, a, b
+
+    def reads(self) -> set[Buffer]:
         return {self.a.buffer, self.b.buffer}
+
+
+class Sort(Call):
+    """`target[row, k]`: the place in its row of the k-th element of `source` in order, the earlier of equals first.
+
+    Both are row-major; NaN comes last, or first where the order is descending.
+    """
+
+    __slots__ = ("source", "descending")
+
+    def __init__(self, target: Value, source: Value, descending: bool):
+        self.target, self.source, self.descending = target, source, descending
+
+    def reads(self) -> set[Buffer]:
+        return {self.source.buffer}
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:

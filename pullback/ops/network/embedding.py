@@ -178,7 +178,7 @@ def _lower_add_rows(b, g, indices, num_weights, padding_idx, scale_grad_by_freq)
     if padding_idx >= 0:
         value = b.o.where(row == padding_idx, 0.0, value)
     strides = [*[0] * (rank - 1), out.strides[1]]
-    b.scatter_add(out, g.shape, value, strides, [(row, out.strides[0], num_weights)])
+    b.scatter(out, g.shape, value, strides, [(row, out.strides[0], num_weights)])
     return out
 
 

@@ -22,6 +22,7 @@ from ..system.overloads import mismatch, overloaded
 from ..system.precision import widened
 from . import scan_kernels as kernels
 from .reductions import HIDDEN, not_implemented
+from .scan_lowering import lower_cumprod, lower_cumsum, lower_logcumsumexp, running_extreme
 
 
 def _cat(*parts: Tensor, dim: int) -> Tensor:
@@ -37,6 +38,7 @@ def _reverse_cumsum(g: Tensor, dim: int) -> Tensor:
 
 cumsum = along(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    lower=lower_cumsum,
     kernel=kernels.running_sum,
     result=INT_TO_LONG,
     cast=True,
@@ -104,6 +106,7 @@ def _cumprod_rule(g, self, out, dim):
 
 cumprod = along(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    lower=lower_cumprod,
     kernel=kernels.running_product,
     result=INT_TO_LONG,
     cast=True,
@@ -135,6 +138,7 @@ def _real_only(kernel: str):
 def _running(name: str, kernel):
     return along(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        lower=running_extreme(name.removeprefix("cum")),
         kernel=kernel,
         check=_real_only(f"{name}_cpu"),
         split=True,
@@ -173,6 +177,7 @@ def _check_float(self, dim):
 
 logcumsumexp = along(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
+    lower=lower_logcumsumexp,
     kernel=kernels.running_logsumexp,
     check=_check_float,
     split=True,

@@ -24,6 +24,7 @@ from .reductions import (
     share_among_all_equals,
     whole,
 )
+from .scan_lowering import lower_argsort, lower_sort
 
 
 def _check_sort(self, *rest):
@@ -38,6 +39,7 @@ def _moved_vjp(g, dim, indices, self_shape):
 # ---- sort
 sort_stable = along(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    lower=lambda b, x, stable, dim, descending: lower_sort(b, x, dim, descending),
     kernel=lambda xp, a, axis, stable, descending: kernels.sorted_with_places(xp, a, axis, descending),
     check=_check_sort,
     split=True,
@@ -49,6 +51,7 @@ sort_stable = along(
 
 sort_plain = along(
     "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    lower=lower_sort,
     kernel=kernels.sorted_with_places,
     check=_check_sort,
     split=True,
@@ -60,6 +63,7 @@ overloaded("sort", sort_plain, sort_stable)
 
 argsort_stable = along(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    lower=lambda b, x, stable, dim, descending: lower_argsort(b, x, dim, descending),
     kernel=lambda xp, a, axis, stable, descending: kernels.order(xp, a, axis, descending),
     check=_check_sort,
     result=lambda d: dtypes.int64,
@@ -71,6 +75,7 @@ argsort_stable = along(
 
 argsort_plain = along(
     "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
+    lower=lower_argsort,
     kernel=kernels.order,
     check=_check_sort,
     result=lambda d: dtypes.int64,

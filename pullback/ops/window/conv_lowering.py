@@ -1,7 +1,7 @@
 """Loops of convolutions.
 
 A convolution is a product: the windows of the padded input, which are one strided view of it, are copied side by side and
-multiplied with the weights. Gradients of overlapping windows are added in place.
+multiplied with the weights. Its transpose, which is its gradient and a transposed convolution, adds overlapping windows in place.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import math
 from typing import TYPE_CHECKING
 
 from ..lowering import NotLowerable
-from .window_lowering import add_windows, bordered, inside, padded, spread, windows
+from .window_lowering import add_windows, inside, padded, spread, windows
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
     from ..lowering.loops import Value
 
-REFUSED = NotLowerable("a transposed or empty convolution, or one in low precision")
+LOW_PRECISION = NotLowerable("a convolution in low precision, or of integers")
+EMPTY = NotLowerable("a convolution of nothing")
 LAYOUT = NotLowerable("a convolution whose result is not row-major")
 
 
@@ -30,14 +31,14 @@ def merged(v: Value, *groups: int) -> Value:
 
 
 class Convolution:
-    """The sizes of a convolution."""
+    """The sizes of a convolution of a value of some shape; a transposed one is that which it is the transpose of."""
 
-    def __init__(self, x: Value, weight: Value, stride, padding, dilation, groups):
-        self.n, self.groups, self.d = len(x.shape) - 2, groups, x.dtype
+    def __init__(self, shape, d, weight: Value, stride, padding, dilation, groups):
+        self.n, self.groups, self.d, self.shape = len(shape) - 2, groups, d, tuple(shape)
         self.stride, self.padding, self.dilation = (spread(v, self.n) for v in (stride, padding, dilation))
         self.kernel = list(weight.shape[2:])
-        self.batch, self.inputs, self.outputs = x.shape[0], x.shape[1], weight.shape[0]
-        sizes = zip(x.shape[2:], self.kernel, self.stride, self.padding, self.dilation, strict=True)
+        self.batch, self.inputs, self.outputs = shape[0], shape[1], weight.shape[0]
+        sizes = zip(shape[2:], self.kernel, self.stride, self.padding, self.dilation, strict=True)
         self.places = [(s + 2 * p - di * (k - 1) - 1) // st + 1 for s, k, st, p, di in sizes]
 
     def grouped(self, v: Value, dim: int) -> Value:
@@ -61,54 +62,73 @@ class Convolution:
             return full.window((*full.shape[:3], math.prod(self.places)), (*full.strides[:3], 1))
         return merged(b.copy(full), 1, 1, 1 + self.n, self.n)
 
+    def rows(self, b: Builder, y: Value) -> Value:
+        """A value of the shape of the result, or the gradient of one, as (batch, groups, outputs of each, places)."""
+        return self.grouped(b.contiguous(y).window((self.batch, self.outputs, math.prod(self.places))), 1)
 
-def _convolution(b: Builder, x: Value, weight: Value, stride, padding, dilation, transposed, groups):
+    # ---- what is computed
+    def apply(self, b: Builder, x: Value, weight: Value) -> Value:
+        made = b.product(self.weights(b, weight), self.columns(b, x))
+        return made.window((self.batch, self.outputs, *self.places))
+
+    def transpose(self, b: Builder, y: Value, weight: Value) -> Value:
+        """The transpose of `apply`: what belongs to a window is added there."""
+        columns = b.product(self.weights(b, weight).swap(), self.rows(b, y))
+        each = columns.window((self.batch, self.inputs, *self.kernel, *self.places))
+        sizes = [s + 2 * p for s, p in zip(self.shape[2:], self.padding, strict=True)]
+        whole = b.blank([*self.shape[:2], *sizes], self.d)
+        add_windows(b, whole, each, self.kernel, self.stride, self.dilation, self.places)
+        return inside(whole, self.padding, self.shape[2:])
+
+    def weight_gradient(self, b: Builder, x: Value, y: Value, weight: Value) -> Value:
+        each = b.product(self.rows(b, y), self.columns(b, x).swap())  # (batch, groups, outputs of each, window)
+        total = b.reduce("sum", [each], lambda e: e, [0], self.d) if self.batch > 1 else each
+        return total.window(weight.shape)
+
+
+def _convolution(b: Builder, shape, x: Value, weight: Value, stride, padding, dilation, groups):
     d = b.wide(x.dtype)
-    if transposed or x.dtype is not d or weight.dtype is not d or not d.is_floating_point:
-        return REFUSED
-    if not x.numel or not weight.numel or len(x.shape) < 3:
-        return REFUSED
-    c = Convolution(x, weight, stride, padding, dilation, groups)
-    return c if min(c.places) >= 1 else NotLowerable("a convolution of too little")
+    if x.dtype is not d or weight.dtype is not d or not d.is_floating_point:
+        return LOW_PRECISION
+    if not x.numel or not weight.numel or not math.prod(shape) or len(shape) < 3:
+        return EMPTY
+    c = Convolution(shape, d, weight, stride, padding, dilation, groups)
+    return c if min(c.places) >= 1 else EMPTY
 
 
 def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding, dilation, transposed, _, groups):
-    c = _convolution(b, x, weight, stride, padding, dilation, transposed, groups)
+    shape = b.spec().array.shape if transposed else x.shape
+    c = _convolution(b, shape, x, weight, stride, padding, dilation, groups)
     if isinstance(c, NotLowerable):
         return c
-    made = b.product(c.weights(b, weight), c.columns(b, x))
-    out = made.window((c.batch, c.outputs, *c.places))
+    if bias is not None:
+        bias = bias.window((bias.shape[0], *[1] * c.n), (bias.strides[0], *[0] * c.n))
+    if transposed:
+        out, rank = b.result(), c.n + 2
+        e = b.element(c.transpose(b, x, weight), rank)
+        return b.fill(out, e if bias is None else e + b.element(bias, rank))
+    out = c.apply(b, x, weight)
     if out.strides != b.result().strides:
         return LAYOUT
-    if bias is None:
-        return out
-    return b.pointwise(lambda e, t: e + t, out, bias.window((c.outputs, *[1] * c.n), (bias.strides[0], *[0] * c.n)))
+    return out if bias is None else b.pointwise(lambda e, t: e + t, out, bias)
 
 
 def lower_convolution_backward(
     b: Builder, g: Value, x: Value, weight: Value, sizes, stride, padding, dilation, transposed, _, groups, mask
 ):
-    c = _convolution(b, x, weight, stride, padding, dilation, transposed, groups)
+    large, small = (g, x) if transposed else (x, g)
+    c = _convolution(b, large.shape, x, weight, stride, padding, dilation, groups)
     if isinstance(c, NotLowerable):
         return c
     made: list = [None, None, None]
-    rows = c.grouped(b.contiguous(g).window((c.batch, c.outputs, math.prod(c.places))), 1)
-    if mask[0]:
-        made[0] = _input_gradient(b, c, x, weight, rows)
+    if mask[0] and transposed:
+        made[0] = b.store(b.result(0), c.apply(b, g, weight))
+    elif mask[0]:
+        made[0] = b.store(b.result(0), c.transpose(b, g, weight))
     if mask[1]:
-        each = b.product(rows, c.columns(b, x).swap())  # (batch, groups, outputs of each, window)
-        total = b.reduce("sum", [each], lambda e: e, [0], c.d) if c.batch > 1 else each
-        made[1] = total.window(weight.shape)
+        made[1] = c.weight_gradient(b, large, small, weight)
         if made[1].strides != b.result(1).strides:
             return LAYOUT
     if mask[2]:
         made[2] = b.reduce("sum", [g], lambda e: e, [0, *range(2, 2 + c.n)], c.d, keepdim=False)
     return tuple(made)
-
-
-def _input_gradient(b: Builder, c: Convolution, x: Value, weight: Value, rows: Value) -> Value:
-    columns = b.product(c.weights(b, weight).swap(), rows)
-    each = columns.window((c.batch, c.inputs, *c.kernel, *c.places))
-    whole = bordered(b, x, c.padding)
-    add_windows(b, whole, each, c.kernel, c.stride, c.dilation, c.places)
-    return b.store(b.result(0), inside(whole, c.padding, x.shape[2:]))

@@ -86,7 +86,7 @@ def lower_max_pool_backward(b: Builder, g: Value, x: Value, size, stride, paddin
         return NotLowerable("a pool in this dtype or layout")
     b.fill(out, b.number(0.0, out.dtype))
     place = (b.raw(indices), 1, math.prod(out.shape[lead:]))
-    b.scatter_add(out, g.shape, b.raw(g), [*out.strides[:lead], *[0] * n], [place])
+    b.scatter(out, g.shape, b.raw(g), [*out.strides[:lead], *[0] * n], [place])
     return out
 
 

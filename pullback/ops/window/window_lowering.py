@@ -55,4 +55,4 @@ def add_windows(b: Builder, whole: Value, each: Value, size, stride, dilation, p
     b.fill(whole, b.number(0, whole.dtype))
     target = windows(whole, size, stride, dilation, places)
     nowhere = (b.number(0, dtypes.int64), 0, 1)  # windows overlap: added one after the other
-    b.scatter_add(whole, target.shape, b.raw(each), target.strides, [nowhere])
+    b.scatter(whole, target.shape, b.raw(each), target.strides, [nowhere])
