@@ -14,12 +14,16 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
-from .outside import ABSENT, Outside, class_attribute, is_symbol
+from .lookups import ABSENT, class_attribute
+from .outside import SIMPLE, Outside, is_symbol
 from .signals import Break
 from .world import World
 
 NATIVE = (Tensor, type, super, str, int, float, list, tuple, dict, set, frozenset, range, slice, types.FunctionType, types.MethodType,
           types.BuiltinFunctionType, types.CodeType, types.CellType, types.GeneratorType, BaseException, property)  # fmt: skip
+# Of the real tensor only: its fake has a history of its own.
+REAL_ONLY = frozenset("_version _base retains_grad _backward_hooks _post_accumulate_grad_hooks".split())
+REAL_METHODS = frozenset("_is_view storage_offset storage untyped_storage".split())
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodType)
 
 
@@ -68,15 +72,27 @@ class Attributes(World):
         return self.outside.enter(value, self.outside.sources.get("attribute", source, name))
 
     def _of_module(self, module: types.ModuleType, name: str):
+        touched = self.journal.is_touched(module.__dict__, name)
+        if not touched and name not in module.__dict__:
+            table = self.outside.conditions.constant(module.__dict__)
+            self.outside.conditions.test(f"{name!r} not in {table}", f"{module.__name__} has no {name!r}")
         value = getattr(module, name)
-        if self.journal.is_touched(module.__dict__, name):
+        if touched:
             return self.outside.settled(value)
-        if isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType)) or self.is_ours(module.__name__):
-            return self.outside.constant(value)
+        if isinstance(value, types.ModuleType) or self.is_ours(module.__name__) and not isinstance(value, SIMPLE):
+            return self._stays(module, name, self.outside.constant(value))
         known = self.outside.source_of(module) or self.outside.sources.constant(module, module.__name__)
         return self.outside.enter(
             value, self.outside.sources.get("attribute", known, name, f"{module.__name__}.{name}")
         )
+
+    def _stays(self, module: types.ModuleType, name: str, value):
+        """A function, class or module that a module has; where it makes names as they are asked for, nothing is tested."""
+        if module.__dict__.get(name, ABSENT) is value:
+            conditions = self.outside.conditions
+            code = f"{conditions.constant(module.__dict__)}.get({name!r}) is {conditions.constant(value)}"
+            conditions.test(code, f"{module.__name__}.{name} is what it was")
+        return value
 
     def _of_class(self, cls: type, name: str):
         for base in cls.__mro__:
@@ -89,8 +105,9 @@ class Attributes(World):
             or callable(raw)
             and not isinstance(raw, Tensor)
         ):
-            if raw is not ABSENT:
-                self.outside.class_has(cls, name, raw)
+            if raw is ABSENT and type(cls) is not type and class_attribute(type(cls), name) is not ABSENT:
+                known = self.outside.sources.constant(cls, cls.__qualname__)
+                return self.outside.enter(getattr(cls, name), self.outside.sources.get("attribute", known, name))
             return self.bound(getattr(cls, name))
         if hasattr(type(raw), "__get__"):
             return self._described(raw, None, cls, name)
@@ -105,8 +122,8 @@ class Attributes(World):
         """`super().name`: the rest of the method resolution order of its object."""
         order = (obj.__self_class__ or type).__mro__
         for base in order[order.index(obj.__thisclass__) + 1 :]:
-            if name in base.__dict__:
-                raw = base.__dict__[name]
+            raw = self.outside.own_attribute(base, name)
+            if raw is not ABSENT:
                 owner = obj.__self__ if not isinstance(obj.__self__, type) else None
                 return (
                     self._described(raw, owner, obj.__self_class__, name)
@@ -178,8 +195,6 @@ class Attributes(World):
 
     def _described(self, raw, obj, cls: type, name: str):
         """What a descriptor gives."""
-        if class_attribute(cls, name) is raw and not isinstance(raw, types.MemberDescriptorType):
-            self.outside.class_has(cls, name, raw)
         if isinstance(raw, types.FunctionType):
             return self.bound(types.MethodType(raw, obj) if obj is not None else raw)
         if isinstance(raw, property):
@@ -216,6 +231,10 @@ class Attributes(World):
         real = self.outside.real(t)
         if name == "grad":
             return self._gradient(t, real)
+        if name == "grad_fn" and t.grad_fn is not None and not self._is_tested_for_none():
+            raise Break("it looks into the history of a tensor")
+        if real is not t and name in REAL_ONLY:
+            raise Break(f"it reads {name!r} of a tensor from outside")
         if name == "output_nr" and real is not t:  # its history is not the fake's
             return self.outside.enter(
                 real.output_nr, self.outside.sources.get("attribute", self.outside.source_of(t), name)
@@ -235,6 +254,27 @@ class Attributes(World):
         if isinstance(raw, types.FunctionType) and self.enters(raw):
             return types.MethodType(raw, t)
         return self.native_call(getattr, (t, name), {})
+
+    def check_method(self, t: Tensor, name: str) -> None:
+        """A method that tells what is not tested of every tensor from outside, since few programs ask."""
+        real = self.outside.real(t)
+        if name not in REAL_METHODS or real is t:
+            return
+        conditions, source = self.outside.conditions, self.outside.source_of(t)
+        v = conditions.variable(source)
+        if name == "storage_offset":
+            offset = real.storage_offset()
+            conditions.test(f"{v}.storage_offset() == {offset}", f"{source.name}.storage_offset() == {offset}")
+        elif name == "_is_view" and not real._is_view():
+            conditions.test(f"not {v}._is_view()", f"{source.name} is no view")
+        else:
+            raise Break(f"it calls {name} of a tensor from outside")
+
+    def _is_tested_for_none(self) -> bool:
+        """Whether the step being executed gives something that is only asked whether it is None."""
+        frame = self.machine.frames[-1]
+        after = [name for name, _ in frame.steps.code[frame.index + 1 : frame.index + 3]]
+        return after == ["LOAD_CONST", "IS_OP"] or bool(after) and after[0].endswith("NONE")
 
     def _gradient(self, t: Tensor, real: Tensor):
         if real is t:
@@ -300,6 +340,9 @@ class Attributes(World):
             raise Break(f"it assigns to the attribute {name!r} of a {type(t).__name__}")
         if name == "data" and real is not t:
             raise Break("it gives a tensor from outside other memory")
+        if name == "requires_grad":
+            self.call_now(Tensor.requires_grad_, (t, value), {})
+            return
         if name == "grad" or name not in dir(type(t)):
             if real is t:
                 if name == "grad":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import builtins
 import collections
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.tensor import Tensor
 from .attributes import class_of
-from .outside import ABSENT, CONTAINERS, class_attribute, is_symbol
+from .lookups import ABSENT, class_attribute, may_change
+from .outside import CONTAINERS, is_symbol
 from .polyfills import POLYFILLS
 from .signals import Break
 from .world import BINARY, COMPARE, INPLACE
@@ -68,7 +70,34 @@ GROWING: dict[str, Any] = {
 
 def _isinstance(world: Tracing, obj, kinds) -> bool:
     kinds = world.inside(kinds)
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        _stays_instance(world, obj, kind)
     return isinstance(obj, kinds) or is_symbol(obj) and issubclass(obj.symbolic_type, kinds)
+
+
+def _stays_instance(world: Tracing, obj, kind) -> None:
+    """A class may say itself what its instances are, and an abstract one may be told of more."""
+    if type(kind) is type or not isinstance(kind, type) or kind in type(obj).__mro__ or not may_change(kind):
+        return
+    says = class_attribute(type(kind), "__instancecheck__")
+    if not isinstance(kind, abc.ABCMeta):
+        if isinstance(says, types.FunctionType) and not world.is_ours(says.__module__):
+            raise Break(f"it asks a {type(kind).__name__} what its instances are")
+        return
+    conditions, found = world.outside.conditions, issubclass(type(obj), kind)
+    code = f"issubclass({conditions.constant(type(obj))}, {conditions.constant(kind)}) is {found}"
+    conditions.test(code, f"issubclass({type(obj).__name__}, {kind.__name__}) is {found}")
+
+
+def _hash(world: Tracing, obj):
+    method = class_attribute(type(obj), "__hash__")
+    if isinstance(method, types.FunctionType) and world.enters(method):
+        return world.call_now(method, (obj,), {})
+    if isinstance(obj, Tensor) or method is object.__hash__:
+        _id(world, obj)
+        return hash(world.outside.real(obj))
+    world.refuse_instances((obj,))
+    return world._pure(hash, (obj,), {})
 
 
 def _len(world: Tracing, obj) -> int:
@@ -290,7 +319,7 @@ def _polyfilled(function: types.FunctionType):
 
 HANDLED: dict[Any, Any] = {
     isinstance: _isinstance, len: _len, getattr: _getattr, hasattr: _hasattr, setattr: _setattr, delattr: _delattr, type: _type,
-    super: _super, iter: _iter, next: _next, vars: _vars, print: _print, id: _id, bool: _bool, list: _iterable_type(list),
+    super: _super, hash: _hash, iter: _iter, next: _next, vars: _vars, print: _print, id: _id, bool: _bool, list: _iterable_type(list),
     tuple: _iterable_type(tuple), set: _iterable_type(set), frozenset: _iterable_type(frozenset), dict: _dict,
     zip: _lazy_type(zip), enumerate: _lazy_type(enumerate), map: _lazy_type(map), filter: _lazy_type(filter),
     reversed: _reversed, sum: _over_items(sum), sorted: _ordering(sorted),

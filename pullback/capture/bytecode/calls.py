@@ -21,9 +21,11 @@ from ...nn.parameter import Parameter
 from . import custom_functions, modules
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
 from .journal import ALL
+from .lookups import ABSENT, class_attribute
 from .native import DEEP, Callback, Native
-from .outside import ABSENT, CONSTANTS, CONTAINERS, class_attribute, is_ours, module_of
+from .outside import CONSTANTS, CONTAINERS, is_ours, module_of
 from .signals import Break, Enter
+from .world import looks_at_frames
 
 ENTERED = (
     "pullback.nn.",
@@ -162,10 +164,18 @@ class Calls(Native):
             return self.call(called, (function, *args), kwargs)
         wrapped = getattr(function, "__wrapped__", None)
         if type(function).__name__ == "_lru_cache_wrapper" and wrapped is not None:
-            return self.call(wrapped, args, kwargs)
+            return self._cached(function, args, kwargs)
         if isinstance(function, GETTERS) and len(args) == 1 and not kwargs:
             return self._get(function, args[0])
         raise Break(f"it calls a {type(function).__name__}")
+
+    def _cached(self, function, args: tuple, kwargs: dict):
+        """A function that remembers what it gave: it gives that again, whatever has changed since."""
+        made = function(*args, **kwargs) if all(isinstance(v, CONSTANTS) for v in (*args, *kwargs.values())) else ABSENT
+        if not isinstance(made, CONSTANTS):
+            raise Break(f"it calls {function.__name__}, which keeps what it gave")
+        self._still_gives(function, args, kwargs, made)
+        return made
 
     def _get(self, getter, obj):
         """`operator.itemgetter` and `operator.attrgetter`."""
@@ -196,6 +206,8 @@ class Calls(Native):
                 return self.call(own["_torchdynamo_orig_callable"], args, kwargs)
             if own.get("_dynamo_marked_constant"):
                 return self.outside.constant(function(*args, **kwargs))
+        if looks_at_frames(function.__code__):
+            raise Break(f"it calls {function.__name__}, which looks at frames")
         if not self.enters(function):
             module = module_of(function)
             if not self.is_ours(module) or module.startswith(UNTOUCHABLE) or self.decorates(function):

@@ -184,6 +184,12 @@ class Conditions:
         say = f"sharing_mismatch({self.constant(names)}, {want}, {now})"
         self.test(f"{now} == {want}", "the tensors share memory as they did", say)
 
+    def put_first(self, tests) -> None:
+        """Tests, (code, words) each, of what the lookups of all others go by."""
+        made = list(tests)
+        self.lines[:0] = [(True, code, repr(words)) for code, words in made]
+        self.words += [words for _, words in made]
+
     def body(self) -> list[str]:
         """The lines of the check."""
         return [f"if not ({code}): return MISS" if is_test else code for is_test, code, _ in self.lines]

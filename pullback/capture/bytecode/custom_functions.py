@@ -17,7 +17,6 @@ from ...autograd.function import BackwardCFunction, Function, FunctionCtx
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import SavedTensor
-from ..front.effects import visible_effect_of
 from .signals import Break
 
 if TYPE_CHECKING:
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
 
 APPLY = Function.apply.__func__  # type: ignore[attr-defined]
 OF_CONTEXTS = frozenset(vars(FunctionCtx).values()) - {None, FunctionCtx.mark_shared_storage}
-
-
-def refuse_effects(cls: type[Function]) -> None:
-    """End the graph before a custom function that does what is seen outside, in its forward or in its backward."""
-    for function in (cls.forward, cls.setup_context, cls.users_backward()):
-        found = visible_effect_of(function)
-        if found is not None:
-            raise Break(f"it applies {cls.__name__}, whose {function.__name__} {found}")
 
 
 def apply(cls: type[Function], args: tuple, kwargs: dict, by: Callable):

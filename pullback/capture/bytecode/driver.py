@@ -19,7 +19,7 @@ from .calls import OUTSIDE_WORLD, is_ours, module_of
 from .frame import Frame
 from .machine import Machine, native_step
 from .segment import MISS, STOP, Entry, Segment, Uncapturable
-from .world import NativeWorld, World
+from .world import NativeWorld, World, looks_at_frames
 
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -30,10 +30,13 @@ class Driver:
     def __init__(self, function: types.FunctionType, policy):
         self.function, self.policy = function, policy
         self.segments: dict[tuple, Segment] = {}
-
+        self.looks_at_frames = looks_at_frames(function.__code__)
         self.between = Between(self)
 
     def __call__(self, args: tuple, kwargs: dict):
+        if self.looks_at_frames:
+            self.policy.uncaptured("it looks at frames, which are not real ones while it is captured")
+            return self.function(*args, **kwargs)
         return self.drive(self.function, args, kwargs)
 
     def drive(self, function: types.FunctionType, args: tuple, kwargs: dict):
@@ -119,5 +122,7 @@ def is_capturable(function: types.FunctionType) -> bool:
     """Whether a function is the program's own, and none for which compilation is disabled."""
     module = module_of(function)
     if is_ours(module) or module.partition(".")[0] in OUTSIDE_WORLD or function.__code__.co_flags & GENERATORS:
+        return False
+    if looks_at_frames(function.__code__):
         return False
     return not any(name.startswith("_torchdynamo") for name in function.__dict__)

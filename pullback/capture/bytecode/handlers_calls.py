@@ -93,15 +93,15 @@ def super_arguments(machine: Any, frame: Frame) -> tuple[Any, Any]:
 
 
 def call_globals(machine: Any, frame: Frame, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    return machine.world.call(function, args, kwargs) if args or kwargs else frame.globals
+    return machine.world.call(function, args, kwargs) if args or kwargs else machine.world.globals_of(frame)
 
 
 def call_locals(machine: Any, frame: Frame, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    return machine.world.call(function, args, kwargs) if args or kwargs else frame.all_locals()
+    return machine.world.call(function, args, kwargs) if args or kwargs else machine.world.locals_of(frame)
 
 
 def call_dir(machine: Any, frame: Frame, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    return machine.world.call(function, args, kwargs) if args or kwargs else sorted(frame.all_locals())
+    return machine.world.call(function, args, kwargs) if args or kwargs else sorted(machine.world.locals_of(frame))
 
 
 def call_eval(machine: Any, frame: Frame, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -116,7 +116,7 @@ def call_eval(machine: Any, frame: Frame, function: Any, args: tuple, kwargs: di
     globals = given[0] if given else kwargs.get("globals")
     if globals is None:
         locals = given[1] if len(given) > 1 else kwargs.get("locals")
-        given = [frame.globals, frame.all_locals() if locals is None else locals]
+        given = [machine.world.globals_of(frame), machine.world.locals_of(frame) if locals is None else locals]
         kwargs = {key: value for key, value in kwargs.items() if key not in ("globals", "locals")}
     return machine.world.call(function, (source, *given), kwargs)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...nn.module import Module
 from ...nn.module_hooks import everywhere
-from .outside import ABSENT, class_attribute
+from .lookups import ABSENT, class_attribute
 
 if TYPE_CHECKING:
     from .tracing import Tracing

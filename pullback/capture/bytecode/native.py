@@ -14,7 +14,10 @@ import types
 
 from ...autograd.methods import RemovableHandle, add_hook
 from ...core import modes, tree
+from ...core.device import device
+from ...core.dtype import dtype
 from ...core.modes import ambient
+from ...core.node import Node
 from ...core.random import Generator as RandomGenerator
 from ...core.tensor import FAKE, NoData, Tensor
 from ...nn.module import Module
@@ -24,8 +27,10 @@ from ..shapes.errors import GuardOnDataDependentSymNode
 from ..trace.graph_trace import marks_of
 from ..trace.program import Unsupported
 from ..trace.subclasses import is_wrapper
+from . import kept
 from .attributes import Attributes
-from .outside import ABSENT, CONSTANTS, CONTAINERS, HEAP_TYPE, _slots, class_attribute, is_symbol
+from .lookups import ABSENT, HEAP_TYPE, class_attribute
+from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, module_of
 from .signals import Break
 
 REFUSED = (
@@ -42,6 +47,12 @@ CONTEXT_BITS = (
 ALIEN_BITS = modes.FUNCTION | modes.DISPATCH | modes.TRANSFORM | modes.FORWARD
 # Hooks have numbers, and handles that must find them again: those of each run are its own.
 HOOKING = (add_hook, RemovableHandle, RemovableHandle.remove, RemovableHandle.__exit__)
+VALUE_CLASSES = ("pullback.core.", "pullback.ops.", "pullback.library.", "pullback.distributions.", "pullback.graph.")
+SETTINGS = (bool, int, float, str, dtype, device)
+# Those of which a capture follows what they set, and those that say nothing to other calls.
+KNOWN_SETTERS = ("set_grad_enabled", "set_detect_anomaly", "set_stance")
+RANDOM_STATE = ("get_rng_state", "initial_seed", "default_generator")
+ABOUT_CAPTURE = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_tracing")  # true of a capture, not of a run
 DEEP = 100  # as deep as containers go
 VALUES = (type({}.values()), type(collections.OrderedDict().values()))  # live, though they have a hash
 LOOKED_AT = (
@@ -51,7 +62,6 @@ LOOKED_AT = (
 )  # fmt: skip
 
 
-@functools.cache
 def runs_python(cls: type) -> bool:
     """Whether built-in functions that look into instances of a class run Python code of it."""
     if issubclass(cls, (Tensor, enum.Enum, type)) or not cls.__flags__ & HEAP_TYPE:
@@ -65,6 +75,19 @@ def is_mutable_in_c(value) -> bool:
     return (cls.__hash__ is None or cls in VALUES) and not (
         isinstance(value, CONTAINERS) or hasattr(value, "__dict__") or _slots(cls)
     )
+
+
+def changes_settings(name: str) -> bool:
+    """Whether a function, by its name, sets something for the whole thread or process; or reads random state."""
+    return (
+        name.startswith(("set_", "use_", "enable_", "disable_")) and name not in KNOWN_SETTERS or name in RANDOM_STATE
+    )
+
+
+@functools.cache
+def has_state(cls: type) -> bool:
+    """Whether objects of a class of ours are more than values: methods of theirs, run as they are, may change them."""
+    return issubclass(cls, Node) or not cls.__module__.startswith(VALUE_CLASSES)
 
 
 def is_leaf_that_requires_grad(t: Tensor) -> bool:
@@ -132,6 +155,12 @@ class Native(Attributes):
         if self.outside.is_outside(value) and is_mutable_in_c(value):
             raise Break(f"it looks into a {type(value).__name__} from outside")
 
+    def _ours(self, method: types.FunctionType, function, args: tuple):
+        """Run a method that the machine does not interpret, which must be one of ours."""
+        if not self.is_ours(module_of(method)):
+            raise Break(f"it calls {module_of(method)}.{method.__qualname__}")
+        return self.native_call(function, args, {})
+
     def _refuse(self, function):
         raise Break(f"it calls {getattr(function, '__qualname__', function)}")
 
@@ -189,19 +218,44 @@ class Native(Attributes):
             raise Break("it adds or removes a hook")
         for value in (*args, *kwargs.values()):
             self._same_object(function, value)
+        self._refuse_state(function, args)
+        if args and isinstance(args[0], Tensor):
+            self.check_method(args[0], getattr(function, "__name__", ""))
         if args and isinstance(
             args[0], Module
         ):  # a function of parameters, to be called: `vmap(model)`, `checkpoint(model, x)`
             args = (Callback(self, args[0]), *args[1:])
         if getattr(function, "keeps_functions", False):  # it runs again with each run of the graph, by itself
+            if any(function is one for one in kept.LISTENING):
+                kept.check_listener(self, function, args, kwargs)
             args, kwargs = tree.tree_map(self.inside, args), tree.tree_map(self.inside, kwargs)
-            for value in (*args, *kwargs.values()):
-                if isinstance(value, types.FunctionType) and holds_fakes(
-                    [c.cell_contents for c in value.__closure__ or ()], 3
-                ):
-                    raise Break(f"it gives {function.__name__} a function that closes over tensors of the graph")
-            return self.refusing(function, args, kwargs)
-        return self._pure(function, args, kwargs)
+            return self.refusing(function, args, kwargs, may_hook=True)
+        given = (*args, *kwargs.values())
+        is_plain = isinstance(function, (types.FunctionType, type)) and all(isinstance(v, CONSTANTS) for v in given)
+        if is_plain and changes_settings(function.__name__):
+            what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
+            raise Break(f"it {what} ({function.__name__})")
+        out = self._pure(function, args, kwargs)
+        if is_plain and isinstance(out, SETTINGS) and function.__name__ not in ABOUT_CAPTURE:
+            self._still_gives(function, args, kwargs, out)
+        return out
+
+    def _still_gives(self, function, args: tuple, kwargs: dict, out) -> None:
+        """A function that is given no tensors, and says something: it may be about a setting, so it is asked again."""
+        conditions = self.outside.conditions
+        given = [conditions.literal(a) for a in args] + [f"{k}={conditions.literal(v)}" for k, v in kwargs.items()]
+        code = f"{conditions.constant(function)}({', '.join(given)}) == {conditions.literal(out)}"
+        conditions.test(code, f"{function.__name__}({', '.join(map(repr, args))}) == {out!r}")
+
+    def _refuse_state(self, function, args: tuple) -> None:
+        """A method of an object from outside that may change it, where the journal does not see it."""
+        if not args or isinstance(args[0], (*CONSTANTS, *CONTAINERS, Tensor, Module, type)) or is_symbol(args[0]):
+            return
+        if callable(args[0]) and not isinstance(args[0], Node):
+            return
+        cls = type(args[0])
+        if self.is_ours(cls.__module__) and has_state(cls) and self.outside.is_outside(args[0]):
+            raise Break(f"it calls {getattr(function, '__name__', function)} of a {cls.__name__} from outside")
 
     def _same_object(self, function, value) -> None:
         """An object of this package from outside, into which its own code looks: it must be the same one."""
@@ -221,16 +275,22 @@ class Native(Attributes):
         if source.kind != "constant":
             self.outside.conditions.is_object(source, value)
 
-    def refusing(self, function, args: tuple, kwargs: dict):
+    def refusing(self, function, args: tuple, kwargs: dict, may_hook: bool = False):
         """Call; what shows that it cannot be captured ends the graph."""
-        before = ambient.mode
+        before, hooks = ambient.mode, RemovableHandle.next_id
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Break(f"it depends on the data of a tensor ({error})") from error
         except REFUSED as error:
             raise Break(str(error)) from error
+        if RemovableHandle.next_id != hooks and not may_hook:
+            raise Break("it adds a hook to what the graph computes")
         if ambient.mode != before:
+            if ambient.mode & ~before & modes.SAVED_HOOKS:
+                ambient.saved_hooks.pop()
+                ambient.mode = before
+                raise Break("it enters hooks for saved tensors, which see what is saved when the graph runs")
             if (ambient.mode ^ before) & ALIEN_BITS:
                 raise Break("it enters a mode that looks at all calls")
             if (ambient.mode ^ before) & CONTEXT_BITS:

@@ -14,7 +14,8 @@ from ...core.tensor import Tensor
 from .builtin_calls import MUTATING
 from .calls import Calls
 from .journal import ALL
-from .outside import ABSENT, CONSTANTS, CONTAINERS, SEQUENCES, class_attribute, is_symbol
+from .lookups import ABSENT, class_attribute
+from .outside import CONSTANTS, CONTAINERS, SEQUENCES, is_symbol
 from .signals import Break
 from .world import BINARY, COMPARE, INPLACE, UNARY
 
@@ -43,11 +44,9 @@ class Operations(Calls):
             return self.native_call(operator.getitem, (obj, key), {})
         method = class_attribute(type(obj), "__getitem__")
         if isinstance(method, types.FunctionType) and not isinstance(obj, type):
-            return (
-                self.call_now(method, (obj, key), {})
-                if self.enters(method)
-                else self.native_call(method, (obj, key), {})
-            )
+            if self.enters(method):
+                return self.call_now(method, (obj, key), {})
+            return self._ours(method, method, (obj, key))
         if self.outside.is_outside(obj):
             return self._outside_item(obj, key)
         if isinstance(obj, dict):

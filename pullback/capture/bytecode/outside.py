@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections
 import enum
 import functools
-import sys
 import types
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from ..front.guards import SIMPLE
 from ..front.guards import of_package as is_ours
 from .conditions import Conditions
 from .journal import ALL, Journal, base_of
+from .lookups import ABSENT, Lookups, class_attribute, may_change
 from .signals import Break
 from .sources import Source, Sources
 
@@ -36,10 +36,6 @@ BY_IDENTITY = (
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, bytearray)
 SEQUENCES = (list, tuple, collections.deque)
-
-
-ABSENT = object()
-HEAP_TYPE = 1 << 9  # the flag of classes written in Python
 
 
 def is_symbol(value) -> bool:
@@ -66,7 +62,7 @@ class Outside:
 
     def __init__(self, trace, journal: Journal, sizes):
         self.trace, self.journal, self.sizes = trace, journal, sizes
-        self.conditions, self.sources = Conditions(), Sources()
+        self.conditions, self.sources, self.lookups = Conditions(), Sources(), Lookups()
         self.known: dict[int, Known] = {}
         self.reals: dict[int, Known] = {}  # by the id of what is inside
         self.marked: dict[
@@ -206,6 +202,16 @@ class Outside:
             self.conditions.is_object(source, value)
         else:
             self.conditions.has_type(source, type(value))
+            self._value_of_subclass(value, source)
+
+    def _value_of_subclass(self, value, source: Source) -> None:
+        """A number or text of a class of the user's: its methods are looked up like any, its value is tested here."""
+        kind = next((k for k in (int, float, complex, str, bytes) if isinstance(value, k)), None)
+        if kind is not None:
+            v, plain = self.conditions.variable(source), kind.__getnewargs__(value)[0]
+            self.conditions.test(
+                f"{kind.__name__}.__eq__({v}, {self.conditions.literal(plain)})", f"{source.name} == {plain!r}"
+            )
 
     def _tensor(self, t: Tensor, source: Source) -> Tensor:
         context = self.sizes.context(source.name, t)
@@ -228,19 +234,12 @@ class Outside:
             self.reals[id(made)] = Known(value, made, source)
         return made
 
-    def class_has(self, cls: type, name: str, raw) -> None:
-        """A method or property as the program found it in a class of its own: somebody may put another there."""
-        if is_ours(cls.__module__) or cls.__module__.partition(".")[0] in sys.stdlib_module_names:
-            return
-        held, c = raw, self.conditions.constant(cls)
-        code = f"getattr({c}, {name!r}, None)"
-        if isinstance(raw, classmethod):
-            code, held = f"getattr({code}, '__func__', None)", raw.__func__
-        elif isinstance(raw, staticmethod):
-            held = raw.__func__
-        elif not isinstance(raw, (types.FunctionType, property)) or type(cls) is not type:
-            code = f"{self.conditions.constant(class_attribute)}({c}, {name!r})"
-        self.conditions.test(f"{code} is {self.conditions.constant(held)}", f"{cls.__qualname__}.{name} is what it was")
+    def own_attribute(self, cls: type, name: str):
+        """What a class itself has for a name, whatever it inherits."""
+        found = cls.__dict__.get(name, ABSENT)
+        if may_change(cls):
+            self.lookups.note(cls, cls, name, found)
+        return found
 
     def has_no_attribute(self, t: Tensor, name: str) -> None:
         """Nobody has put an attribute of that name on a tensor."""
@@ -364,14 +363,6 @@ def dict_item(mapping: dict, key):
     if found is ABSENT:
         raise KeyError(key)
     return found
-
-
-def class_attribute(cls: type, name: str):
-    """What a class has for a name, as it is written there; `ABSENT` where nothing."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return ABSENT
 
 
 def _empty_like(mapping: dict) -> dict:

@@ -23,8 +23,9 @@ from .differentiate import spent
 from .frame import NULL, Frame
 from .generators import Generator
 from .journal import Effect, base_of
+from .lookups import HEAP_TYPE
 from .native import Callback, contents
-from .outside import CONSTANTS, CONTAINERS, HEAP_TYPE, _slots, is_symbol
+from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol
 from .signals import Break
 from .tracing import Items, Tracing, Unseen
 

@@ -26,6 +26,7 @@ from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame
+from .lookups import noting
 from .machine import HANDLERS, Machine
 from .native import CONTEXT_BITS, REFUSED
 from .rebuild import Rebuild
@@ -168,7 +169,7 @@ class Capture:
         value, ended = None, None
         try:
             try:
-                with fake_mode, trace:
+                with fake_mode, trace, noting(world.outside.lookups):
                     value = machine.run()
             except Break as error:
                 ended = error.reason
@@ -252,6 +253,7 @@ class Capture:
         self._sizes_test()
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
+        conditions.put_first(self.world.outside.lookups.tests(conditions))
         calls = self._call_lines(rebuild, run, left)
         prologue = self._prologue()
         body = conditions.body()

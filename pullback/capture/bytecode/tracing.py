@@ -16,13 +16,14 @@ from ..fake.mode import FakeTensorMode
 from ..front.captured import number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace
-from . import custom_functions, differentiate
+from . import custom_functions, differentiate, kept
 from .builtin_calls import GROWING
 from .frame import Frame
 from .generators import Generator
 from .journal import Journal
+from .lookups import ABSENT, class_attribute
 from .operations import Operations
-from .outside import ABSENT, CONSTANTS, CONTAINERS, ITERATORS, Outside, class_attribute
+from .outside import CONSTANTS, CONTAINERS, ITERATORS, Outside
 from .polyfills import sequence
 from .signals import Break
 from .sources import Source
@@ -156,13 +157,23 @@ class Tracing(Operations):
             if ours and (callable(value) or isinstance(value, types.ModuleType)):
                 return self.outside.constant(value)
             return self.outside.enter(value, self.outside.sources.item(home, name))
-        if not ours and name in frame.builtins:
+        value = super().load_global(frame, name)
+        if not ours:
             self.outside.conditions.has_key(home, name, False)
-        return self.outside.constant(super().load_global(frame, name))
+            table = self.outside.sources.constant(frame.builtins, "builtins")
+            self.outside.conditions.is_object(self.outside.sources.item(table, name), value)
+        return self.outside.constant(value)
 
     def store_global(self, frame: Frame, name: str, value) -> None:
         self.outside.enter_table(frame.globals, self.outside.sources.constant(frame.globals, "G"))
         self.journal.set_item(frame.globals, name, value)
+
+    def globals_of(self, frame: Frame) -> dict:
+        self.outside.enter_table(frame.globals, self.outside.sources.constant(frame.globals, "G"))
+        return frame.globals
+
+    def locals_of(self, frame: Frame) -> dict:
+        raise Break("it asks for its local variables")
 
     def delete_global(self, frame: Frame, name: str) -> None:
         raise Break(f"it deletes the global {name!r}")
@@ -209,7 +220,7 @@ class Tracing(Operations):
             return self.native_call(iter, (value,), {})
         method = class_attribute(type(value), "__iter__")
         if isinstance(method, types.FunctionType) and not isinstance(value, (Generator, Items)):
-            return self.call_now(method, (value,), {}) if self.enters(method) else self.native_call(iter, (value,), {})
+            return self.call_now(method, (value,), {}) if self.enters(method) else self._ours(method, iter, (value,))
         if method is ABSENT and isinstance(class_attribute(type(value), "__getitem__"), types.FunctionType):
             inner = self.machine.nested()
             inner.frames.append(self.entered(sequence, (value,), {}).frame())
@@ -316,8 +327,13 @@ class Tracing(Operations):
             given = differentiate.backward_of_tensor if function is Tensor.backward else differentiate.backward
             return given(self, *args, **kwargs)
         if function is custom_functions.APPLY:
-            custom_functions.refuse_effects(args[0])
+            kept.check_custom_function(self, args[0], args[1:], kwargs)
         return super().call(function, args, kwargs)
+
+    def enter_context(self, manager):
+        for name in ("__enter__", "__exit__"):
+            class_attribute(type(manager), name)
+        return super().enter_context(manager)
 
     # ---- patterns
     def match_class(self, subject, cls, count: int, names: tuple[str, ...]) -> tuple | None:
@@ -346,9 +362,9 @@ class Tracing(Operations):
         value = self.concrete(value)
         if isinstance(value, CONSTANTS):
             return super().format_value(value, conversion, spec)
-        for name in ("__format__",) if conversion is None else ("__str__", "__repr__"):
-            if isinstance(class_attribute(type(value), name), types.FunctionType):
-                raise Break(f"it makes text of a {type(value).__name__}")
+        methods = [class_attribute(type(value), name) for name in ("__format__", "__str__", "__repr__")]
+        if any(isinstance(m, types.FunctionType) for m in methods) or methods[-1] is object.__repr__:
+            raise Break(f"it makes text of a {type(value).__name__}")
         return super().format_value(self.deep(value), conversion, spec)
 
     def import_name(self, frame: Frame, name: str, fromlist, level: int):
@@ -356,8 +372,8 @@ class Tracing(Operations):
 
     def import_from(self, module, name: str):
         return (
-            self.outside.constant(super().import_from(module, name))
-            if isinstance(module, types.ModuleType)
+            self.load_attribute(module, name)
+            if isinstance(module, types.ModuleType) and hasattr(module, name)
             else super().import_from(module, name)
         )
 

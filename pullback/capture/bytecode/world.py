@@ -45,6 +45,14 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 NOT_ENTERED = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE
 # Functions that look at the real frame of their caller are called by the interpreter itself.
 LOOKS_AT_FRAMES = frozenset({"_getframe", "_getframemodulename", "currentframe"})
+LOOKS_AT_STACKS = frozenset({"inspect", "stack"})
+
+
+def looks_at_frames(code: CodeType) -> bool:
+    """Whether code asks for its frame or those around it: frames of the machine are none."""
+    return not LOOKS_AT_FRAMES.isdisjoint(code.co_names) or LOOKS_AT_STACKS.issubset(code.co_names)
+
+
 # The machinery itself is never interpreted by itself.
 OWN = frozenset({__name__, Generator.__module__})
 # What a pattern accepts as a mapping or a sequence is a flag of the type.
@@ -146,6 +154,14 @@ class World:
         words = f"cannot access free variable {name!r} where it is not associated with a value in enclosing scope"
         return NameError(words, name=name)
 
+    def globals_of(self, frame: Frame) -> dict[str, Any]:
+        """`globals()`."""
+        return frame.globals
+
+    def locals_of(self, frame: Frame) -> dict[str, Any]:
+        """`locals()`."""
+        return frame.all_locals()
+
     # Attributes and items.
 
     def load_attribute(self, obj: Any, name: str) -> Any:
@@ -228,7 +244,7 @@ class World:
         code = function.__code__
         if code.co_flags & NOT_ENTERED or function.__module__ in OWN:
             return False
-        return LOOKS_AT_FRAMES.isdisjoint(code.co_names)
+        return not looks_at_frames(code)
 
     def call(self, function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The value of a call, or an `Enter` or a `Resume`."""

@@ -22,7 +22,12 @@ def is_output(effect: str) -> bool:
 
 def effect_of(function: Callable) -> str | None:
     """What a function does besides computing; None where nothing is seen."""
-    return next(iter(Reading(function).effects), None)
+    return next(iter(effects(function)), None)
+
+
+def effects(function: Callable) -> list[str]:
+    """All that a function does besides computing, in the order of its code."""
+    return Reading(function).effects
 
 
 def uses_libraries(function: Callable) -> bool:

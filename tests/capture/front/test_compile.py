@@ -401,7 +401,7 @@ def test_batched_gradients_without_double_backward() -> None:
         (lambda x: (torch.manual_seed(0), torch.rand(2) + x)[1], "it seeds random numbers"),
         (
             lambda x: (torch.set_rng_state(torch.get_rng_state()), torch.rand(2) + x)[1],
-            "it sets the state of random numbers",
+            "it reads the state of random numbers",
         ),
         (lambda x: torch.from_numpy(x.numpy() * 2), r".numpy\(\) is not supported"),
         (lambda x: x * x.data_ptr() * 0, "Cannot access data pointer"),

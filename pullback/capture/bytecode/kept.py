@@ -1,0 +1,151 @@
+"""Python that a graph keeps: hooks of tensors that it computes, and custom functions.
+
+A graph calls them by themselves, and a compiler traces them once for all later calls; so they may do nothing but compute,
+and what they read must stay. `check_hook` and `check_custom_function` end the graph (`Break`) where that is not sure,
+and test what can be tested when the graph is entered. A hook runs when a backward does, long after the graph was entered:
+of names around it, it may read functions, classes and modules only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...autograd.function import Function
+from ...core.dtype import dtype
+from ...core.tensor import Tensor
+from ..front.effects import effects
+from ..front.reads import CHANGES
+from .outside import CONSTANTS, SIMPLE, is_ours, is_symbol, module_of
+from .signals import Break
+
+if TYPE_CHECKING:
+    from .tracing import Tracing
+
+REGISTER_HOOK, RETAIN_GRAD = Tensor.register_hook, Tensor.retain_grad  # type: ignore[attr-defined]
+LISTENING = (REGISTER_HOOK, RETAIN_GRAD, Tensor.register_post_accumulate_grad_hook)  # type: ignore[attr-defined]
+OWN_STATE = frozenset(f"calls {name}" for name in CHANGES) | {"assigns to an item", "deletes an item"}
+
+
+def check_listener(world: Tracing, function, args: tuple, kwargs: dict) -> None:
+    """Somebody is to listen to the gradient of a tensor: the graph may do that for tensors that it computes, no others."""
+    t = args[0]
+    if function is RETAIN_GRAD and t.is_leaf:
+        return
+    if id(t) in world.outside.reals or function is not REGISTER_HOOK:
+        raise Break(f"it calls {function.__name__} of a tensor, which must be the real one")
+    check_hook(world, *args[1:], **kwargs)
+
+
+def check_hook(world: Tracing, hook) -> None:
+    """End the graph before a hook that it cannot keep."""
+    for found in effects(hook):
+        raise Break(f"it registers a hook that {found}")
+    Reads(world, "a hook", is_later=True).of(hook)
+
+
+def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwargs: dict) -> None:
+    """End the graph before a custom function that does more than compute, or is given what it may change."""
+    for value in (*args, *kwargs.values()):
+        if not isinstance(value, (*CONSTANTS, Tensor, dtype, types.FunctionType)) and not is_plain(value):
+            raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
+    for function in (cls.forward, cls.setup_context, cls.users_backward()):
+        found = next(filter(None, (_seen(function, effect) for effect in effects(function))), None)
+        if found is not None:
+            raise Break(f"it applies {cls.__name__}, whose {function.__name__} {found}")
+        Reads(world, f"{cls.__name__}.{function.__name__}").of(function)
+
+
+def is_plain(value) -> bool:
+    """Whether a value cannot be changed, nor anything in it; a symbolic number among them."""
+    if type(value) is tuple:
+        return all(isinstance(v, (*CONSTANTS, Tensor)) or is_plain(v) for v in value)
+    return is_symbol(value) or is_ours(type(value).__module__) and not hasattr(value, "__dict__")
+
+
+def _seen(function, effect: str) -> str | None:
+    """An effect of a custom function that somebody else sees: not that it fills its own lists and its own `ctx`."""
+    if effect in OWN_STATE:
+        return None
+    if effect.startswith("assigns to the attribute") and function.__name__ in ("forward", "setup_context"):
+        return None
+    return effect
+
+
+class Reads:
+    """Tests what a function, and those that it names, read around them; ends the graph where that is no constant.
+
+    `is_later`: it runs when the graph is long over, so that a test at its beginning says nothing of simple values.
+    """
+
+    def __init__(self, world: Tracing, who: str, is_later: bool = False):
+        self.world, self.outside, self.who, self.is_later = world, world.outside, who, is_later
+        self.seen: set[int] = set()
+
+    def of(self, function) -> None:
+        if isinstance(function, functools.partial):
+            for value in (function.func, *function.args, *function.keywords.values()):
+                self._value(value, "an argument of its own", None)
+            return
+        function = inspect.unwrap(function) if isinstance(function, types.FunctionType) else function
+        if not isinstance(function, types.FunctionType) or id(function) in self.seen or is_ours(module_of(function)):
+            return
+        self.seen.add(id(function))
+        self._cells(function)
+        self._globals(function)
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._value(value, "a default of its own", None)
+
+    def _cells(self, function: types.FunctionType) -> None:
+        source = self.outside.source_of(function)
+        if source is None and not self.world.is_made_inside(function):
+            source = self.outside.sources.constant(function, function.__qualname__)
+        for i, cell in enumerate(function.__closure__ or ()):
+            name = function.__code__.co_freevars[i]
+            if name == "__class__":
+                continue
+            place = self.outside.source_of(cell)
+            if place is None and source is not None and id(cell) not in self.world.own_cells:
+                place = self.outside.sources.get("closure", source, i, f"the cell of {name!r}")
+            contents = None if place is None else self.outside.sources.contents(place)
+            self._value(_contents(cell, name), name, contents)
+
+    def _globals(self, function: types.FunctionType) -> None:
+        table = function.__globals__
+        home = self.outside.sources.constant(table, "G")
+        for name in dict.fromkeys(_global_names(function.__code__)):
+            if name in table:
+                self._value(table[name], name, self.outside.sources.item(home, name))
+
+    def _value(self, value, name: str, source) -> None:
+        if isinstance(value, (types.FunctionType, functools.partial)):
+            if source is not None and isinstance(value, types.FunctionType):
+                self.outside.enter(value, source)
+            self.of(value)
+        elif is_symbol(value) or isinstance(value, Tensor):
+            raise Break(
+                f"{self.who} reads {name!r}, a {'number' if is_symbol(value) else 'tensor'} of another call then"
+            )
+        elif source is not None and isinstance(value, SIMPLE):
+            if self.is_later:
+                raise Break(f"{self.who} reads {name!r}, which may have changed when it runs")
+            self.outside.conditions.equals(source, value)
+        elif source is not None and not isinstance(value, types.ModuleType):
+            self.outside.conditions.is_object(source, value)
+
+
+def _contents(cell: types.CellType, name: str):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        raise Break(f"a function that the graph keeps reads {name!r}, which has no value") from None
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _global_names(inner)

@@ -1,0 +1,88 @@
+"""What a capture found in classes: every lookup is noted, and tested when the graph is entered.
+
+Python looks methods, properties and operators up in classes, which anybody may change at any time: replace a method, add
+a property, give `__len__` or `__eq__`. `class_attribute` is how a capture looks; while one is under way (`noting`), it
+notes of each class on the way what was there, or that nothing was. `Lookups.tests` gives one test for each class. Classes
+of this package and of the standard library stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..front.guards import of_package
+
+if TYPE_CHECKING:
+    from .conditions import Conditions
+
+ABSENT = object()
+HEAP_TYPE = 1 << 9  # the flag of classes written in Python
+_current = threading.local()
+
+
+@functools.cache
+def may_change(cls: type) -> bool:
+    """Whether somebody may put something else into a class."""
+    module = cls.__module__ if isinstance(cls.__module__, str) else ""
+    known = of_package(module) or module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
+    return bool(cls.__flags__ & HEAP_TYPE) and not known
+
+
+def class_attribute(cls: type, name: str):
+    """What a class has for a name, as it is written there; `ABSENT` where nothing."""
+    lookups = getattr(_current, "lookups", None)
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, ABSENT)
+        if lookups is not None and may_change(base):
+            lookups.note(cls, base, name, found)
+        if found is not ABSENT:
+            return found
+    return ABSENT
+
+
+class Lookups:
+    """What was found, by class and name."""
+
+    def __init__(self) -> None:
+        self.found: dict[type, dict[str, object]] = {}
+        self.orders: dict[type, tuple] = {}  # classes, with what they inherit from
+
+    def note(self, cls: type, base: type, name: str, found) -> None:
+        self.found.setdefault(base, {})[name] = found
+        self.orders.setdefault(cls, cls.__mro__)
+
+    def tests(self, conditions: Conditions) -> Iterator[tuple[str, str]]:
+        """(code, words) for each class."""
+        for cls, order in self.orders.items():
+            code = f"{conditions.constant(cls)}.__mro__ is {conditions.constant(order)}"
+            yield code, f"{cls.__qualname__} inherits from what it did"
+        for cls, names in self.found.items():
+            table = conditions.constant(cls.__dict__)
+            tests = [_test(conditions, table, name, found) for name, found in names.items()]
+            yield " and ".join(tests), f"{', '.join(names)} of {cls.__qualname__} are what they were"
+
+
+def _test(conditions: Conditions, table: str, name: str, found) -> str:
+    if found is ABSENT:
+        return f"{name!r} not in {table}"
+    if hasattr(type(found), "__get__") or callable(found):
+        return f"{table}.get({name!r}) is {conditions.constant(found)}"
+    return f"type({table}.get({name!r})) is {conditions.constant(type(found))}"  # its value is tested where it is read
+
+
+class noting:
+    """A block in which lookups are noted."""
+
+    def __init__(self, lookups: Lookups):
+        self.lookups = lookups
+
+    def __enter__(self) -> None:
+        self.before = getattr(_current, "lookups", None)
+        _current.lookups = self.lookups
+
+    def __exit__(self, *exc) -> None:
+        _current.lookups = self.before

@@ -1,0 +1,343 @@
+"""Hooks and custom functions in compiled functions: never an old closure, never a lost effect."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+import pullback as torch
+from pullback.backward.switch import enable
+from pullback.capture.front.explain import explain
+
+BACKENDS = ["eager", "aot_eager", "inductor", "compiled autograd"]
+
+
+class Box:
+    def __init__(self, v):
+        self.v = v
+
+
+def ones():
+    return torch.ones(2, requires_grad=True)
+
+
+def hooked_by(make):
+    """Three steps of a function that registers the hook `make` gives; the state it reads changes between them."""
+
+    def steps(compiled):
+        f = compiled(make)
+        out = []
+        for v in (1.0, 5.0, 7.0):
+            x = ones()
+            state = [Box(v), [v], v, torch.full((2,), v)]
+            f(x, *state).sum().backward()
+            out.append(x.grad.tolist())
+        return out
+
+    steps.__name__ = make.__name__
+    return steps
+
+
+@hooked_by
+def attribute(x, box, items, number, t):
+    y = x * 2
+    y.register_hook(lambda g: g + box.v)
+    return y * 3
+
+
+@hooked_by
+def item(x, box, items, number, t):
+    y = x * 2
+    y.register_hook(lambda g: g + items[0])
+    return y * 3
+
+
+@hooked_by
+def local_number(x, box, items, number, t):
+    k = number * 2
+    y = x * 2
+    y.register_hook(lambda g: g + k)
+    return y * 3
+
+
+@hooked_by
+def default(x, box, items, number, t):
+    y = x * 2
+    y.register_hook(lambda g, k=number: g + k)
+    return y * 3
+
+
+@hooked_by
+def local_tensor(x, box, items, number, t):
+    k = t * 2
+    y = x * 2
+    y.register_hook(lambda g: g * k)
+    return y * 3
+
+
+@hooked_by
+def partial(x, box, items, number, t):
+    y = x * 2
+    y.register_hook(functools.partial(lambda n, g: g + n, number))
+    return y * 3
+
+
+@hooked_by
+def of_the_argument(x, box, items, number, t):
+    x.register_hook(lambda g: g * 5)
+    return x * 3
+
+
+def changed_after_the_forward(compiled):
+    box, out = Box(1.0), []
+
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g + box.v)
+        return y * 3
+
+    f = compiled(f)
+    for v in (1.0, 5.0, 7.0):
+        x = ones()
+        result = f(x)
+        box.v = v
+        result.sum().backward()
+        out.append(x.grad.tolist())
+    return out
+
+
+def appends(compiled):
+    log = []
+
+    def f(x, log):
+        y = x * 2
+        y.register_hook(lambda g: log.append(1))
+        return y * 3
+
+    f = compiled(f)
+    for _ in range(3):
+        f(ones(), log).sum().backward()
+    return log
+
+
+def appends_in_a_step(compiled):
+    log, out, p = [], [], ones()
+
+    def f(x):
+        y = x * p
+        y.register_hook(lambda g: log.append(1))
+        y.sum().backward()
+        return p.grad
+
+    f = compiled(f)
+    for v in (1.0, 5.0, 7.0):
+        p.grad = None
+        out.append(f(torch.full((2,), v)).tolist())
+    return log, out
+
+
+class Keeps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, log):
+        ctx.log = log
+        log.append("forward")
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.log.append("backward")
+        return g * 2, None
+
+
+class Counts(torch.autograd.Function):
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        Counts.calls += 1
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+FACTOR = 2.0
+
+
+class ReadsGlobal(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * FACTOR
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * FACTOR
+
+
+def list_given_to_a_custom_function(compiled):
+    log = []
+    f = compiled(lambda x, log: Keeps.apply(x, log) * 3)
+    for _ in range(3):
+        f(ones(), log).sum().backward()
+    return log
+
+
+def class_attribute_of_a_custom_function(compiled):
+    Counts.calls = 0
+    f = compiled(lambda x: Counts.apply(x) * 3)
+    for _ in range(3):
+        f(ones()).sum().backward()
+    return Counts.calls
+
+
+def global_of_a_custom_function(compiled):
+    global FACTOR
+    f, out = compiled(lambda x: ReadsGlobal.apply(x) * 3), []
+    for FACTOR in (2.0, 3.0, 4.0):  # noqa: B007 - the function reads it
+        x = ones()
+        f(x).sum().backward()
+        out.append(x.grad.tolist())
+    return out
+
+
+def post_accumulate(compiled):
+    log = []
+
+    def f(x):
+        x.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.tolist()))
+        return x * 3
+
+    f = compiled(f)
+    for _ in range(3):
+        f(ones()).sum().backward()
+    return log
+
+
+def requires_grad_assigned(compiled):
+    def f(x):
+        x.requires_grad = True
+        return x * 3
+
+    f, out = compiled(f), []
+    for _ in range(3):
+        x = torch.ones(2)
+        f(x).sum().backward()
+        out.append((x.requires_grad, x.grad.tolist()))
+    return out
+
+
+def retained(compiled):
+    def f(x):
+        y = x * 2
+        x.retain_grad()
+        y.retain_grad()
+        return y, y * 3
+
+    f, out = compiled(f), []
+    for _ in range(3):
+        x = ones() * 1
+        y, z = f(x)
+        z.sum().backward()
+        out.append((x.grad.tolist(), y.grad.tolist()))
+    return out
+
+
+def several_gradients(compiled):
+    log = []
+
+    def f(x):
+        y, z = x * 2, x * 3
+        torch.autograd.graph.register_multi_grad_hook((y, z), lambda gs: log.append(len(gs)))
+        return y * z
+
+    f = compiled(f)
+    for _ in range(3):
+        f(ones()).sum().backward()
+    return log
+
+
+def of_a_node(compiled):
+    log = []
+
+    def f(x):
+        y = x * 2
+        y.grad_fn.register_hook(lambda inputs, outputs: log.append(len(outputs)))
+        return y * 3
+
+    f = compiled(f)
+    for _ in range(3):
+        f(ones()).sum().backward()
+    return log
+
+
+def packing(compiled):
+    def f(x):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 2):
+            y = x * x
+        return y * 3
+
+    f, out = compiled(f), []
+    for _ in range(2):
+        x = ones()
+        f(x).sum().backward()
+        out.append(x.grad.tolist())
+    return out
+
+
+PROGRAMS = [
+    attribute, item, local_number, default, local_tensor, partial, of_the_argument, changed_after_the_forward, appends,
+    appends_in_a_step, list_given_to_a_custom_function, class_attribute_of_a_custom_function, global_of_a_custom_function,
+    post_accumulate, requires_grad_assigned, retained, several_gradients, of_a_node, packing,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_as_eager(program, backend):
+    want = program(lambda f: f)
+    if backend == "compiled autograd":
+        with enable(lambda gm: torch.compile(gm, backend="aot_eager")):
+            have = program(lambda f: torch.compile(f, backend="aot_eager"))
+    else:
+        have = program(lambda f: torch.compile(f, backend=backend))
+    assert have == want
+
+
+def test_a_hook_that_only_computes_stays_in_the_graph():
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        return y.sin()
+
+    assert explain(f)(ones()).graph_count == 1
+
+
+def test_the_reason_is_told():
+    log = []
+
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: log.append(g))
+        return y.sin()
+
+    (found,) = explain(f)(ones()).break_reasons
+    assert found.reason == "it registers a hook that reaches 'log', a list"
+
+
+def test_a_custom_function_may_fill_its_own_lists():
+    class Sums(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            parts = []
+            for k in range(3):
+                parts.append(x * k)
+            ctx.count = len(parts)
+            return sum(parts)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.count
+
+    assert explain(lambda x: Sums.apply(x) * 2)(ones()).graph_count == 1
