@@ -54,6 +54,7 @@ relu = pointwise(
     inplace="function",
     vjp=lambda g, out: threshold_backward.function(g, out, 0),
     opaque="all",
+    zero="kept",
 )
 
 threshold = pointwise(

@@ -231,6 +231,7 @@ neg = pointwise(
     inplace="function",
     vjp=lambda g: -g,
     opaque="all",
+    zero="linear",
 )
 
 abs_ = pointwise(
@@ -242,6 +243,7 @@ abs_ = pointwise(
     aliases=("absolute",),
     inplace="hidden",
     vjp=lambda g, self: g * self.sgn(),
+    zero="kept",
 )
 
 

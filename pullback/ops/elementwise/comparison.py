@@ -51,9 +51,15 @@ ge = _comparison("ge", "greater_equal", "greater_equal", ordered=True)
 
 
 # ---- what an element is
-def _test(name: str, kernel, check=None):
+def _test(name: str, kernel, check=None, **rules):
     return pointwise(
-        f"{name}(Tensor self) -> Tensor", numbers=(), kernel=kernel, check=check, result=dtypes.bool, inplace=False
+        f"{name}(Tensor self) -> Tensor",
+        numbers=(),
+        kernel=kernel,
+        check=check,
+        result=dtypes.bool,
+        inplace=False,
+        **rules,
     )
 
 
@@ -78,11 +84,11 @@ def _is_infinity(value: float):
     return lambda xp, x: x == value if x.dtype.kind == "f" else xp.zeros(x.shape, bool)
 
 
-isnan = _test("isnan", _of_float("isnan", False))
-isinf = _test("isinf", _of_float("isinf", False))
+isnan = _test("isnan", _of_float("isnan", False), zero="kept")
+isinf = _test("isinf", _of_float("isinf", False), zero="kept")
 isfinite = _test("isfinite", _of_float("isfinite", True))
-isposinf = _test("isposinf", _is_infinity(math.inf), _not_complex("isposinf"))
-isneginf = _test("isneginf", _is_infinity(-math.inf), _not_complex("isneginf"))
+isposinf = _test("isposinf", _is_infinity(math.inf), _not_complex("isposinf"), zero="kept")
+isneginf = _test("isneginf", _is_infinity(-math.inf), _not_complex("isneginf"), zero="kept")
 isreal = _test("isreal", lambda xp, x: x.imag == 0 if x.dtype.kind == "c" else xp.ones(x.shape, bool))
 
 

@@ -81,6 +81,7 @@ conjugate = pointwise(
     inplace_node="ConjPhysicalBackward1",
     jvp=LINEAR,
     vjp=lambda g: g.conj_physical(),
+    zero="linear",
 )
 
 
@@ -117,6 +118,7 @@ angle = pointwise(
     result=lambda d: d.to_real(),
     inplace=False,
     vjp=_angle_rule,
+    zero="kept",
 )
 
 

@@ -30,12 +30,14 @@ def _unary(name: str, ufunc: str | None = None, *, vjp, **rules):
 
 exp = _unary("exp", vjp=lambda g, out: g * conj(out), autocast_cuda="float32")
 exp2 = _unary("exp2", vjp=lambda g, out: g * conj(out) * LN2)
-expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1), autocast_cuda="float32")
+expm1 = _unary("expm1", vjp=lambda g, out: g * conj(out + 1), autocast_cuda="float32", zero="kept")
 log = _unary("log", vjp=lambda g, self: g / conj(self), autocast_cuda="float32")
 log10 = _unary("log10", vjp=lambda g, self: g / (conj(self) * LN10), autocast_cuda="float32")
-log1p = _unary("log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1), autocast_cuda="float32")
+log1p = _unary(
+    "log1p", node="Log1PBackward0", vjp=lambda g, self: g / conj(self + 1), autocast_cuda="float32", zero="kept"
+)
 log2 = _unary("log2", vjp=lambda g, self: g / (conj(self) * LN2), autocast_cuda="float32")
-sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)))
+sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)), zero="kept")
 rsqrt = _unary(
     "rsqrt",
     kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)),

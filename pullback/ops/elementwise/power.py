@@ -161,6 +161,7 @@ square = pointwise(
     inlines=("pow.Tensor_Scalar",),
     inplace="hidden",
     vjp=lambda g, self: g * conj(2 * self),
+    zero="kept",
 )
 
 

@@ -37,6 +37,7 @@ def _to_integer(name: str, ufunc: str, *aliases: str, check=None):
         inplace="function",
         aliases=aliases,
         vjp=lambda g: zeros_like(g),
+        zero="kept",
     )
 
 
@@ -56,6 +57,7 @@ round_ = pointwise(
     method=False,
     inplace="hidden",
     vjp=lambda g: zeros_like(g),
+    zero="kept",
 )
 
 
@@ -77,6 +79,7 @@ round_decimals = pointwise(
     inplace="hidden",
     number=1,
     vjp=lambda g: zeros_like(g),
+    zero="kept",
 )
 
 
@@ -103,6 +106,7 @@ frac = pointwise(
     kernel=lambda xp, x: x - xp.trunc(x),
     inplace="function",
     vjp=lambda g: g,
+    zero="kept",
 )
 
 
@@ -129,7 +133,7 @@ def _sgn(xp, x):
 
 
 sign = pointwise(
-    "sign(Tensor self) -> Tensor", numbers=(), check=_check_sign, kernel=_sign, vjp=lambda g: zeros_like(g)
+    "sign(Tensor self) -> Tensor", numbers=(), check=_check_sign, kernel=_sign, vjp=lambda g: zeros_like(g), zero="kept"
 )
 
 
@@ -146,7 +150,8 @@ sgn = pointwise(
     numbers=(),
     kernel=_sgn,
     vjp=_sgn_rule,
-    jvp={"self": lambda t, self, out: _sgn_rule(t, self, out)},  # the map is its own adjoint
+    jvp={"self": lambda t, self, out: _sgn_rule(t, self, out)},
+    zero="kept",  # the map is its own adjoint
 )
 
 
@@ -162,6 +167,7 @@ signbit = pointwise(
     kernel=lambda xp, x: xp.signbit(x) if x.dtype.kind == "f" else x < 0,
     result=dtypes.bool,
     inplace=False,
+    zero="kept",
 )
 
 

@@ -361,4 +361,5 @@ nan_to_num = pointwise(
     native=True,  # the largest number is that of the dtype itself
     inplace="function",
     vjp=lambda g, self: g * self.isfinite(),
+    zero="kept",
 )

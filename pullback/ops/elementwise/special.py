@@ -187,6 +187,7 @@ erf = special(
     lower=lambda o, x: o.erf(x),
     inplace="function",
     vjp=lambda g, self: g * _SLOPE * (-(self * self)).exp(),
+    zero="kept",
 )
 erfc = special(
     "erfc(Tensor self) -> Tensor",
@@ -200,6 +201,7 @@ erfinv = special(
     "erfinv",
     vjp=lambda g, self: g * self.erfinv().pow(2).exp() * (0.5 * math.sqrt(math.pi)),
     autocast_cuda="float32",
+    zero="kept",
 )
 erfcx = special_only(
     "special_erfcx(Tensor self) -> Tensor",

@@ -30,17 +30,24 @@ def _acosh_slope(x):
     return (x - 1).rsqrt() * (x + 1).rsqrt() if x.dtype.is_complex else (x * x - 1).rsqrt()
 
 
-sin = _unary("sin", "sin", lambda g, self: g * conj(self.cos()))
+sin = _unary("sin", "sin", lambda g, self: g * conj(self.cos()), zero="kept")
 cos = _unary("cos", "cos", lambda g, self: g * -conj(self.sin()))
-tan = _unary("tan", "tan", lambda g, out: g * conj(1 + out * out), autocast_cuda="float32")
-asin = _unary("asin", "arcsin", lambda g, self: g * conj((1 - self * self).rsqrt()), "arcsin", autocast_cuda="float32")
+tan = _unary("tan", "tan", lambda g, out: g * conj(1 + out * out), autocast_cuda="float32", zero="kept")
+asin = _unary(
+    "asin",
+    "arcsin",
+    lambda g, self: g * conj((1 - self * self).rsqrt()),
+    "arcsin",
+    autocast_cuda="float32",
+    zero="kept",
+)
 acos = _unary("acos", "arccos", lambda g, self: g * -conj((1 - self * self).rsqrt()), "arccos", autocast_cuda="float32")
-atan = _unary("atan", "arctan", lambda g, self: g / conj(self * self + 1), "arctan")
-sinh = _unary("sinh", "sinh", lambda g, self: g * conj(self.cosh()), autocast_cuda="float32")
+atan = _unary("atan", "arctan", lambda g, self: g / conj(self * self + 1), "arctan", zero="kept")
+sinh = _unary("sinh", "sinh", lambda g, self: g * conj(self.cosh()), autocast_cuda="float32", zero="kept")
 cosh = _unary("cosh", "cosh", lambda g, self: g * conj(self.sinh()), autocast_cuda="float32")
-asinh = _unary("asinh", "arcsinh", lambda g, self: g * conj((self * self + 1).rsqrt()), "arcsinh")
+asinh = _unary("asinh", "arcsinh", lambda g, self: g * conj((self * self + 1).rsqrt()), "arcsinh", zero="kept")
 acosh = _unary("acosh", "arccosh", lambda g, self: g * conj(_acosh_slope(self)), "arccosh")
-atanh = _unary("atanh", "arctanh", lambda g, self: g / conj(1 - self * self), "arctanh")
+atanh = _unary("atanh", "arctanh", lambda g, self: g / conj(1 - self * self), "arctanh", zero="kept")
 
 
 def _tanh_slope(xp, g, y):
@@ -62,7 +69,7 @@ tanh_backward = pointwise(
     opaque="all",
 )
 
-tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out), opaque="all")
+tanh = _unary("tanh", "tanh", lambda g, out: tanh_backward.function(g, out), opaque="all", zero="kept")
 
 
 def _atan2_rule(g, self, other, mask):
@@ -103,6 +110,7 @@ def _angle_unit(name: str, factor: float, node: str):
         inplace="function",
         node=node,
         vjp=lambda g: g * factor,
+        zero="linear",
     )
 
 

@@ -44,6 +44,7 @@ class PointwiseDeclaration(Declaration):
 
     kind = "a pointwise operator"
     contradictions = {"meta": {"kernel": "the shape rule of a pointwise operator follows from its operands"}}
+    choices = {"zero": (None, "kept", "linear")}
     conditions = {"constant": "ufunc", "dense_writes": "ufunc", "direct": "ufunc", "fast": "kernel"}
 
     # ---- dtypes
@@ -61,6 +62,8 @@ class PointwiseDeclaration(Declaration):
     """The tensor arguments that may be Python numbers; without it, all."""
     overloads: Mapping[str, Operator] = MappingProxyType({})
     """`{argument: overload}`: the overload that takes the call where the argument is a Python number."""
+    zero: str | None = None
+    """What sparse tensors rest on: that f(0) = 0 (`"kept"`), or f(a + b) = f(a) + f(b) (`"linear"`)."""
     native: bool = False
     """Whether float16 and bfloat16 reach the kernel as they are, not as float32."""
 

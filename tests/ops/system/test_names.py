@@ -18,7 +18,8 @@ NAMES = {
 KNOWN = {
     "softmax": {
         "core/cuda_rows.py", "graph/function_calls.py", "nn/activation.py", "ops/eager/rows.py",
-        "ops/elementwise/special.py", "ops/network/multihead.py", "ops/reduce/softmaxes.py",
+        "ops/elementwise/special.py", "ops/layout/nested/operators.py", "ops/network/multihead.py",
+        "ops/reduce/softmaxes.py",
     },
     "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py"},
     "cumsum": {"ops/reduce/scans.py"},

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from ....core.geometry import wrap_dim, wrap_dims
 from ....core.tensor import Tensor, view_of
-from ...family.along import ALONG
 from ...family.pointwise import POINTWISE
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, Operator, exports, rule_of
@@ -77,18 +76,10 @@ def nested_layer(op: Operator, args: tuple):
         raise NotImplementedError(
             f"{op.display}_(): in-place operators on nested tensors are not implemented; use {op.display}()"
         )
-    found = op.declared.nested or _family_rule(op)
+    found = op.declared.nested or (pointwise if op.family is POINTWISE else None)
     if found is None:
         raise not_implemented(op, args)
     return found(op, *args)
-
-
-def _family_rule(op: Operator) -> Callable | None:
-    """The rule of all operators of a family."""
-    if op.family is POINTWISE:
-        return pointwise
-    one = len(op.schema.returns) == 1
-    return along_dim if op.family is ALONG and one and not op.declared.reduces and op.schema.index["dim"] == 1 else None
 
 
 def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
@@ -240,12 +231,11 @@ def _map_strided(op: Operator, self: Tensor, *rest) -> Tensor:
     return rebuild([dispatch(op, (p, *rest)) for p in components(self)], self)
 
 
-def along_dim(op: Operator, self, dim: int, *rest):
-    """Operators along one dimension that keep it: softmax, sums so far."""
+@nested_rule("_softmax", "_log_softmax")
+def softmax(op: Operator, self, dim: int, *rest):
     d = wrap_dim(dim, self.ndim)
     if d == 0:
-        name = op.display.lstrip("_")
-        raise RuntimeError(f"{name}(): not supported along the batch dimension of a NestedTensor")
+        raise RuntimeError("softmax(): not supported along the batch dimension of a NestedTensor")
     if d == 1 or self.array.structure.sizes is not None:
         return rebuild([dispatch(op, (p, d - 1, *rest)) for p in components(self)], self)
     return from_values(dispatch(op, (get_values(self), d - 1, *rest)), self)

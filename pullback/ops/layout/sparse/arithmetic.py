@@ -11,46 +11,13 @@ from ....core import device as devices
 from ....core.arrays import library
 from ....core.promotion import result_type
 from ....core.tensor import Tensor
-from ...system.operator import Operator
+from ...family.pointwise import POINTWISE
+from ...system.operator import Operator, registry
 from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked
 from .table import not_implemented, run_dense, sparse_rule
-
-_LINEAR = ("neg", "positive", "conj_physical", "_conj", "_conj_physical", "deg2rad", "rad2deg")
-_UNARY = (
-    "abs",
-    "angle",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "ceil",
-    "erf",
-    "erfinv",
-    "expm1",
-    "floor",
-    "frac",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "log1p",
-    "nan_to_num",
-    "relu",
-    "round",
-    "sgn",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
-)
 
 
 def with_values(t: Tensor, values: Tensor) -> Tensor:
@@ -58,19 +25,26 @@ def with_values(t: Tensor, values: Tensor) -> Tensor:
     return wrap_sparse(t.array.with_values(values))
 
 
-@sparse_rule(*_LINEAR)
 def linear(op: Operator, self, *rest):
     """f(a + b) = f(a) + f(b): values at one index may stay apart."""
-    if op.name in ("_conj", "_conj_physical"):
-        return with_values(self, self.array.values.conj_physical())
     return with_values(self, run_dense(op, self.array.values, *rest))
 
 
-@sparse_rule(*_UNARY)
 def unary(op: Operator, self, *rest):
     """f(0) = 0, but f(a + b) is not f(a) + f(b)."""
     source = coalesced(self) if is_coo(self) else self
     return with_values(source, run_dense(op, source.array.values, *rest))
+
+
+for _op in registry.values():
+    if _op.family is POINTWISE and _op.declared.zero is not None:
+        _op.declared.sparse = linear if _op.declared.zero == "linear" else unary
+
+
+@sparse_rule("_conj")
+def conj(op: Operator, self):
+    """At once: the values of a sparse tensor have no lazy bits."""
+    return with_values(self, self.array.values.conj_physical())
 
 
 @sparse_rule("pow")

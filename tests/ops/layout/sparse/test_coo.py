@@ -6,6 +6,8 @@ import pickle
 import pytest
 
 import pullback as torch
+from pullback.ops.family.pointwise import POINTWISE
+from pullback.ops.system.operator import registry
 
 INDICES = [[0, 2, 2, 0], [1, 3, 3, 0]]  # one index twice
 VALUES = [1.0, 2.0, 3.0, 4.0]
@@ -177,3 +179,28 @@ def test_invariants_switch():
     with check(), pytest.raises(RuntimeError, match="size is inconsistent"):
         torch.sparse_coo_tensor([[9]], [1.0], (3,))
     assert not check.is_enabled()
+
+
+def _claiming(word: str) -> list:
+    return [op for op in registry.values() if op.family is POINTWISE and op.declared.zero == word]
+
+
+def test_functions_that_keep_zero_do():
+    """What a declaration says of f(0), on which the sparse rule rests."""
+    for op in _claiming("kept") + _claiming("linear"):
+        rest = [1 for a in op.schema.arguments[1:] if not a.has_default]
+        assert not op(torch.zeros(2, dtype=torch.float64), *rest).any(), op
+
+
+def test_linear_functions_are():
+    a, b = torch.tensor([0.5, -1.25]), torch.tensor([2.0, 0.75])
+    for op in _claiming("linear"):
+        torch.testing.assert_close(op(a + b), op(a) + op(b))
+
+
+def test_functions_that_keep_zero_take_sparse_tensors():
+    i = torch.tensor([[0, 1, 1], [1, 0, 0]])  # the last index twice
+    s = torch.sparse_coo_tensor(i, torch.tensor([0.5, 0.25, 0.125], dtype=torch.float64), (2, 3))
+    for op in _claiming("kept") + _claiming("linear"):
+        rest = [1 for a in op.schema.arguments[1:] if not a.has_default]
+        torch.testing.assert_close(op(s, *rest).to_dense(), op(s.to_dense(), *rest))
