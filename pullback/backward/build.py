@@ -1,8 +1,8 @@
 """A backward as a graph: one call per node, hook, sum and sink, in the engine's order.
 
 In: what `run_graph` of the engine gets. Out: a `Backward`: the key of its structure, the inputs that hold this run's
-values, and `graph()`, which writes the structure down, for those who do not know it yet. The same order, checks and hooks
-as the engine's, by calling the engine's own functions (`replay`).
+values, and `graph()`, which writes the structure down, from its key, for those who do not know it yet. The same order, checks
+and hooks as the engine's, by calling the engine's own functions (`replay`).
 """
 
 from __future__ import annotations
@@ -12,38 +12,20 @@ from typing import Any
 
 from ..capture.front.boxing import taken
 from ..core.node import AccumulateGrad, Node
-from ..core.tensor import Tensor
 from ..graph import Graph, has_side_effect
 from ..graph import Node as GraphNode
 from . import replay
-from .lift import Inputs, Slot, lift
+from .lift import NodeCall, ObjectCall, Places, Slot, lifted
 from .module import BackwardModule
-from .scan import scan
+from .scan import Inputs, scan
 from .schedule import schedule
 
 NAMES = ("inputs", "sizes", "scalars", "hooks", "packed_data")
-LISTS = {"tensors": 0, "sizes": 1, "scalars": 2, "hooks": 3, "packed": 4}
 for _effect in (
     replay.accumulate_grad, replay.tensor_hook, replay.pre_hook, replay.post_hook, replay.late_post_hooks, replay.retain_grad,
     replay.unpack_saved,
 ):  # fmt: skip
     has_side_effect(_effect)
-
-
-class Step:
-    """One node of the schedule: its call, its hooks, and where gradients come from and go to."""
-
-    __slots__ = (
-        "node", "call", "saved", "runs", "wanted", "tensor_hooks", "retained", "pre_hooks", "post_hooks", "meta",
-        "calls_python",
-    )  # fmt: skip
-
-    def __init__(self, node: Node, runs: bool):
-        self.node, self.runs = node, runs
-        self.call = None
-        self.saved: list = []
-        self.wanted = self.tensor_hooks = self.retained = self.pre_hooks = self.post_hooks = self.meta = ()
-        self.calls_python = False  # whether its call or its hooks go into the user's Python
 
 
 class Backward:
@@ -74,17 +56,19 @@ class Backward:
         return roots, steps, tuple([(place.get(n), k) for n, k in self.wanted]), self.differentiable
 
     def _step_key(self, node: Node, seen: set) -> tuple:
+        """A node that does not run: (None, hooks, wanted outputs, number of outputs); a sink: (AccumulateGrad, hooks, wanted,
+        1, whether there is no gradient yet); any other: (its key, hooks, wanted, number of outputs, edges)."""
         inputs, place = self.inputs, self.place
         wanted = tuple([n for n in range(len(node.outputs)) if (node, n) in self.wanted]) if self.wanted else ()
         hooks = scan_hooks(node, inputs) if node.hooked else None
         if self.needed is not None and not self.needed.get(node):
-            return None, hooks, wanted
-        if node.__class__ is AccumulateGrad:
+            return None, hooks, wanted, len(node.outputs)
+        if isinstance(node, AccumulateGrad):
             own = node.variable.autograd
             inputs.tensors.append(node.variable)
             self.watched_leaf = self.watched_leaf or bool(own.post_accumulate_hooks)
-            return AccumulateGrad, own.grad is None, hooks, wanted
-        own = scan(node, inputs)
+            return AccumulateGrad, hooks, wanted, 1, own.grad is None
+        key = scan(node, inputs)
         edges: list = []
         for edge in node.edges:
             if edge is None or edge[0] not in place:
@@ -94,10 +78,10 @@ class Backward:
             if edge not in seen:
                 seen.add(edge)
                 inputs.packed.append(edge[0].outputs[edge[1]])
-        return own, tuple(edges), hooks, wanted, len(node.outputs)
+        return key, hooks, wanted, len(node.outputs), tuple(edges)
 
     def graph(self) -> BackwardModule:
-        return Writer(Apart(self)).write()
+        return Writer(self).write()
 
 
 def scan_hooks(node: Node, inputs: Inputs) -> tuple:
@@ -109,81 +93,62 @@ def scan_hooks(node: Node, inputs: Inputs) -> tuple:
     return tuple([n for n, _ in on_tensors]), tuple(retained), len(before), len(after)
 
 
-class Apart:
-    """A backward taken apart: its steps, with what each calls and where its values are among the inputs."""
+class Step:
+    """One node of the schedule, as its key says: its call, its hooks, and where its gradients go to."""
 
-    def __init__(self, backward: Backward):
-        self.inputs, self.place, self.wanted = Inputs(backward.differentiable), backward.place, backward.wanted
-        self.needed = backward.needed
-        pairs = zip(backward.task_roots, backward.grads, strict=True)
-        self.roots = [(self.place[e[0]], e[1], self._given(g)) for e, g in pairs]
-        self.metas: dict[tuple[Node, int], Slot] = {}
-        self.steps = [self._step(node) for node in backward.order]
-        found, known = (list(map(len, lists.lists())) for lists in (self.inputs, backward.inputs))
-        if found != known:
-            raise AssertionError(f"a backward has {known} values and its graph takes {found}")
+    __slots__ = (
+        "call", "saved", "runs", "wanted", "outputs", "tensor_hooks", "retained", "pre_hooks", "post_hooks", "edges",
+        "calls_python",
+    )  # fmt: skip
 
-    def _given(self, g: Tensor | None) -> Slot | None:
-        return None if g is None else self.inputs.put("tensors", g)
-
-    def _step(self, node: Node) -> Step:
-        step = Step(node, self.needed is None or bool(self.needed.get(node)))
-        inputs = self.inputs
-        hooks_before = len(inputs.hooks)
-        if self.wanted:
-            step.wanted = tuple([n for n in range(len(node.outputs)) if (node, n) in self.wanted])
-        if node.hooked:
-            self._take_hooks(step, node)
-        if not step.runs:
-            return step
-        if node.__class__ is AccumulateGrad:
-            step.saved = [inputs.put("tensors", node.variable)]
-        else:
-            step.call, step.saved = lift(node, inputs)
-            step.meta = tuple([self._meta(e) for e in node.edges])
-        step.calls_python = len(inputs.hooks) > hooks_before
-        return step
-
-    def _take_hooks(self, step: Step, node: Node) -> None:
-        put = self.inputs.put
-        by_number = (node.tensor_pre_hooks or {}).items()
-        step.tensor_hooks = tuple([(n, put("hooks", h)) for n, hooks in by_number for h in hooks.values()])
-        step.retained = tuple([(n, put("hooks", keep)) for n, keep in (node.retain_grad_hooks or {}).items()])
-        step.pre_hooks = tuple([put("hooks", h) for h in (node.pre_hooks or {}).values()])
-        step.post_hooks = tuple([put("hooks", h) for h in (node.post_hooks or {}).values()])
-
-    def _meta(self, edge) -> Slot | None:
-        """What the node at the end of an edge expects of a gradient: shape, dtype and device."""
-        if edge is None or edge[0] not in self.place:
-            return None
-        slot = self.metas.get(edge)
-        if slot is None:
-            slot = self.metas[edge] = self.inputs.put("packed", edge[0].outputs[edge[1]])
-        return slot
+    def __init__(self, key: tuple, places: Places):
+        kind, hooks, self.wanted, self.outputs, *rest = key
+        hooks_before = places.hooks
+        on_tensors, retained, before, after = hooks or ((), (), 0, 0)
+        self.tensor_hooks = [(n, places.next("hooks")) for n in on_tensors]
+        self.retained = [(n, places.next("hooks")) for n in retained]
+        self.pre_hooks, self.post_hooks = places.several("hooks", before), places.several("hooks", after)
+        self.runs = kind is not None
+        self.call: NodeCall | ObjectCall | None = None  # None: a sink, or nothing runs
+        self.saved: list[Slot] = []
+        self.edges: tuple = ()
+        if kind is AccumulateGrad:
+            self.saved = [places.next("tensors")]
+        elif kind is not None:
+            self.call, self.saved = lifted(kind, places)
+            (self.edges,) = rest
+        self.calls_python = places.hooks > hooks_before  # whether its call or its hooks go into the user's Python
 
 
 class Writer:
-    """Writes the graph of a backward."""
+    """Writes the graph of a backward, as its key says."""
 
-    def __init__(self, backward: Apart):
+    def __init__(self, backward: Backward):
         self.backward, self.graph = backward, Graph()
         self.lists = [self.graph.placeholder(name) for name in NAMES]
         self.read: dict[tuple[int, int], GraphNode] = {}
-        self.arrived: list[list] = [[None] * len(step.node.outputs) for step in backward.steps]
-        self.captured: dict[tuple[Node, int], Any] = {}
+        roots, steps, self.wanted, _ = backward.key
+        places = Places()
+        self.roots = [(place, n, places.next("tensors")) for place, n, absent in roots if not absent]
+        self.steps = [Step(key, places) for key in steps]
+        self.metas: dict[tuple[int, int], Slot] = {}  # what is expected of gradients that go to an output of a node
+        for edge in [e for step in self.steps for e in step.edges if e is not None]:
+            if edge not in self.metas:
+                self.metas[edge] = places.next("packed")
+        self.arrived: list[list] = [[None] * step.outputs for step in self.steps]
+        self.captured: dict[tuple[int, int], Any] = {}
 
     def write(self) -> BackwardModule:
         for i in range(len(self.backward.inputs.tensors)):
             self._read(0, i)
         self._call(taken, self.lists[0])
-        for place, number, given in self.backward.roots:
-            if given is not None:
-                self._arrive(place, number, self._value(given))
-        for place, step in enumerate(self.backward.steps):
+        for place, number, given in self.roots:
+            self._arrive(place, number, self._value(given))
+        for place, step in enumerate(self.steps):
             self.place = place
             self._step(step, self.arrived[place])
             self.arrived[place] = []
-        self.graph.output(tuple(self.captured.get(edge) for edge in self.backward.wanted))
+        self.graph.output(tuple(self.captured.get(edge) for edge in self.wanted))
         return BackwardModule({}, self.graph, class_name="CompiledAutograd")
 
     def _call(self, function, *args) -> GraphNode:
@@ -195,7 +160,7 @@ class Writer:
         if isinstance(value, Slot):
             if value.kind == "unpack":
                 return self._call(replay.unpack_saved, self._read(3, value.index), self.place)
-            return self._read(LISTS[value.kind], value.index)
+            return self._read(value.list, value.index)
         if isinstance(value, (tuple, list)):
             return type(value)([self._value(v) for v in value])
         return value
@@ -213,7 +178,7 @@ class Writer:
         if not step.runs:
             gs = self._tensor_hooks(step, gs)
         for n in step.wanted:
-            self.captured[step.node, n] = gs[n]
+            self.captured[self.place, n] = gs[n]
         if not step.runs:
             return
         gs = self._tensor_hooks(step, gs)
@@ -236,12 +201,14 @@ class Writer:
             results = self._call(replay.post_hook, hook, results, gs, self.place)
         if step.calls_python:
             results = self._call(replay.late_post_hooks, results, gs if hooks else [None] * len(gs), hooks, self.place)
-        for i, (meta, edge) in enumerate(zip(step.meta, step.node.edges, strict=True)):
-            if meta is not None:
-                g = self._call(replay.checked, results, i, self._value(meta), step.node.name())
+        name = self.backward.order[self.place].name()
+        for i, edge in enumerate(step.edges):
+            if edge is not None:
+                meta = self.metas[edge]
+                g = self._call(replay.checked, results, i, self._value(meta), name)
                 shape, dtype, _ = self.backward.inputs.packed[meta.index]
                 g.meta["expects"] = (len(shape), dtype)
-                self._arrive(self.backward.place[edge[0]], edge[1], g)
+                self._arrive(*edge, g)
 
     def _tensor_hooks(self, step: Step, gs: list) -> list:
         gs = list(gs)

@@ -1,51 +1,34 @@
-"""What a node of the backward graph holds, taken apart: a function, and the values it is called with.
+"""Nodes as functions of values: what the key of a node (`scan`) stands for.
 
-`lift(node, inputs)` gives a `NodeCall`: a function of (gradients, saved values) that is the same for all nodes with the
-same key, and appends the node's own values to `inputs`: tensors, sizes, numbers, objects. The key is made of classes,
-attributes and which inputs want a gradient, never of identities of things that change from step to step. A node says
-what it holds (`Node.held`); one that does not, or whose Python does more than compute, is run itself (`ObjectCall`).
+`lifted(key, places)` gives the call of a node, a function of (gradients, saved values) that is the same for all nodes with
+this key, and the slots of its saved values: where, among the inputs of a backward, each of them lies. Values are counted off
+in the order in which `scan` appended them, which is the order of the key. A node that says nothing of what it holds, or whose
+Python does more than compute, is run itself (`ObjectCall`).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..autograd.function import BackwardCFunction
-from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
+from ..core.node import Node, SavedTensor
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 from ..ops.system.record import Info
 from . import replay
-from .custom import users_python
+from .scan import CONSTANT_FIELDS, SHIFT, VARYING, Identity, reads_offset
 
-VARYING = "varying"  # numbers that are values of one call, 0 and 1 too
-SHIFT = 2
-CONSTANT_FIELDS = ("dtype", "device", "layout", "blocksize", "dense_dim")  # of metadata
-
-
-class Inputs:
-    """The arguments of one compiled backward, in the order in which its graph takes them."""
-
-    def __init__(self, differentiable: bool = False) -> None:
-        self.differentiable = differentiable  # whether the gradients are to be differentiated
-        self.tensors: list = []
-        self.sizes: list[int] = []
-        self.scalars: list[float] = []
-        self.hooks: list = []  # callables, and objects that are called
-        self.packed: list = []  # what saved-tensor hooks packed
-        self.read: dict[type, tuple] = {}  # the Python of custom functions, as it is now
-        self.moving: set[int] = set()  # places of sizes that are known to differ from run to run
-
-    def lists(self) -> tuple:
-        return self.tensors, self.sizes, self.scalars, self.hooks, self.packed
-
-    def put(self, kind: str, value) -> Slot:
-        """Append a value to a list; gives its place."""
-        values = self.hooks if kind == "unpack" else getattr(self, kind)
-        values.append(value)
-        return Slot(kind, len(values) - 1)
+LISTS = {
+    "tensors": 0,
+    "sizes": 1,
+    "scalars": 2,
+    "hooks": 3,
+    "packed": 4,
+    "unpack": 3,
+}  # of the inputs, by kind of value
+SLOTS: dict[type, str] = {Tensor: "tensors", SavedTensor: "unpack", int: "sizes", float: "scalars"}
 
 
 class Slot:
@@ -56,19 +39,29 @@ class Slot:
     def __init__(self, kind: str, index: int):
         self.kind, self.index = kind, index
 
+    @property
+    def list(self) -> int:
+        return LISTS[self.kind]
 
-class Unpacking:
-    """A saved tensor that hooks packed: calling it unpacks it."""
 
-    def __init__(self, entry: SavedTensor, node: Node):
-        self.entry, self.node = entry, node
+class Places:
+    """Counts values off: where the next of each kind lies among the inputs."""
+
+    def __init__(self) -> None:
+        self.taken = [0] * 5
+
+    def next(self, kind: str) -> Slot:
+        which = LISTS[kind]
+        self.taken[which] += 1
+        return Slot(kind, self.taken[which] - 1)
+
+    def several(self, kind: str, count: int) -> list[Slot]:
+        return [self.next(kind) for _ in range(count)]
 
     @property
-    def hook(self) -> Callable:
-        return self.entry.unpack_hook
-
-    def __call__(self) -> Tensor:
-        return unpack(self.entry, self.node)
+    def hooks(self) -> int:
+        """How many there were so far."""
+        return self.taken[LISTS["hooks"]]
 
 
 class Template:
@@ -76,27 +69,27 @@ class Template:
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts):
+    def __init__(self, parts: Sequence):
         self.parts = parts
 
     def slots(self) -> list[Slot]:
         return slots_of(list(self.parts))
 
-    def key(self) -> tuple:
-        return (type(self).__name__, frozen(tuple(self.parts)))
+    def fill(self, values: Iterator) -> Any:
+        raise NotImplementedError(type(self).__name__)
 
 
 class Sizes(Template):
     """A `Size`."""
 
-    def fill(self, values):
+    def fill(self, values: Iterator) -> Size:
         return Size([fill(p, values) for p in self.parts])
 
 
 class Fields(Template):
     """An `Info`: (name, value) of its fields."""
 
-    def fill(self, values):
+    def fill(self, values: Iterator) -> Info:
         info = object.__new__(Info)
         for name, value in self.parts:
             setattr(info, name, fill(value, values))
@@ -106,42 +99,39 @@ class Fields(Template):
 class Mapping(Template):
     """A dict: (key, value) of its items."""
 
-    def fill(self, values):
+    def fill(self, values: Iterator) -> dict:
         return {name: fill(value, values) for name, value in self.parts}
 
 
 class Shifted(Template):
-    """An int that is lifted whatever it is: graphs take sizes of 0 and 1 for facts, so it goes over as a larger one."""
+    """An int that is lifted whatever it is (see `scan.SHIFT`)."""
 
-    def fill(self, values):
+    def fill(self, values: Iterator) -> int:
         return next(values) - SHIFT
 
 
-class Inner:
+class Inner(Template):
     """A node that another node holds: its call, in the node's place."""
 
+    __slots__ = ("call",)
+
     def __init__(self, call: NodeCall):
+        super().__init__(list(call.template.values()))
         self.call = call
 
-    def slots(self) -> list[Slot]:
-        return slots_of(list(self.call.template.values()))
-
-    def key(self) -> tuple:
-        return self.call.key
-
-    def fill(self, values):
+    def fill(self, values: Iterator) -> Node:
         return self.call.node(values)
 
 
 class NodeCall:
     """What a node does as a function of gradients and values. `template`: its attributes, with slots for values."""
 
-    def __init__(self, cls: type, edges: tuple, template: dict, key: tuple):
+    def __init__(self, cls: type[Node], edges: tuple, template: dict[str, Any], key: tuple):
         self.cls, self.edges, self.template, self.key = cls, edges, template, key
         self.__name__ = self.__qualname__ = cls.__name__
         self.__module__ = "backward"
 
-    def node(self, values) -> Node:
+    def node(self, values: Iterator) -> Node:
         """A node of the class, in no graph, that holds these values."""
         made = object.__new__(self.cls)
         made.edges = self.edges
@@ -156,7 +146,7 @@ class NodeCall:
 class ObjectCall:
     """A node that is run as it is: one that says no more of itself, or whose Python does more than compute."""
 
-    def __init__(self, cls: type, key: tuple, effect: str | None = None):
+    def __init__(self, cls: type[Node], key: tuple, effect: str | None = None):
         self.cls, self.key, self.effect = cls, key, effect
         self.__name__ = self.__qualname__ = cls.__name__
         self.__module__ = "backward"
@@ -183,160 +173,84 @@ class ForeignCall(ObjectCall):
         return self.call(grads, values)
 
 
-def lift(node: Node, inputs: Inputs) -> tuple[Callable, list]:
-    """(the call, the slots of its saved values) of a node; the values go to `inputs`."""
-    live = tuple([e is not None for e in node.edges])
-    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
-    foreign = effect is not None and node._forward_cls.computes_only is False
-    held = node.held(inputs.differentiable) if effect is None or foreign else None
-    if held is None:
-        return ObjectCall(type(node), (type(node), live, own), effect), [inputs.put("hooks", node)]
-    call = taken_apart(node, held, live, own, inputs)
+# ---- keys
+def lifted(key: tuple, places: Places) -> tuple[NodeCall | ObjectCall, list[Slot]]:
+    """(the call, the slots of its saved values) of a node's key."""
+    call, effect = _apart(key, places), _effect(key)
+    if call is None:
+        return ObjectCall(key[0], key, effect), [places.next("hooks")]
     slots = slots_of(list(call.template.values()))
-    return (ForeignCall(call, effect), [inputs.put("hooks", node), *slots]) if foreign else (call, slots)
+    return (call, slots) if effect is None else (ForeignCall(call, effect), [places.next("hooks"), *slots])
 
 
-def taken_apart(node: Node, held: dict, live: tuple, own: tuple, inputs: Inputs) -> NodeCall:
-    sizes_before = len(inputs.sizes)
-    template = {
-        name: saved_entries(node, v, inputs) if name == "saved" and v else take(v, node, inputs, numbers_of(node, name))
-        for name, v in held.items()
-    }
-    if node.sizes_move:
-        inputs.moving.update(range(sizes_before, len(inputs.sizes)))
-    key = (type(node), live, own, tuple([(name, frozen(v)) for name, v in template.items()]))
-    return NodeCall(type(node), tuple([True if on else None for on in live]), template, key)
+def _effect(key: tuple) -> str | None:
+    """What the Python of a node does besides computing."""
+    return key[3] if issubclass(key[0], BackwardCFunction) else None
 
 
-def numbers_of(node: Node, name: str) -> bool | str:
-    """Whether numbers in an attribute are values of one call (see `take`)."""
-    return name[0] != "_" and (VARYING if name in node.varying else node.holds_numbers)
+def _apart(key: tuple, places: Places) -> NodeCall | None:
+    """The call of a node that was taken apart; None where it was not."""
+    cls, live = key[:2]
+    names, *parts = key[4:] if issubclass(cls, BackwardCFunction) else key[2:]
+    if names is None:
+        return None
+    template = {name: _template(part, cls, places) for name, part in zip(names, parts, strict=True)}
+    edges = (True,) * live if isinstance(live, int) else tuple([True if on else None for on in live])
+    return NodeCall(cls, edges, template, key)
 
 
-def saved_entries(node: Node, saved: list, inputs: Inputs) -> list:
-    """What a node saved, entry by entry: those of an operator are named, and its schema says which of them are sizes."""
-    if not hasattr(type(node), "plan"):
-        return [take(e, node, inputs, node.holds_numbers) for e in saved]
-    return [take(e, node, inputs, size) for e, size in zip(saved, which_are_sizes(type(node)), strict=True)]
+def _template(key: Any, cls: type, places: Places) -> Any:
+    """A part of a key, with slots for what was lifted."""
+    if key.__class__ is not tuple:
+        if key.__class__ is Identity:
+            return key.value
+        return places.next(SLOTS[key]) if isinstance(key, type) else key
+    first, *rest = key
+    if first is list or first is tuple:
+        return first([_template(k, cls, places) for k in rest])
+    if first is Size:
+        return Sizes(places.several("sizes", rest[0]))
+    if first is Info:
+        return _fields(rest, cls, places)
+    if first is dict:
+        return Mapping([(name, _template(k, cls, places)) for name, k in rest])
+    if first is Node:
+        call = _apart(rest[0], places)
+        return places.next("hooks") if call is None else Inner(call)
+    if isinstance(first, Operator):
+        args, others = ([_template(k, cls, places) for k in keys] for keys in rest)
+        return first, tuple(args), *others
+    if first == VARYING:
+        return Shifted(places.several("sizes", 1))
+    return first(rest[0]) if first is float or first is complex else rest[0]
 
 
-@functools.cache
-def which_are_sizes(cls: type) -> list[bool]:
-    """Of what the nodes of an operator save, entry by entry, whether it is sizes."""
-    types = {a.name: a.type for a in cls.op.schema.arguments}
-    return [types.get(name, "").startswith("SymInt") for name in cls.plan.saved]
-
-
-@functools.cache
-def sizes_in_call(op: Operator, count: int) -> list[bool]:
-    """Of the arguments of a call that makes a view, after the first, which are sizes."""
-    return [a.type.startswith("SymInt") for a in op.schema.arguments[1 : count + 1]]
-
-
-@functools.cache
-def reads_offset(cls: type) -> bool:
-    """Whether a rule reads where in memory a tensor began: `as_strided` and its kin name places there."""
-    return getattr(cls, "op", None) is not None and cls.op.declared.names_memory
+def _fields(rest: list, cls: type, places: Places) -> Fields:
+    """The template of metadata."""
+    size, stride, *constants = rest
+    values: dict[str, Any] = {"shape": Sizes(places.several("sizes", size))}
+    values["stride"] = None if stride is None else tuple(places.several("sizes", stride))
+    if reads_offset(cls):
+        values["offset"] = Shifted(places.several("sizes", 1))
+    values.update({n: v for n, v in zip(CONSTANT_FIELDS, constants, strict=True) if v is not Info})
+    return Fields(list(values.items()))
 
 
 # ---- templates
-def fill(entry, values):
+def fill(entry: Any, values: Iterator) -> Any:
     """A template with the next values in its slots."""
     kind = entry.__class__
     if kind is Slot:
         return next(values)
     if kind is list or kind is tuple:
         return kind([fill(e, values) for e in entry])
-    return entry.fill(values) if isinstance(entry, (Template, Inner)) else entry
+    return entry.fill(values) if isinstance(entry, Template) else entry
 
 
-def slots_of(entry) -> list[Slot]:
+def slots_of(entry: Any) -> list[Slot]:
     """The slots of a template, in the order in which they are filled."""
     if isinstance(entry, Slot):
         return [entry]
-    if isinstance(entry, (Template, Inner)):
+    if isinstance(entry, Template):
         return entry.slots()
     return [s for e in entry for s in slots_of(e)] if entry.__class__ in (list, tuple) else []
-
-
-def take(entry, node: Node, inputs: Inputs, numbers: bool | str = False):
-    """A held value with slots for what is lifted; constants stay. `numbers`: ints and floats are lifted too, and where
-    `VARYING`, 0 and 1 among them."""
-    kind = entry.__class__
-    if kind is tuple and entry and (entry[0] is SAVED or entry[0] is SAVED_OUTPUT):
-        return inputs.put("tensors", unpack(entry, node))
-    if kind is SavedTensor:
-        return inputs.put("unpack", Unpacking(entry, node))
-    if kind is tuple and entry and isinstance(entry[0], Operator):
-        return taken_call(entry, node, inputs)
-    if kind is list or kind is tuple:
-        return kind([take(e, node, inputs, numbers) for e in entry])
-    if kind is dict:
-        return Mapping([(name, take(v, node, inputs, numbers)) for name, v in entry.items()])
-    if kind is Size:
-        return Sizes([inputs.put("sizes", s) for s in entry])
-    if kind is Info:
-        return Fields(fields(entry, node, inputs))
-    if isinstance(entry, Tensor):
-        return inputs.put("tensors", entry)
-    if isinstance(entry, Node):
-        return inner(entry, inputs)
-    if numbers is VARYING and kind is int and entry >= 0:
-        return Shifted([inputs.put("sizes", entry + SHIFT)])
-    if numbers and (kind is int and entry >= 0 or kind is float):
-        return inputs.put("sizes" if kind is int else "scalars", entry)
-    return entry
-
-
-def taken_call(call: tuple, node: Node, inputs: Inputs) -> tuple:
-    """A call that made a view: (operator, its arguments after the first, which of several results)."""
-    op, args, *rest = call
-    sizes = sizes_in_call(op, len(args))
-    return (op, tuple([take(a, node, inputs, size) for a, size in zip(args, sizes, strict=True)]), *rest)
-
-
-def inner(node: Node, inputs: Inputs):
-    """A node inside another: taken apart in its turn, or itself where it cannot be."""
-    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
-    held = node.held(inputs.differentiable) if effect is None else None
-    if held is None:
-        return inputs.put("hooks", node)
-    return Inner(taken_apart(node, held, tuple([e is not None for e in node.edges]), own, inputs))
-
-
-def fields(info: Info, node: Node, inputs: Inputs) -> list[tuple]:
-    """The fields of an `Info`: shapes, strides and places in memory are lifted, the last only for those who read them."""
-    out = []
-    for name in Info.__slots__:
-        value = getattr(info, name, None)
-        if name in CONSTANT_FIELDS or value is None:
-            out += [(name, value)] if hasattr(info, name) else []
-        elif name != "offset":
-            slots = [inputs.put("sizes", s) for s in value]
-            out.append((name, Sizes(slots) if name == "shape" else tuple(slots)))
-        elif reads_offset(type(node)):
-            out.append((name, Shifted([inputs.put("sizes", value + SHIFT)])))
-    return out
-
-
-def frozen(value):
-    """A template as part of a key: what cannot be hashed is known by its identity, metadata by its contents."""
-    if isinstance(value, Slot):
-        return ("slot", value.kind)
-    if isinstance(value, (tuple, list)):
-        return tuple([frozen(v) for v in value])
-    if isinstance(value, (Template, Inner)):
-        return value.key()
-    return constant(value)
-
-
-def constant(value) -> tuple:
-    """A value that is part of a key. Numbers that compare equal and are not the same (0.0 and -0.0) are told apart."""
-    kind = value.__class__
-    if kind is float or kind is complex:
-        return kind, repr(value)
-    try:
-        hash(value)
-    except TypeError:
-        return "object", id(value)
-    return kind, value

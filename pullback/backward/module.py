@@ -25,8 +25,9 @@ from ..graph import Node as GraphNode
 from . import replay
 from .custom import Variants, read, users_python
 from .inline import can_inline, inline
-from .lift import ObjectCall, Unpacking
+from .lift import ObjectCall
 from .pieces import Pieces, is_large
+from .scan import Unpacking
 
 STATE = (replay.accumulate_grad, replay.box, replay.retain_grad)
 SINKS = (replay.accumulate_grad, replay.box)

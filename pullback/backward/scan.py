@@ -1,11 +1,24 @@
-"""The values of a node and the key of its structure, in one pass: all that a backward needs whose graph is known.
+"""One pass over what nodes hold: the values of this backward, and the key of its structure.
 
-`scan(node, inputs)` appends to `inputs` what `lift` would, in the same order, and gives a key: nodes with equal keys have
-equal templates. So a backward that finds its graph builds no template, and one that does not takes its nodes apart by
-`lift`; `Backward.graph` checks that both saw the same values.
+`scan(node, inputs)` appends to `inputs` what is lifted (tensors, sizes, numbers, objects) and gives a key of everything
+else: classes, constants, which inputs want a gradient, and for each lifted value its kind, in its place. Keys never hold what
+changes from step to step, so the second backward of a structure finds its graph; and they hold all that is constant, so the
+graph of the first is made from the key alone (`lift`). A part of a key is
+
+    Tensor, SavedTensor, int, float     a lifted value
+    None, a bool, a str                 itself
+    (list | tuple, *parts)              (dict, *(name, part))    (Size, how many)    (Info, ...) see `scan_info`
+    (operator, parts, parts)            a call that made a view: its arguments, and the rest
+    (VARYING,)                          a lifted int that may be 0 or 1
+    (Node, key)                         a node inside a node
+    (kind, value), an `Identity`        any other constant
 """
 
 from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..autograd.function import BackwardCFunction
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
@@ -14,64 +27,150 @@ from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 from ..ops.system.record import Info
 from .custom import users_python
-from .lift import (
-    CONSTANT_FIELDS,
-    SHIFT,
-    VARYING,
-    Inputs,
-    Unpacking,
-    constant,
-    numbers_of,
-    reads_offset,
-    sizes_in_call,
-    which_are_sizes,
-)
 
+VARYING = "varying"  # numbers that are values of one call, 0 and 1 too
+SHIFT = 2  # graphs take sizes of 0 and 1 for facts, so that such a number goes over as a larger one
+CONSTANT_FIELDS = ("dtype", "device", "layout", "blocksize", "dense_dim")  # of metadata
 CONSTANTS = frozenset((type(None), bool, str))  # kinds that are never lifted: they are their own keys
 
 
-def scan(node: Node, inputs: Inputs) -> tuple:
-    """The key of a node; its values go to `inputs`."""
+class Inputs:
+    """The arguments of one compiled backward, in the order in which its graph takes them."""
+
+    def __init__(self, differentiable: bool = False) -> None:
+        self.differentiable = differentiable  # whether the gradients are to be differentiated
+        self.tensors: list = []
+        self.sizes: list[int] = []
+        self.scalars: list[float] = []
+        self.hooks: list = []  # callables, and objects that are called
+        self.packed: list = []  # what nodes expect of gradients: (shape, dtype, device)
+        self.read: dict[type, tuple] = {}  # the Python of custom functions, as it is now
+        self.moving: set[int] = set()  # places of sizes that are known to differ from run to run
+
+    def lists(self) -> tuple:
+        return self.tensors, self.sizes, self.scalars, self.hooks, self.packed
+
+
+class Unpacking:
+    """A saved tensor that hooks packed: calling it unpacks it."""
+
+    def __init__(self, entry: SavedTensor, node: Node):
+        self.entry, self.node = entry, node
+
+    @property
+    def hook(self) -> Callable:
+        return self.entry.unpack_hook
+
+    def __call__(self) -> Tensor:
+        return unpack(self.entry, self.node)
+
+
+class Identity:
+    """A constant that cannot be hashed: equal to itself alone, which it keeps alive."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identity) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def constant(value: object) -> Any:
+    """A constant as part of a key. Numbers that compare equal and are not the same (0.0 and -0.0) are told apart."""
+    kind = value.__class__
+    if kind is float or kind is complex:
+        return kind, repr(value)
+    try:
+        hash(value)
+    except TypeError:
+        return Identity(value)
+    return kind, value
+
+
+# ---- nodes
+class Kind(NamedTuple):
+    """What is known of all nodes of a class."""
+
+    custom: bool  # it is a custom function's
+    sizes: list[bool] | None  # of what an operator saves, entry by entry, whether it is sizes
+
+
+@functools.cache
+def kind_of(cls: type[Node]) -> Kind:
+    return Kind(issubclass(cls, BackwardCFunction), which_are_sizes(cls) if hasattr(cls, "plan") else None)
+
+
+def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
+    """The key of a node: its class, which of its inputs want a gradient (a number: so many, all), for a custom function what its Python depends on
+    and does, then the names and parts of what it holds; None for names: only the node itself can be run. `inside`: it is
+    held by another."""
     cls = node.__class__
-    live = [e is not None for e in node.edges]
-    if not issubclass(cls, BackwardCFunction):
+    edges, kind = node.edges, kind_of(cls)
+    live = tuple([e is not None for e in edges]) if None in edges else len(edges)
+    if not kind.custom:
         held = node.held(inputs.differentiable)
         if held is None:
             inputs.hooks.append(node)
-            return cls, *live
-        return cls, *live, *scan_held(node, held, inputs)
+            return cls, live, None
+        return cls, live, *scan_held(node, held, kind.sizes, inputs)
     own, effect = users_python(node, inputs.read)
-    foreign = effect is not None and node._forward_cls.computes_only is False
-    held = node.held(inputs.differentiable) if effect is None or foreign else None
-    if held is None:
+    foreign = effect is not None and not inside and cls._forward_cls.computes_only is False
+    if effect is not None and not foreign:
         inputs.hooks.append(node)
-        return cls, *live, own, effect
-    parts = scan_held(node, held, inputs)
+        return cls, live, own, effect, None
+    parts = scan_held(node, node.held(inputs.differentiable), None, inputs)
     if foreign:
         inputs.hooks.append(node)
-    return cls, *live, own, effect, *parts
+    return cls, live, own, effect, *parts
 
 
-def scan_held(node: Node, held: dict, inputs: Inputs) -> list:
-    """The keys of what a node holds."""
+def scan_held(node: Node, held: dict, sizes: list[bool] | None, inputs: Inputs) -> list:
+    """The names of what a node holds, then the key of each. `sizes`: see `Kind`."""
     before = len(inputs.sizes)
-    parts: list = []
+    parts: list = [tuple(held)]
     for name, value in held.items():
-        if name == "saved" and value:
-            if hasattr(node, "plan"):
-                sizes = which_are_sizes(node.__class__)
-                parts += [scan_value(e, node, inputs, size) for e, size in zip(value, sizes, strict=True)]
-            else:
-                parts += [name, *[scan_value(e, node, inputs, node.holds_numbers) for e in value]]
+        if name != "saved" or not value:
+            parts.append(scan_value(value, node, inputs, numbers_of(node, name)))
+        elif sizes is not None:
+            parts.append((list, *[scan_value(e, node, inputs, s) for e, s in zip(value, sizes, strict=True)]))
         else:
-            parts += (name, scan_value(value, node, inputs, numbers_of(node, name)))
+            parts.append((list, *[scan_value(e, node, inputs, node.holds_numbers) for e in value]))
     if node.sizes_move:
         inputs.moving.update(range(before, len(inputs.sizes)))
     return parts
 
 
-def scan_value(entry, node: Node, inputs: Inputs, numbers: bool | str = False):
-    """The key of a held value: as `lift.take`, kind by kind."""
+def numbers_of(node: Node, name: str) -> bool | str:
+    """Whether numbers in an attribute are values of one call (see `scan_value`)."""
+    return name[0] != "_" and (VARYING if name in node.varying else node.holds_numbers)
+
+
+def which_are_sizes(cls: type) -> list[bool]:
+    """Of what the nodes of an operator save, entry by entry, whether it is sizes."""
+    types = {a.name: a.type for a in cls.op.schema.arguments}
+    return [types.get(name, "").startswith("SymInt") for name in cls.plan.saved]
+
+
+@functools.cache
+def sizes_in_call(op: Operator, count: int) -> list[bool]:
+    """Of the arguments of a call that makes a view, after the first, which are sizes."""
+    return [a.type.startswith("SymInt") for a in op.schema.arguments[1 : count + 1]]
+
+
+@functools.cache
+def reads_offset(cls: type) -> bool:
+    """Whether a rule reads where in memory a tensor began: `as_strided` and its kin name places there."""
+    return getattr(cls, "op", None) is not None and cls.op.declared.names_memory
+
+
+# ---- what they hold
+def scan_value(entry: Any, node: Node, inputs: Inputs, numbers: bool | str = False) -> Any:
+    """The key of a held value. `numbers`: ints and floats are lifted too, and where `VARYING`, 0 and 1 among them."""
     kind = entry.__class__
     if kind is tuple and entry:
         first = entry[0]
@@ -95,7 +194,7 @@ def scan_value(entry, node: Node, inputs: Inputs, numbers: bool | str = False):
     return scan_rare(entry, kind, node, inputs, numbers)
 
 
-def scan_rare(entry, kind: type, node: Node, inputs: Inputs, numbers: bool | str):
+def scan_rare(entry: Any, kind: type, node: Node, inputs: Inputs, numbers: bool | str) -> Any:
     """The kinds that few nodes hold."""
     if kind is SavedTensor:
         inputs.hooks.append(Unpacking(entry, node))
@@ -106,7 +205,7 @@ def scan_rare(entry, kind: type, node: Node, inputs: Inputs, numbers: bool | str
         inputs.tensors.append(entry)
         return Tensor
     if isinstance(entry, Node):
-        return scan_inner(entry, inputs)
+        return Node, scan(entry, inputs, inside=True)
     if numbers:
         if numbers is VARYING and kind is int and entry >= 0:
             inputs.sizes.append(entry + SHIFT)
@@ -121,7 +220,8 @@ def scan_rare(entry, kind: type, node: Node, inputs: Inputs, numbers: bool | str
 
 
 def scan_info(info: Info, node: Node, inputs: Inputs) -> tuple:
-    """The key of metadata: shapes and strides are values."""
+    """The key of metadata: (Info, how many sizes, how many strides or None, each of `CONSTANT_FIELDS`, or Info for one that
+    is not there). Sizes, strides and, for those who read it, the place in memory are lifted, in this order."""
     sizes = inputs.sizes
     sizes.extend(info.shape)
     stride = getattr(info, "stride", None)
@@ -132,13 +232,3 @@ def scan_info(info: Info, node: Node, inputs: Inputs) -> tuple:
     return (
         Info, len(info.shape), None if stride is None else len(stride), *[getattr(info, name, Info) for name in CONSTANT_FIELDS],
     )  # fmt: skip
-
-
-def scan_inner(node: Node, inputs: Inputs) -> tuple:
-    """A node that another holds."""
-    own, effect = users_python(node, inputs.read) if isinstance(node, BackwardCFunction) else ((), None)
-    held = node.held(inputs.differentiable) if effect is None else None
-    if held is None:
-        inputs.hooks.append(node)
-        return (Node,)
-    return Node, node.__class__, own, *[e is not None for e in node.edges], *scan_held(node, held, inputs)

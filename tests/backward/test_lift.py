@@ -5,7 +5,8 @@ import pytest
 import pullback as torch
 from pullback.backward.build import Backward
 from pullback.backward.compiled import enable, reset
-from pullback.backward.lift import Inputs, NodeCall, ObjectCall, lift
+from pullback.backward.lift import NodeCall, ObjectCall, Places, lifted
+from pullback.backward.scan import Inputs, scan
 from pullback.capture.front.compile import counters
 from pullback.core.node import edge_of
 
@@ -118,7 +119,7 @@ def test_python_that_does_more_than_compute_runs_each_time():
         with enable(whole):
             Loud.apply(x).sum().backward()
     assert Loud.seen == [1, 1, 1] and x.grad.tolist() == [6.0, 6.0]
-    call, _ = lift(Loud.apply(x).grad_fn, Inputs())
+    call, _ = lifted(scan(Loud.apply(x).grad_fn, Inputs()), Places())
     assert isinstance(call, ObjectCall) and "seen" in call.effect or "Loud" in call.effect
 
 
@@ -148,9 +149,9 @@ def test_a_function_that_the_backward_names_may_be_replaced(monkeypatch):
 
 
 def test_an_object_on_ctx_is_run_as_it_is():
-    call, _ = lift(Scaled.apply(torch.ones(2, requires_grad=True), 1.0, {1}).grad_fn, Inputs())
+    call, _ = lifted(scan(Scaled.apply(torch.ones(2, requires_grad=True), 1.0, {1}).grad_fn, Inputs()), Places())
     assert isinstance(call, ObjectCall)
-    call, _ = lift(Scaled.apply(torch.ones(2, requires_grad=True), 1.0, [1]).grad_fn, Inputs())
+    call, _ = lifted(scan(Scaled.apply(torch.ones(2, requires_grad=True), 1.0, [1]).grad_fn, Inputs()), Places())
     assert isinstance(call, NodeCall)
 
 
