@@ -8,6 +8,7 @@ that is not reachable as `torch.…` is in `globals` under the name that the sou
 from __future__ import annotations
 
 import enum
+import keyword
 import math
 import re
 import types
@@ -193,7 +194,8 @@ class _Writer:
     def function_name(self, target: Any) -> str:
         name = self.called.get(target)
         if name is None:
-            name = self.called[target] = self.add_global(qualified_name(target), target)
+            head, _, rest = self.add_global(qualified_name(target), target).partition(".")
+            name = self.called[target] = dotted(head, rest) if rest else head
         return name
 
     def type_name(self, o: Any) -> str:
@@ -252,7 +254,10 @@ class _Writer:
     def arguments(self, args: tuple, kwargs: dict) -> str:
         pieces = [self.value(a) for a in args]
         if kwargs:
-            pieces += [f"{k} = {self.value(v)}" for k, v in kwargs.items()]
+            pieces += [
+                f"{k} = {self.value(v)}" if not keyword.iskeyword(k) else f"**{{{k!r}: {self.value(v)}}}"
+                for k, v in kwargs.items()
+            ]
         return ", ".join(pieces)
 
     def left(self, node: Node) -> str:
@@ -357,7 +362,7 @@ def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
 def dotted(base: str, target: str) -> str:
     """`base.a.b`; parts that are no identifiers are fetched with getattr."""
     for part in target.split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+        base = f"{base}.{part}" if part.isidentifier() and not keyword.iskeyword(part) else f'getattr({base}, "{part}")'
     return base
 
 

@@ -15,7 +15,7 @@ from ...nn.module import Module
 from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
 from .lookups import ABSENT, class_attribute
-from .outside import SIMPLE, Outside, is_symbol
+from .outside import SIMPLE, Outside, is_symbol, plain_setter
 from .signals import Break
 from .world import World
 
@@ -306,8 +306,9 @@ class Attributes(World):
 
     def _store(self, obj, name: str, value) -> None:
         """Write an attribute without asking Python code of the class."""
+        assign = plain_setter(obj)
         if not self.outside.is_outside(obj):
-            setattr(obj, name, value)
+            assign(obj, name, value)
             return
         if isinstance(obj, type):
             raise Break(f"it assigns to the attribute {name!r} of the class {obj.__name__}")
@@ -318,9 +319,10 @@ class Attributes(World):
             self.journal.set_item(obj.__dict__, name, value)
             return
         old = getattr(obj, name, ABSENT)
-        setattr(obj, name, value)
+        assign(obj, name, value)
+        remove = object.__delattr__ if assign is object.__setattr__ else delattr
         self.journal.set_attribute(
-            obj, name, value, (lambda: delattr(obj, name)) if old is ABSENT else lambda: setattr(obj, name, old)
+            obj, name, value, (lambda: remove(obj, name)) if old is ABSENT else lambda: assign(obj, name, old)
         )
 
     def _store_on_module(self, obj: Module, name: str, value) -> None:

@@ -205,6 +205,9 @@ def _iterable_type(kind: type):
 
 
 def _dict(world: Tracing, *args, **kwargs):
+    if args and not isinstance(args[0], dict) and _hasattr(world, args[0], "keys"):
+        keys = world.all_of(world.call_now(world.load_attribute(args[0], "keys"), (), {}))
+        return {**{key: world.load_item(args[0], key) for key in keys}, **kwargs}
     if args and not isinstance(args[0], dict):
         given = [tuple(world.all_of(pair)) for pair in world.all_of(args[0])]
         return dict(given, **kwargs)

@@ -25,6 +25,7 @@ from .lookups import ABSENT, class_attribute
 from .native import DEEP, Callback, Native
 from .outside import CONSTANTS, CONTAINERS, is_ours, module_of
 from .signals import Break, Enter
+from .world import NOT_ENTERED as COROUTINES
 from .world import looks_at_frames
 
 ENTERED = (
@@ -208,6 +209,8 @@ class Calls(Native):
                 return self.outside.constant(function(*args, **kwargs))
         if looks_at_frames(function.__code__):
             raise Break(f"it calls {function.__name__}, which looks at frames")
+        if function.__code__.co_flags & COROUTINES:
+            raise Break(f"it calls {function.__name__}, a coroutine function")
         if not self.enters(function):
             module = module_of(function)
             if not self.is_ours(module) or module.startswith(UNTOUCHABLE) or self.decorates(function):

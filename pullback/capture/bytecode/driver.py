@@ -19,7 +19,7 @@ from .calls import OUTSIDE_WORLD, is_ours, module_of
 from .frame import Frame
 from .machine import Machine, native_step
 from .segment import MISS, STOP, Entry, Segment, Uncapturable
-from .world import NativeWorld, World, looks_at_frames
+from .world import NOT_ENTERED, NativeWorld, World, looks_at_frames
 
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -30,12 +30,12 @@ class Driver:
     def __init__(self, function: types.FunctionType, policy):
         self.function, self.policy = function, policy
         self.segments: dict[tuple, Segment] = {}
-        self.looks_at_frames = looks_at_frames(function.__code__)
+        self.why_not = why_uncapturable(function.__code__)  # known before it is called
         self.between = Between(self)
 
     def __call__(self, args: tuple, kwargs: dict):
-        if self.looks_at_frames:
-            self.policy.uncaptured("it looks at frames, which are not real ones while it is captured")
+        if self.why_not is not None:
+            self.policy.uncaptured(self.why_not)
             return self.function(*args, **kwargs)
         return self.drive(self.function, args, kwargs)
 
@@ -116,6 +116,13 @@ class NotTracing(World):
 
     def enters(self, function) -> bool:
         return False
+
+
+def why_uncapturable(code: types.CodeType) -> str | None:
+    """Why no call of a function can be captured, in words."""
+    if looks_at_frames(code):
+        return "it looks at frames, which are not real ones while it is captured"
+    return "it is a coroutine function" if code.co_flags & NOT_ENTERED else None
 
 
 def is_capturable(function: types.FunctionType) -> bool:

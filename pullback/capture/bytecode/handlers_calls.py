@@ -84,11 +84,13 @@ def super_arguments(machine: Any, frame: Frame) -> tuple[Any, Any]:
     if "__class__" not in code.co_freevars:
         raise RuntimeError("super(): __class__ cell not found")
     name = code.co_varnames[0]
-    found = frame.cells[name].cell_contents if name in frame.cells else frame.locals.get(name, NULL)
-    if found is NULL:
+    if name not in frame.cells and name not in frame.locals:
         raise RuntimeError("super(): arg[0] deleted")
+    load = machine.world.load_cell if name in frame.cells else machine.world.load_local
+    found = load(frame, name)
     with suppress(ValueError):
-        return frame.cells["__class__"].cell_contents, found
+        frame.cells["__class__"].cell_contents  # noqa: B018 - whether it has a value
+        return machine.world.load_cell(frame, "__class__"), found
     raise RuntimeError("super(): empty __class__ cell")
 
 

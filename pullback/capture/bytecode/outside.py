@@ -11,6 +11,7 @@ import collections
 import enum
 import functools
 import types
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ...core.device import device
@@ -47,6 +48,13 @@ def module_of(function) -> str:
     """The name of the module in which a function was written."""
     around = getattr(function, "__globals__", None)
     return (around or {}).get("__name__") or getattr(function, "__module__", None) or ""
+
+
+def plain_setter(obj) -> Callable:
+    """What assigns to an attribute without asking a `__setattr__` of the user's, which has had its say."""
+    own = class_attribute(type(obj), "__setattr__")
+    is_users = isinstance(own, types.FunctionType) and not is_ours(module_of(own))
+    return object.__setattr__ if is_users else setattr
 
 
 class Known(NamedTuple):

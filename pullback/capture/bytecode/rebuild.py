@@ -25,7 +25,7 @@ from .generators import Generator
 from .journal import Effect, base_of
 from .lookups import HEAP_TYPE
 from .native import Callback, contents
-from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol
+from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, plain_setter
 from .signals import Break
 from .tracing import Items, Tracing, Unseen
 
@@ -141,7 +141,12 @@ class Rebuild:
     def _tuple(self, value) -> str:
         items = self.items(value)
         items = f"({items},)" if value else "()"
-        return self._keep(value, items if type(value) is tuple else f"tuple.__new__({self.name(type(value))}, {items})")
+        if type(value) is tuple:
+            return self._keep(value, items)
+        made = self._keep(value, f"tuple.__new__({self.name(type(value))}, {items})")
+        for key, held in getattr(value, "__dict__", {}).items():
+            self.lines.append(f"{made}.__dict__[{key!r}] = {self.expression(held)}")
+        return made
 
     def _set(self, value) -> str:
         if type(value) not in (set, frozenset):
@@ -258,10 +263,11 @@ class Rebuild:
         self.pins.append(parts)
         function, args, state, items, pairs, *_ = (*parts, None, None, None)
         made = self._keep(value, f"{self.expression(function)}({self.items(args)})")
+        plain = base_of(value) if isinstance(value, CONTAINERS) else cls  # whose methods only fill it
         if items is not None:
-            self.lines.append(f"{made}.extend([{self.items(list(items))}])")
+            self.lines.append(f"{self.name(plain.extend)}({made}, [{self.items(list(items))}])")
         for key, held in list(pairs or ()):
-            self.lines.append(f"{made}[{self.expression(key)}] = {self.expression(held)}")
+            self.lines.append(f"{self.name(plain.__setitem__)}({made}, {self.items((key, held))})")
         if state is not None:
             self._fill(made, value, state)
         if isinstance(value, BaseException):
@@ -304,7 +310,9 @@ class Rebuild:
         if effect.kind == "cell":
             return f"{target}.cell_contents = {self.expression(effect.value)}"
         if effect.kind == "attribute":
-            return f"setattr({target}, {effect.key!r}, {self.expression(effect.value)})"
+            return (
+                f"{self.name(plain_setter(effect.target))}({target}, {effect.key!r}, {self.expression(effect.value)})"
+            )
         if effect.kind in ("item", "no item"):
             write = "__setitem__" if effect.kind == "item" else "__delitem__"
             function: Callable = getattr(base_of(effect.target), write)

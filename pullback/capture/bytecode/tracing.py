@@ -7,6 +7,7 @@ A step that cannot be captured raises `Break`, and the graph ends before it.
 
 from __future__ import annotations
 
+import itertools
 import types
 from typing import Any
 
@@ -28,6 +29,7 @@ from .polyfills import sequence
 from .signals import Break
 from .sources import Source
 
+MANY = 100_000  # values of an iterator that are read in one step: there may be no end to them
 EXTENDS = {"dict_update": "update"}
 
 
@@ -251,7 +253,10 @@ class Tracing(Operations):
         if type(value) in CONTAINERS and self.outside.is_outside(value):
             made = self.outside.copy(value)
             return list(made)
-        return list(self.as_iterator(value))
+        found = list(itertools.islice(self.as_iterator(value), MANY))
+        if len(found) == MANY:
+            raise Break(f"it reads more than {MANY} values of an iterator at once")
+        return found
 
     def advance(self, iterator):
         if self.outside.is_outside(iterator):

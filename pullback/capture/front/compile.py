@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ...core import modes, tree
 from ...core.layers import above
 from ...core.modes import ambient
-from ...graph import GraphModule
+from ...graph import Graph, GraphModule
 from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
@@ -102,7 +102,7 @@ class CompiledFunction:
         """Drop all graphs."""
         self.front.forget()
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         if self.compile_backward is None:
             return self.call(args, kwargs)
         with above.backwards_compiled_by(
@@ -226,7 +226,7 @@ class OptimizedModule(Module):
         self._modules["_orig_mod"] = mod
         self.__dict__["compiled_call"] = make(mod)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, /, *args, **kwargs):
         return self.compiled_call(*args, **kwargs)
 
     forward = __call__
@@ -354,6 +354,7 @@ def standalone(entry: Captured) -> GraphModule:
     """A captured graph with the tensors it reached as attributes, and outputs in the program's structure."""
     module = entry.graph
     graph = module.graph
+    refuse_others(graph, entry)
     for t, node in zip(
         reversed(entry.lifted.tensors), reversed([n for n in graph.nodes if n.op == "placeholder"]), strict=False
     ):
@@ -369,6 +370,36 @@ def standalone(entry: Captured) -> GraphModule:
     out.args = (tree.tree_unflatten(leaves, entry.spec),)
     module.recompile()
     return module
+
+
+class SizesAsExported:
+    """Refuses arguments of other sizes or dtypes than those that a graph was made for: what it computes of them is not
+    what the program would."""
+
+    has_effects = True
+
+    def __init__(self, names: list[str], facts: list[tuple]):
+        self.names, self.facts = names, facts
+        self.__name__ = self.__qualname__ = "sizes_as_exported"
+        self.__module__ = "capture"
+
+    def __call__(self, *tensors) -> None:
+        for name, t, fact in zip(self.names, tensors, self.facts, strict=True):
+            if t.dtype is not fact[1] or tuple(t.shape) != fact[6]:
+                raise RuntimeError(
+                    f"the exported graph takes a {fact[1]} tensor of size {list(fact[6])} for {name}, not a {t.dtype} "
+                    f"tensor of size {list(t.shape)}: export the program again for such arguments"
+                )
+
+
+def refuse_others(graph: Graph, entry: Captured) -> None:
+    """Have a graph test the tensors it is given before anything else."""
+    given = [n for n in graph.nodes if n.op == "placeholder"]
+    found = [(node, i) for node, i in zip(given, entry.places, strict=False) if len(entry.guards.facts[i]) > 2]
+    if found:
+        test = SizesAsExported([entry.guards.names[i] for _, i in found], [entry.guards.facts[i] for _, i in found])
+        with graph.inserting_after(given[-1]):
+            graph.call_function(test, tuple(node for node, _ in found))
 
 
 def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
