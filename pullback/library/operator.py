@@ -18,6 +18,7 @@ from functools import cached_property, partial
 
 from ..core import modes
 from ..core.device import cpu
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.tensor import CONJ, DISPATCH_SUBCLASS, FAKE, META, NEG, PLAIN, TRANSFORMED, Tensor, stride_of
 from ..ops.family.base import Family
@@ -128,8 +129,8 @@ class LibraryOperator(Operator):
         if self.body is not None or not self.classes or not any(c is PLAIN for c in self.classes):
             return None
         kernel, entry = self.table.own("CPU"), self.make_entry("CPU")
-        above = entry in (unregistered, _pass_by) or isinstance(entry, Formula)
-        return kernel.function if kernel is not None and above and not kernel.with_keyset else None
+        passes = entry in (unregistered, _pass_by) or isinstance(entry, Formula)
+        return kernel.function if kernel is not None and passes and not kernel.with_keyset else None
 
     # ---- a call
     def quick(self, args: tuple, kwargs: dict):
@@ -236,11 +237,11 @@ class LibraryOperator(Operator):
         """Run the kernel of a backend."""
         if keys:
             if keys & FAKE:
-                return dispatching.execute_fake(self, args)
+                return above.execute_fake(self, args)
             if keys & META:
                 return self.run_fake(args)
             if keys & TRANSFORMED:
-                return dispatching.execute_layout(self, args, keys)
+                return above.execute_layout(self, args, keys)
             if keys & (CONJ | NEG) and not self.written:
                 args = tuple([dispatching._resolve(a) for a in args])
         kernel = self.kernel_for(backend)

@@ -120,3 +120,13 @@ def test_the_old_name(lib):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ops.f(torch.ones(2, device="meta")).shape == (7,)
+
+
+def test_a_fake_outside_of_its_mode(lib):
+    """Nothing listens, and the tensor alone says that it has no data: its rule is found all the same."""
+    lib.define("outside(Tensor x) -> Tensor")
+    lib.impl("outside", lambda x: x + 1, "CPU")
+    register_fake("t_fake::outside", lambda x: x.new_empty(x.shape), lib=lib)
+    with FakeTensorMode() as mode:
+        x = mode.from_tensor(torch.ones(2, 3))
+    assert torch.ops.t_fake.outside(x).shape == (2, 3)
