@@ -262,6 +262,7 @@ extend(
     Tensor,
     __name__,
     backward=backward,
+    _grad=property(get_grad, set_grad, del_grad),
     grad=property(get_grad, set_grad, del_grad),
     grad_fn=property(grad_fn),
     _grad_fn=property(grad_fn, None, undeletable("_grad_fn")),

@@ -307,7 +307,7 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         "ops.layout.named": "names",
         "autograd.methods": (
             "backward data detach_ grad grad_dtype grad_fn name register_hook register_post_accumulate_grad_hook retain_grad "
-            "retains_grad volatile _backward_hooks _grad_fn"
+            "retains_grad volatile _backward_hooks _grad _grad_fn"
         ),
         "surface.settings": "is_distributed is_same_size",
     },

@@ -39,6 +39,7 @@ class _Process:
     default_dtype = dtypes.float32
     deterministic = False
     deterministic_warn_only = False
+    fill_uninitialized_memory = True  # while deterministic algorithms are asked for
     threads: int | None = None
     warn_always = False
     matmul_precision = "highest"

@@ -15,6 +15,7 @@ import numpy as np
 from . import device as devices
 from .arrays import assign, library, library_of, strided, to_device, to_host
 from .geometry import Geometry, contiguous_strides
+from .modes import process
 
 
 class Storage:
@@ -263,6 +264,20 @@ def _untyped_storage(data: bytes | None, length: int) -> UntypedStorage:
     if data is None:
         return UntypedStorage(storage=Storage(None, length, devices.meta))
     return UntypedStorage(storage=Storage(np.frombuffer(bytearray(data), np.uint8), length, devices.cpu))
+
+
+def unset(array):
+    """New memory: where results must not depend on what was there before, it is filled with values that stand out."""
+    if process.deterministic and process.fill_uninitialized_memory:
+        array[...] = unset_value(array.dtype)
+    return array
+
+
+def unset_value(kind):
+    """NaN, the largest integer, or True."""
+    if kind.kind in "iu":
+        return np.iinfo(kind).max
+    return True if kind.kind == "b" else np.nan
 
 
 def new_array(shape: tuple, dtype, stride: tuple | None = None, xp=np):

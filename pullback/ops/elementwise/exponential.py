@@ -11,6 +11,7 @@ import math
 from ...core import dtype as dtypes
 from ..family.base import operator
 from ..family.pointwise import INT_TO_FLOAT, pointwise
+from ..reduce.scan_kernels import complex_log_sum
 from ..system.operator import Spec
 from .arithmetic import conj
 from .array_kernels import logistic, number
@@ -79,9 +80,7 @@ def _log_sum(exponential: str, logarithm: str, ufunc: str):
     def kernel(xp, x, y):
         if x.dtype.kind != "c":
             return getattr(xp, ufunc)(x, y)
-        larger = x.real >= y.real
-        high, low = xp.where(larger, x, y), xp.where(larger, y, x)
-        return high + getattr(xp, logarithm)(1 + getattr(xp, exponential)(low - high))
+        return complex_log_sum(xp, x, y, getattr(xp, exponential), getattr(xp, logarithm))
 
     return kernel
 

@@ -57,6 +57,8 @@ class Family:
             raise NoShapeRule(f"{op.qualified_name}: no shape rule: it cannot run on tensors without data")
         return op.meta_rule(*args)
 
+    reads_as_it_writes = False  # whether an element of the result may be written before all arguments are read
+
     def checks_examples(self, op: Operator) -> bool:
         """Whether the shape rule must see examples before a batched rule runs, which would take other ranks as well."""
         return op.vmap is not None

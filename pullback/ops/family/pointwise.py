@@ -90,6 +90,7 @@ class Pointwise(Family):
     """See the module's docstring."""
 
     declares = PointwiseDeclaration
+    reads_as_it_writes = True
 
     def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:
         """The operands, the dtype they are computed in, and the dtype of the result."""

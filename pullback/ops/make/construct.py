@@ -222,8 +222,6 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
             if not isinstance(obj, (Tensor, np.ndarray))
             else "can't alias tensor with a different dtype or device."
         )
-    if made is obj and requires_grad is False and made.requires_grad:
-        made = made.detach()
     if requires_grad:
         set_requires_grad(made, True)
     return made

@@ -13,7 +13,7 @@ from ...core.device import preserve_format
 from ...core.geometry import channels_last_strides, contiguous_strides, is_dense, strides_for_order
 from ...core.modes import ambient
 from ...core.promotion import result_type, scalar_dtype
-from ...core.storage import new_array
+from ...core.storage import new_array, unset
 from ...core.symbolic import holds, symbolic
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad, stride_of
 from ..eager.functions import bypassing
@@ -52,7 +52,7 @@ empty_op = factory(
     shape=lambda size, dtype, layout, device, pin, memory_format: Spec(
         _sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)
     ),
-    kernel=lambda xp, spec, *_: _blank(xp, spec),
+    kernel=lambda xp, spec, *_: unset(_blank(xp, spec)),
 )
 zeros_op = factory(
     f"zeros(SymInt[] size, {_OPTIONS}) -> Tensor",
@@ -75,7 +75,7 @@ full_op = factory(
 empty_strided_op = factory(
     f"empty_strided(SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
     shape=lambda size, stride, dtype, *_: Spec(size, dtype or ambient.default_dtype, tuple(stride)),
-    kernel=lambda xp, spec, *_: _strided_blank(xp, spec),
+    kernel=lambda xp, spec, *_: unset(_strided_blank(xp, spec)),
 )
 scalar_tensor_op = factory(
     f"scalar_tensor(Scalar s, {_OPTIONS}) -> Tensor",
@@ -278,7 +278,7 @@ _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 empty_like_op = factory(
     f"empty_like(Tensor self, {_LIKE}) -> Tensor",
     shape=_like_spec,
-    kernel=lambda xp, spec, *_: _blank(xp, spec),
+    kernel=lambda xp, spec, *_: unset(_blank(xp, spec)),
     reads_shape_only=True,
 )
 zeros_like_op = factory(
@@ -302,7 +302,7 @@ def _new_spec(self, size, dtype, *rest) -> Spec:
 new_empty_op = factory(
     f"new_empty(Tensor self, SymInt[] size, {_OPTIONS}) -> Tensor",
     shape=_new_spec,
-    kernel=lambda xp, spec, *_: _blank(xp, spec),
+    kernel=lambda xp, spec, *_: unset(_blank(xp, spec)),
     reads_shape_only=True,
 )
 new_zeros_op = factory(
@@ -326,7 +326,7 @@ new_full_op = factory(
 new_empty_strided_op = factory(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
     shape=lambda self, size, stride, dtype, *_: Spec(size, dtype or self.dtype, tuple(stride)),
-    kernel=lambda xp, spec, *_: _strided_blank(xp, spec),
+    kernel=lambda xp, spec, *_: unset(_strided_blank(xp, spec)),
 )
 
 
@@ -362,11 +362,15 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
     return tuple(out)
 
 
-def finish(t: Tensor, requires_grad: bool = False, out: Tensor | None = None) -> Tensor:
-    """The last step of a factory: `out=` and `requires_grad=`."""
+def finish(t: Tensor, requires_grad: bool = False, out: Tensor | None = None, by_count: bool = False) -> Tensor:
+    """The last step of a factory: `out=` and `requires_grad=`. `by_count`: an `out` of as many elements keeps its shape."""
     if out is not None:
-        from ..system.inplace import resize_output, write
+        from ..system.inplace import check_inference_write, check_overlap, resize_output, write
 
+        check_inference_write(out)
+        check_overlap(out)
+        if by_count and out.array.size == t.array.size:
+            t = t.view(out.shape)
         if out.array.shape != t.array.shape:
             resize_output(out, t.array.shape)
         write(out, t)
@@ -481,7 +485,7 @@ def arange(
     if dtype is None and any(isinstance(x, Tensor) and not x.dtype.category <= 1 for x in (start, end, step)):
         dtype = result_type(*[x for x in (start, end, step) if isinstance(x, Tensor)])
     args = (_number(start), _number(end), _number(step), dtype, layout, device, pin_memory)
-    return finish(dispatch(arange_op, args), requires_grad, out)
+    return finish(dispatch(arange_op, args), requires_grad, out, by_count=True)
 
 
 @front("torch.range")
@@ -491,6 +495,7 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
         dispatch(range_op, (_number(start), _number(end), _number(step), dtype, layout, device, None)),
         requires_grad,
         out,
+        by_count=True,
     )
 
 
@@ -503,6 +508,7 @@ def linspace(
         dispatch(linspace_op, (_number(start), _number(end), int(steps), dtype, layout, device, None)),
         requires_grad,
         out,
+        by_count=True,
     )
 
 
@@ -522,7 +528,7 @@ def logspace(
 ):
     dtype, layout, device = _options("logspace", logspace_op, dtype, layout, device, out)
     args = (_number(start), _number(end), int(steps), _number(base), dtype, layout, device, None)
-    return finish(dispatch(logspace_op, args), requires_grad, out)
+    return finish(dispatch(logspace_op, args), requires_grad, out, by_count=True)
 
 
 @front("torch.eye")

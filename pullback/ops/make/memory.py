@@ -8,6 +8,7 @@ from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
 from ...core.layers import above, extend
 from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
+from ...core.node import own_autograd
 from ...core.promotion import result_type
 from ...core.shared_memory import share
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
@@ -26,7 +27,7 @@ from ...core.tensor import (
 from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.inplace import bump, resize, told_mode
+from ..system.inplace import bump, check_inference_write, resize, told_mode
 from ..system.operator import export
 from ..system.overrides import keeps_type
 from .construct import TypedStorage
@@ -36,6 +37,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     """Make this tensor read another tensor's or storage's memory."""
     if self.requires_grad and self.is_leaf and is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    check_inference_write(self)
     if source is None:
         fresh = (
             wrap_meta((0,), self.dtype)
@@ -85,6 +87,7 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
 
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    check_inference_write(self)
     resize(self, sizes_from("resize_", sizes))
     bump(self)
     return self
@@ -259,7 +262,7 @@ def _deepcopy(self, memo):
         if self.requires_grad:
             set_requires_grad(made, True)
         if self.autograd is not None and self.autograd.grad is not None:
-            made.autograd.grad = copying.deepcopy(self.autograd.grad, memo)
+            own_autograd(made).grad = copying.deepcopy(self.autograd.grad, memo)
     memo[id(self)] = made
     return made
 

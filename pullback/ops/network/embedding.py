@@ -443,7 +443,7 @@ def embedding_bag_function(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the "
             f"same shape as the input ({input.shape})"
         )
-    input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights)
+    input, offsets, per_sample_weights = _flat_bags(input, offsets, per_sample_weights, include_last_offset)
     number = _bag_mode(mode, scale_grad_by_freq, sparse)
     if max_norm is not None:
         with no_grad():
@@ -458,7 +458,7 @@ def embedding_bag_function(
     )[0]
 
 
-def _flat_bags(input, offsets, per_sample_weights):
+def _flat_bags(input, offsets, per_sample_weights, include_last_offset: bool):
     """A matrix of indices is a list of bags of one size."""
     if input.ndim == 2:
         if offsets is not None:
@@ -468,7 +468,7 @@ def _flat_bags(input, offsets, per_sample_weights):
                 f"offsets of type {type(offsets)}".replace("pullback.core.tensor.", "torch.")
             )
         bags, length = input.shape
-        offsets = input.new_tensor([length * i for i in range(bags)])
+        offsets = input.new_tensor([length * i for i in range(bags + include_last_offset)])
         return input.reshape(-1), offsets, None if per_sample_weights is None else per_sample_weights.reshape(-1)
     if input.ndim != 1:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")

@@ -415,7 +415,7 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
     _check_long(target)
     if _readable(target) and target.numel():
         for limit in (target.min(), target.max()):
-            if not -1 <= int(limit.item()) < self.shape[-1]:
+            if not -1 <= int(limit.item()) < (self.shape[-1] if self.ndim else 1):
                 raise RuntimeError("argument #2 'target' is out of range")
 
 

@@ -240,7 +240,8 @@ def _euclidean(xp, a, b):
 def _length(xp, size, p: float):
     """The p-norm of the last axis of absolute values."""
     if p == 0:
-        return xp.add.reduce(size != 0, axis=-1, dtype=size.dtype)
+        differ = xp.add.reduce(size != 0, axis=-1, dtype=size.dtype)
+        return xp.where(xp.isnan(size).any(-1), size.dtype.type(math.nan), differ)
     if p == 1:
         return size.sum(-1)
     if p == 2:

@@ -43,16 +43,20 @@ def running_logsumexp(xp, a, axis: int):
     if not a.size:
         return a.copy()
     if a.dtype.kind == "c":
-        return _along(xp, a, axis, lambda s, x: _complex_logaddexp(xp, s, x))
+        return _along(xp, a, axis, lambda s, x: complex_log_sum(xp, s, x, xp.exp, xp.log))
     return xp.logaddexp.accumulate(a, axis=axis)
 
 
-def _complex_logaddexp(xp, x, y):
-    swap = y.real > x.real
-    high, low = xp.where(swap, y, x), xp.where(swap, x, y)
-    difference = xp.where(xp.isinf(high.real) & (high.real == low.real) & (high == low), 0, low - high)
-    total = high + xp.log1p(xp.exp(difference))
-    return xp.where(xp.isneginf(high.real), high, total)
+def complex_log_sum(xp, x, y, exponential, logarithm):
+    """log(e^x + e^y) of complex numbers, from the one with the larger real part; where that is infinite it is the sum, and of
+    two infinite ones the phases add up."""
+    larger = x.real >= y.real
+    high, low = xp.where(larger, x, y), xp.where(larger, y, x)
+    total = high + logarithm(1 + exponential(low - high))
+    phase = xp.angle(xp.exp(1j * x.imag) + xp.exp(1j * y.imag))
+    infinite = xp.where(xp.isposinf(low.real), high.real + 1j * phase, high).astype(x.dtype)
+    known = xp.where(xp.isinf(high.real), infinite, total)
+    return xp.where(xp.isnan(x) | xp.isnan(y), known.dtype.type(complex(xp.nan, xp.nan)), known)
 
 
 def _along(xp, a, axis: int, step):

@@ -118,7 +118,9 @@ def _equality(dunder: str, name: str) -> None:
         return
 
     def method(self, other):
-        return function(self, other) if _known(other) else NotImplemented
+        if _known(other):
+            return function(self, other)
+        return function(self, _from_array(other)) if isinstance(other, np.ndarray) else NotImplemented
 
     method.__name__ = dunder
     setattr(Tensor, dunder, method)

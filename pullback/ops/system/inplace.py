@@ -17,12 +17,13 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.promotion import can_cast
-from ...core.storage import storage_of, window
+from ...core.storage import storage_of, unset, window
 from ...core.tensor import (
     CONJ,
     CUDA,
     DISPATCH_SUBCLASS,
     FAKE,
+    INFERENCE_TENSOR,
     LAYOUTS,
     META,
     NAMED,
@@ -34,11 +35,18 @@ from . import overrides
 from .operator import Operator
 from .placement import write_on_device
 
+OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+
 
 def run_inplace(op: Operator, args: tuple, written=None):
     """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
 
     target = args[0]
+    if target.keys & INFERENCE_TENSOR:
+        check_inference_write(target)
     functional = op.inplace_of
     mode = ambient.mode
     keys = 0
@@ -63,6 +71,16 @@ def run_inplace(op: Operator, args: tuple, written=None):
     if before is not None:
         record_write(functional, target, before, version)
     return target
+
+
+def check_inference_write(target: Tensor) -> None:
+    """Refuse writes to tensors of inference mode outside of it: nothing counts them."""
+    if target.keys & INFERENCE_TENSOR and not ambient.mode & modes.INFERENCE and not ambient.function_levels:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
 
 
 def handed_over(op: Operator, args: tuple) -> bool:
@@ -129,10 +147,7 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
         return
     low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
     if low < high:
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
+        raise RuntimeError(OVERLAP)
 
 
 def before_write(op: Operator, target: Tensor) -> Tensor:
@@ -313,6 +328,7 @@ def write_out(op: Operator, args: tuple, out):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
         )
+    check_out_arguments(op, args, outs)
     with modes.masked(modes.GRAD):
         result = dispatch(op, args)
     results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
@@ -344,6 +360,41 @@ def write_out(op: Operator, args: tuple, out):
     return out
 
 
+_APART = frozenset(
+    "gather index_select cat stack take masked_select".split()
+)  # results may not lie on arguments at all
+
+
+def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
+    """Refuse `out=` where it would lose tangents, or is memory that the call reads as another tensor."""
+    tensors = op.tensors(args)
+    if ambient.mode & modes.FORWARD and any(has_tangent(t) for t in (*tensors, *outs)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
+        )
+    for o in outs:
+        check_inference_write(o)
+        if o.memory is None or o.keys & LAYOUTS:
+            continue
+        for t in tensors:
+            if t.memory is not o.memory or t.keys & LAYOUTS:
+                continue
+            if op.name in _APART and t is not o and not o.keys & META and _share(o, t):
+                raise RuntimeError(OVERLAP)
+            if op.family.reads_as_it_writes:
+                check_partial_overlap(o, t)
+
+
+def has_tangent(t: Tensor) -> bool:
+    return t.autograd is not None and bool(t.autograd.tangents)
+
+
+def _share(a: Tensor, b: Tensor) -> bool:
+    import numpy as np
+
+    return bool(np.may_share_memory(a.array, b.array)) if isinstance(a.array, np.ndarray) else False
+
+
 def resize_output(out: Tensor, shape: tuple) -> None:
     """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
     import warnings
@@ -357,6 +408,11 @@ def resize_output(out: Tensor, shape: tuple) -> None:
             stacklevel=4,
         )
     resize(out, shape)
+
+
+def _fill_from(storage, dtype, start: int) -> None:
+    """Memory that a storage has gained, as new memory is."""
+    unset(window(storage, dtype, (storage.length // dtype.itemsize - start,), (1,), start))
 
 
 def told_mode(event: str, *args) -> None:
@@ -389,5 +445,8 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     storage = storage_of(t)
     need = span_bytes(shape, stride, t.offset, t.dtype.itemsize)
     if need > storage.length:
+        old = storage.length
         UntypedStorage(storage=storage).resize_(need)
+        if modes.process.deterministic:
+            _fill_from(storage, t.dtype, old // t.dtype.itemsize)
     t.array = window(storage, t.dtype, tuple(shape), stride, t.offset)

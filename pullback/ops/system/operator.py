@@ -11,6 +11,7 @@ What a declaration may say is a type of its own, family by family: see `declarat
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from functools import cached_property
 
@@ -363,4 +364,18 @@ def export(namespace: str, name: str, function: Callable) -> Callable:
     if name in table:
         raise ValueError(f"{namespace}.{name} is exported twice")
     table[name] = function
+    if isinstance(function, types.FunctionType) and function.__qualname__ != f"Tensor.{function.__name__}":
+        _name_publicly(namespace, name, function)
     return function
+
+
+def _name_publicly(namespace: str, name: str, function: types.FunctionType) -> None:
+    """Let a function be found by its module and name, as pickles do: where it was exported first."""
+    if "public_name" in function.__dict__:
+        return
+    function.public_name = f"{namespace}.{name}"  # type: ignore[attr-defined]
+    if namespace == "Tensor":
+        function.__module__, function.__qualname__ = "pullback", f"Tensor.{name}"
+    else:
+        function.__module__ = "pullback" if namespace == "torch" else f"pullback.{namespace}"
+        function.__qualname__ = name

@@ -166,7 +166,7 @@ def convert(result, cls: type):
         made = [convert(r, cls) for r in result]
         return (
             type(result)(made)
-            if type(result) in (tuple, list) or not hasattr(result, "_fields")
+            if type(result) in (tuple, list) or hasattr(result, "n_sequence_fields") or not hasattr(result, "_fields")
             else type(result)(*made)
         )
     return result

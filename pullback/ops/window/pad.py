@@ -181,7 +181,7 @@ def _pad_circular(self: Tensor, pad: tuple) -> Tensor:
         parts.append(core)
         parts += [core.narrow(axis, 0, b)] if b > 0 else []
         out = core if len(parts) == 1 else _cat(parts, axis)
-    return out.clone() if out is self else out
+    return out.clone() if all(a <= 0 and b <= 0 for a, b in zip(low, high)) else out  # else joined in new memory
 
 
 def _cat(parts: list, axis: int) -> Tensor:

@@ -170,3 +170,7 @@ def test_large_arrays_on_threads_agree_with_small_ones():
     ]:
         np.testing.assert_allclose(to_numpy(whole[:3]), to_numpy(part), rtol=1e-12)
     assert (x.t() + 1).stride() == x.t().stride()
+
+
+def test_lerp_by_a_weight_of_no_dimension_and_another_dtype():
+    assert torch.lerp(torch.zeros(2), torch.ones(2), torch.tensor(0.5, dtype=torch.float64)).tolist() == [0.5, 0.5]

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -52,3 +53,9 @@ def test_equality_of_tensors():
     assert not torch.equal(torch.tensor([nan]), torch.tensor([nan]))
     with pytest.raises(TypeError, match="argument 'other'"):
         torch.equal(x, 2)
+
+
+def test_equality_with_arrays_of_numpy():
+    x, a = torch.tensor([1.0, 2.0]), np.array([1.0, 3.0])
+    assert (x == a).tolist() == (a == x).tolist() == [True, False]
+    assert (x != a).tolist() == [False, True]

@@ -97,3 +97,9 @@ def test_errors_of_bags(kwargs, error, words):
         kwargs = {**kwargs, "offsets": torch.tensor(kwargs["offsets"])}
     with pytest.raises(error, match=words):
         F.embedding_bag(torch.tensor([0, 1, 2]), _table(), **kwargs)
+
+
+def test_bags_of_one_size_with_the_end_among_the_offsets():
+    weight, bags = torch.arange(8.0).reshape(4, 2), torch.tensor([[0, 1], [2, 3]])
+    out = F.embedding_bag(bags, weight, mode="sum", include_last_offset=True)
+    assert out.tolist() == [[2.0, 4.0], [10.0, 12.0]]

@@ -114,3 +114,73 @@ def test_one_element_of_the_written_memory_may_be_the_value() -> None:
     y = torch.tensor([3.0, 1.0, 2.0])
     y[torch.tensor([False, True, True])] = y[0]
     assert y.tolist() == [3, 3, 3]
+
+
+OVERLAPPING = [
+    lambda x: torch.add(x[:-1], 1, out=x[1:]),
+    lambda x: torch.sin(x[:-1], out=x[1:]),
+    lambda x: torch.where(x[:-1] > 0, x[:-1], x[1:], out=x[1:]),
+    lambda x: torch.cat([x[:2], x[2:4]], out=x[:4]),
+    lambda x: torch.gather(x[:4], 0, torch.tensor([3, 2, 1, 0]), out=x[:4]),
+]
+
+
+@pytest.mark.parametrize("call", OVERLAPPING)
+def test_out_may_not_lie_across_what_is_read(call) -> None:
+    x = torch.arange(6.0)
+    with pytest.raises(
+        RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a single"
+    ):
+        call(x)
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_out_may_be_the_tensor_that_is_read() -> None:
+    x, m = torch.arange(4.0), torch.arange(4.0).reshape(2, 2)
+    assert torch.add(x, 1, out=x).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert torch.mm(m, m, out=m).tolist() == [[2.0, 3.0], [6.0, 11.0]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.arange(0, 4, out=out),
+        lambda out: torch.linspace(0, 3, 4, out=out),
+        lambda out: torch.range(0, 3, out=out),
+        lambda out: torch.logspace(0, 1.5, 4, base=4, out=out).log2_(),
+    ],
+)
+def test_ranges_fill_a_view_of_as_many_elements(call) -> None:
+    x = torch.zeros(2, 3)
+    assert call(x.narrow(1, 1, 2)).shape == (2, 2)
+    assert x.tolist() == [[0.0, 0.0, 1.0], [0.0, 2.0, 3.0]]
+
+
+def test_out_would_lose_a_tangent() -> None:
+    import pullback.autograd.forward_ad as forward
+
+    with forward.dual_level():
+        d, b = forward.make_dual(torch.ones(3), torch.ones(3)), torch.ones(3)
+        for call in (lambda: torch.add(d, b, out=b), lambda: torch.add(b, b, out=d)):
+            with pytest.raises(NotImplementedError, match="Trying to use forward AD with add_out"):
+                call()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.add_(1),
+        lambda t: t.transpose_(0, 1),
+        lambda t: t.resize_(6),
+        lambda t: t.set_(torch.ones(3)),
+        lambda t: torch.add(torch.ones(2, 3), 1, out=t),
+        lambda t: torch.arange(6, out=t),
+    ],
+)
+def test_inference_tensors_are_not_written_outside_the_mode(write) -> None:
+    with torch.inference_mode():
+        made = torch.ones(2, 3)
+        write(made.clone())
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+        write(made)
+    assert made.tolist() == [[1.0, 1.0, 1.0]] * 2

@@ -55,3 +55,12 @@ def test_overrides_may_be_switched_off() -> None:
     t = torch.ones(2).as_subclass(Child)
     with DisableTorchFunctionSubclass():
         assert torch.add(t, 1).tolist() == [2, 2]
+
+
+def test_named_results_of_a_subclass():
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.tensor([[1.0, 2.0]]).as_subclass(Own)
+    for made in (torch.max(x, dim=0), torch.sort(x)):
+        assert isinstance(made.values, Own) and isinstance(made.indices, Own)

@@ -92,3 +92,9 @@ def test_words(call, kind, words):
     with pytest.raises(kind) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_what_a_negative_circular_pad_leaves_is_memory_of_its_own():
+    x = torch.arange(5.0).reshape(1, 1, 5)
+    torch.nn.functional.pad(x, (-1, -1), mode="circular").zero_()
+    assert x.flatten().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

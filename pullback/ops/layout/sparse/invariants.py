@@ -215,7 +215,8 @@ def _check_compressed_indices(compressed, plain, along: int, across: int, words:
     for holds, words_of_it in conditions:
         if not holds:
             raise RuntimeError(f"`{words_of_it}` is not satisfied.")
-    for c, p in zip(compressed.reshape(-1, along + 1), plain.reshape(-1, nnz), strict=True):
+    batches = compressed.reshape(-1, along + 1)
+    for c, p in zip(batches, plain.reshape(len(batches), nnz), strict=True):
         rising = p[1:] > p[:-1]
         starts = c[(c > 0) & (c < nnz)] - 1
         rising[starts] = True

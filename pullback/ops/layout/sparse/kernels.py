@@ -124,7 +124,8 @@ def from_blocks(blocks, shape):
 
 def compressed_cells(xp, compressed, plain, by_row: bool):
     """(batch, block row, block column) of each specified block of a batched compressed tensor, each flat."""
-    flat_c, flat_p = compressed.reshape(-1, compressed.shape[-1]), plain.reshape(-1, plain.shape[-1])
+    flat_c = compressed.reshape(-1, compressed.shape[-1])
+    flat_p = plain.reshape(flat_c.shape[0], plain.shape[-1])
     nnz = flat_p.shape[1]
     batch = xp.repeat(xp.arange(flat_c.shape[0], dtype=xp.int64), nnz)
     along = [rows_of(xp, c) for c in flat_c]

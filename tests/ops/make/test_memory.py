@@ -1,0 +1,53 @@
+"""Memory of tensors: copies with gradients, new memory under deterministic algorithms, tensors from other tensors."""
+
+import copy
+import pickle
+
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+from pullback.utils import deterministic
+
+
+def test_a_deep_copy_has_a_gradient_without_requiring_one():
+    x = torch.ones(2)
+    x.grad = torch.full((2,), 2.0)
+    assert copy.deepcopy(x).grad.tolist() == [2.0, 2.0]
+
+
+def test_the_private_name_of_a_gradient_is_the_gradient():
+    p = torch.ones(2, requires_grad=True)
+    p._grad = torch.full((2,), 3.0)
+    assert p.grad is p._grad and p.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.fixture
+def deterministic_algorithms():
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+    deterministic.fill_uninitialized_memory = True
+
+
+def test_new_memory_stands_out_where_results_must_not_depend_on_it(deterministic_algorithms):
+    like = torch.ones(2)
+    made = torch.empty(3), torch.empty_like(like), like.new_empty(2), torch.empty_strided((2, 2), (1, 4))
+    assert all(t.isnan().all() for t in made)
+    assert torch.empty(2, dtype=torch.int16).tolist() == [2**15 - 1] * 2
+    assert torch.empty(2, dtype=torch.bool).all() and torch.empty(1, dtype=torch.complex64).real.isnan().all()
+    assert torch.ones(1).resize_(3).isnan().tolist() == [False, True, True]
+    deterministic.fill_uninitialized_memory = False
+    with pytest.raises(RuntimeError, match="must be a bool, but got int"):
+        deterministic.fill_uninitialized_memory = 1
+    assert not torch.zeros(3).isnan().any()
+
+
+def test_asarray_keeps_a_tensor_that_requires_grad():
+    x = torch.ones(2, requires_grad=True)
+    assert torch.asarray(x) is x
+
+
+@pytest.mark.parametrize("function", [F.gelu, F.relu, F.linear, F.softmax, torch.sin, torch.max, torch.Tensor.add])
+def test_functions_are_pickled_by_name(function):
+    assert pickle.loads(pickle.dumps(function)) is function
