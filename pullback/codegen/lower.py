@@ -19,7 +19,7 @@ from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
 from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
-from ..ops.family.pointwise import POINTWISE
+from ..ops.family.pointwise import POINTWISE, rounded_number, stays_wide
 from ..ops.family.view import VIEW
 from ..ops.lowering import NotLowerable
 from ..ops.lowering.builder import Builder
@@ -114,14 +114,19 @@ class Lowering(Builder):
         out = self.result()
         rank = len(out.shape)
         values = []
-        for a, is_operand in zip(args, op.operand_mask, strict=True):
-            if isinstance(a, Node) and isinstance(self.values[a], Value):
-                e = self.values[a].element(rank)
-                values.append(Element(cast(cast(e, compute), working) if is_operand else e))
+        for argument, a, is_operand in zip(op.schema.arguments, args, op.operand_mask, strict=True):
+            given = self._given(a)
+            if isinstance(a, Node) and isinstance(given, Value):
+                e = given.element(rank)
+                through = working if stays_wide(op, argument, len(given.shape)) else compute
+                values.append(Element(cast(cast(e, through), working) if is_operand else e))
             elif is_operand and a is not None:
-                values.append(Element(cast(number(self._given(a), compute), working)))
+                through = working if stays_wide(op, argument) else compute
+                values.append(Element(cast(number(given, through), working)))
+            elif given is not None and argument.name in op.declared.fitting and compute is not working:
+                values.append(rounded_number(given, compute))
             else:
-                values.append(self._given(a))
+                values.append(given)
         made = scalar_rule(op)(*values)
         if not isinstance(made, Element):
             return NotLowerable(f"its kernel gives {type(made).__name__}")

@@ -18,6 +18,7 @@ from .ufuncs import COMPUTED, direct_dtypes, laid_out
 
 __all__ = ["lines_of", "names_of", "overload_lines"]
 
+FLOATS = frozenset((dtypes.float32, dtypes.float64))
 NUMBERS = frozenset((int, float, bool, complex))
 REALS = frozenset((int, float, bool))
 _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "REALS", "str": "STRINGS"}
@@ -45,6 +46,7 @@ def names_of(op: Operator) -> dict:
         "NUMBERS": NUMBERS, "REALS": REALS, "REALS_OR_NONE": REALS | {type(None)}, "STRINGS": frozenset((str,)),
         "laid_out": laid_out, "ndarray": np.ndarray, "asarray": np.asarray, "BOOL": dtypes.bool, "record": functional,
         "RESULT": result if isinstance(result, dtype) else None,
+        "FLOATS": FLOATS, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
     }  # fmt: skip
     for name, other in declared.overloads.items():
         chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
@@ -93,11 +95,23 @@ def _binary_lines(call: Call, x: str, y: str) -> list[str]:
     lines = block(f"if {y}.__class__ in PLAIN:", *alike)
     if _takes_number(call.op, y):
         lines += block(
-            f"elif d.category == 2 and ({y}.__class__ is float or {y}.__class__ is int):",
+            f"elif {_number_fits(call, y)}:",
             f"r = ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out=...)",
             *_finish(call, [x]),
         )
+    if y in call.op.declared.wide:
+        lines += block(
+            f"elif d in HALVES and ({y}.__class__ is float or {y}.__class__ is int):",
+            f"r = ufunc({x}.array.astype(WORKING), asarray({y}, dtype=WORKING), out=...).astype({x}.array.dtype)",
+            *_finish(call, [x]),
+        )
     return lines
+
+
+def _number_fits(call: Call, y: str) -> str:
+    """The condition that a Python number may be rounded to the dtype before the ufunc sees it."""
+    floating = "d in FLOATS" if y in call.op.declared.wide else "d.category == 2"
+    return f"{floating} and ({y}.__class__ is float or {y}.__class__ is int)"
 
 
 def _constant(call: Call) -> str:
@@ -182,9 +196,8 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     pair = attempt(f"ufunc({x}.array, {y}.array, out={x}.array)", "ValueError", *done)
     lines = block(f"if {is_plain([y], f'{y}.dtype is d', _writable([x, y], 'DIRECT'))}:", *pair)
     if _takes_number(call.op, y):
-        number = f"({y}.__class__ is float or {y}.__class__ is int)"
         lines += block(
-            f"if {all_of(number, 'd.category == 2', _writable([x], 'DIRECT'))}:",
+            f"if {all_of(_number_fits(call, y), _writable([x], 'DIRECT'))}:",
             f"ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out={x}.array)",
             *done,
         )

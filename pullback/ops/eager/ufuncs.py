@@ -105,6 +105,8 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
                 return False
         elif d.category != FLOAT or value.__class__ not in (int, float):
             return False
+        elif argument.name in declared.wide and d in dtypes.reduced_precision:
+            return False
     return True
 
 

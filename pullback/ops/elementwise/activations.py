@@ -63,6 +63,7 @@ threshold = pointwise(
     numbers=(),
     supports="real_number",
     kernel=lambda xp, x, threshold, value: masked(xp, x, x <= number(xp, threshold, x), value),
+    fitting=("value",),
     fast=True,
     method=False,
     inplace="hidden",
@@ -97,6 +98,7 @@ hardtanh = pointwise(
     check=_check_hardtanh,
     check_plain=False,
     kernel=lambda xp, x, low, high: xp.minimum(xp.maximum(x, number(xp, low, x)), number(xp, high, x)),
+    fitting=("min_val", "max_val"),
     fast=True,
     function=False,
     method=False,
@@ -109,8 +111,10 @@ relu6 = composite("relu6(Tensor self) -> Tensor", function=False, method=False)(
 
 # ---- shrinking
 def _check_lambd(self, lambd) -> None:
-    if not lambd >= 0 and self.dtype.is_floating_point:
-        name, largest = self.dtype.scalar_name, finfo(self.dtype).max
+    if not self.dtype.is_floating_point:
+        return
+    name, largest = self.dtype.scalar_name, finfo(self.dtype).max
+    if not 0 <= lambd <= largest:
         raise RuntimeError(f"lambda must be in range [0, {largest:g}] for input dtype {name}, but found {lambd:g}")
 
 
@@ -152,6 +156,7 @@ hardshrink_backward, hardshrink = _shrink(
     lambda xp, x, lambd: masked(xp, x, _inside(xp, x, lambd), 0),
     None,
     "hardshrink_cpu",
+    fitting=("lambd",),
 )
 softshrink_backward, softshrink = _shrink(
     "softshrink",

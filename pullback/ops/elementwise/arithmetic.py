@@ -59,6 +59,7 @@ add = pointwise(
     check=check_alpha,
     fast=True,
     kernel=lambda xp, x, y, alpha: xp.add(x, _scaled(xp, y, alpha)),
+    fitting=("alpha",),
     vjp={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
     opaque="pair",
     flops=_one_each,
@@ -72,6 +73,7 @@ sub = pointwise(
     aliases=("subtract",),
     fast=True,
     kernel=lambda xp, x, y, alpha: xp.subtract(x, _scaled(xp, y, alpha)),
+    fitting=("alpha",),
     vjp={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * -conj(alpha)},
 )
 
@@ -81,6 +83,7 @@ rsub_scalar = pointwise(
     operands=("self", "other"),
     check=_check_sub,
     kernel=lambda xp, x, y, alpha: xp.subtract(y, _scaled(xp, x, alpha)),
+    fitting=("alpha",),
     fast=True,
     function=False,
     method=False,
@@ -93,6 +96,7 @@ rsub = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     check=_check_sub,
     kernel=lambda xp, x, y, alpha: xp.subtract(y, _scaled(xp, x, alpha)),
+    fitting=("alpha",),
     overloads={"other": rsub_scalar},
     method=False,
     inplace=False,
@@ -104,6 +108,7 @@ rsub = pointwise(
 mul = pointwise(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     ufunc="multiply",
+    wide=("other",),
     aliases=("multiply",),
     vjp={"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
     opaque="all",
@@ -185,6 +190,7 @@ def _lerp(xp, start, end, weight):
 lerp_scalar = pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     operands=("self", "end", "weight"),
+    wide=("weight",),
     numbers=(),
     check=_check_lerp,
     kernel=_lerp,

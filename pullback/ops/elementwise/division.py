@@ -15,6 +15,7 @@ true_div = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     promote=INT_TO_FLOAT,
     ufunc="true_divide",
+    wide=("other",),
     public="torch.true_divide",
     vjp={
         "self": lambda g, other: g / conj(other),
@@ -73,6 +74,7 @@ div_mode = pointwise(
     supports=lambda self, other, rounding_mode: "all" if rounding_mode is None else "real_number",
     kernel_name=_unsupported,
     kernel=_divide,
+    wide=("other",),
     function=False,
     method=False,
     inplace="hidden",
@@ -102,6 +104,7 @@ floor_divide = pointwise(
     supports="real_number",
     kernel_name="div_floor_cpu",
     ufunc="floor_divide",
+    wide=("other",),
     direct="real_float",
     kernel=lambda xp, x, y: xp.floor_divide(x, _nonzero(xp, x, y)),
     vjp={"self": NOT_IMPLEMENTED, "other": NOT_IMPLEMENTED},

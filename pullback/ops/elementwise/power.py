@@ -106,6 +106,7 @@ pow_number = pointwise(
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     numbers=(),
     operands=("self", "exponent"),
+    fitting=("exponent",),
     check=_check_number,
     supports="all",
     kernel_name="pow",

@@ -146,6 +146,7 @@ def _supported(self, min=None, max=None) -> str:
 clamp_number = pointwise(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     operands=("self", "min", "max"),
+    fitting=("min", "max"),
     numbers=(),
     check=_check_limits,
     supports=_supported,
@@ -188,6 +189,7 @@ def _one_limit(side: str, ufunc: str, inside: str, outside: str):
     number = pointwise(
         f"clamp_{side}(Tensor self, Scalar {side}) -> Tensor",
         operands=("self", side),
+        fitting=(side,),
         numbers=(),
         check=check,
         supports=_supported,

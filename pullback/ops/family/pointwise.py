@@ -31,6 +31,7 @@ from ..system.declaration import NONDIFFERENTIABLE, Declaration
 from ..system.fused import call_fused
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
+from ..system.scalars import check_fits
 from ..system.schema import wrong_type
 from .base import Family, array_of, device_of
 
@@ -66,6 +67,10 @@ class PointwiseDeclaration(Declaration):
     """What sparse tensors rest on: that f(0) = 0 (`"kept"`), or f(a + b) = f(a) + f(b) (`"linear"`)."""
     native: bool = False
     """Whether float16 and bfloat16 reach the kernel as they are, not as float32."""
+    wide: tuple[str, ...] = ()
+    """Operands that stay unrounded in half precision, as a number or as a tensor without dimensions; others are rounded first."""
+    fitting: tuple[str, ...] = ()
+    """Numbers that half precision must be able to hold, and to which they are rounded before the kernel sees them."""
 
     # ---- kernels
     ufunc: str | None = None
@@ -151,6 +156,8 @@ class Pointwise(Family):
         xp = library(device)
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
+        if working is not compute:
+            args = self._rounded(op, args, compute)
         values = [
             self._operand(xp, a, compute, working) if m else array_of(a)
             for a, m in zip(args, self._operand_mask(op), strict=True)
@@ -177,14 +184,25 @@ class Pointwise(Family):
     def _operand(self, xp, value, compute: dtype, working: dtype):
         if isinstance(value, Tensor):
             array = value.array
-            if value.dtype is working:
-                return array
-            if compute is not working and value.dtype is not compute:  # other types round to the common one first
-                array = cast_array(array, value.dtype, compute)
-            return array.astype(working.numpy) if compute is not working else cast_array(array, value.dtype, working)
+            return array if value.dtype is working else cast_array(array, value.dtype, working)
         if value is None:
             return None
         return number_array(xp, value, working)
+
+    def _rounded(self, op: Operator, args: tuple, compute: dtype) -> tuple:
+        """Arguments of a computation in half precision, each rounded to it where PyTorch does so before it computes."""
+        out = []
+        for argument, value, is_operand in zip(op.schema.arguments, args, self._operand_mask(op), strict=True):
+            if isinstance(value, Tensor):
+                if is_operand and value.dtype is not compute and not stays_wide(op, argument, value.array.ndim):
+                    value = wrap(cast_array(value.array, value.dtype, compute), compute, value.device)
+            elif value is not None and argument.name in op.declared.fitting:
+                check_fits(value, compute)
+                value = rounded_number(value, compute)
+            elif value is not None and is_operand and not stays_wide(op, argument):
+                value = rounded_number(value, compute)
+            out.append(value)
+        return tuple(out)
 
     def meta(self, op: Operator, args: tuple) -> Spec:
         self.validate(op, args)
@@ -329,6 +347,16 @@ def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
                 out[part] = call_kernel(op, np, pieces)
 
     run_chunks([lambda s=s: work(s, min(s + share, length)) for s in range(0, length, share)])
+
+
+def stays_wide(op: Operator, argument, rank: int = 0) -> bool:
+    """Whether an operand, a number or a tensor of `rank` dimensions, enters a computation in half precision unrounded."""
+    return not rank and argument.name in op.declared.wide
+
+
+def rounded_number(value, d: dtype) -> float:
+    """A Python number rounded to a floating dtype."""
+    return float(number_array(np, value, d))
 
 
 def number_array(xp, value, working: dtype):

@@ -18,8 +18,8 @@ from ...core.tensor import Tensor
 _FIXED_NAMES = {
     dtypes.uint8: "uint8_t", dtypes.int8: "int8_t", dtypes.int16: "int16_t", dtypes.int32: "int",
     dtypes.int64: "int64_t", dtypes.uint16: "uint16_t", dtypes.uint32: "uint32_t", dtypes.uint64: "uint64_t",
-    dtypes.float16: "at::Half",
-    dtypes.bfloat16: "at::BFloat16", dtypes.float32: "float", dtypes.float64: "double", dtypes.bool: "bool",
+    dtypes.float16: "c10::Half",
+    dtypes.bfloat16: "c10::BFloat16", dtypes.float32: "float", dtypes.float64: "double", dtypes.bool: "bool",
 }  # fmt: skip
 _C_NAMES = {
     dtypes.uint8: "unsigned char", dtypes.int8: "signed char", dtypes.int16: "short int", dtypes.int32: "int",
