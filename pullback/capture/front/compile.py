@@ -31,6 +31,7 @@ from .config import config
 from .dynamic import Sizes
 from .guards import Guards, source_names
 from .logs import logger as log
+from .verify import checked
 
 
 class UserError(Unsupported):
@@ -119,6 +120,8 @@ class CompiledFunction:
             or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
         ):
             return self.fn(*args, **kwargs)
+        if config.verify:
+            return checked(self.fn, lambda: self.front(args, kwargs), args, kwargs, self.name, disabled())
         return self.front(args, kwargs)
 
     # ---- what the front ends ask

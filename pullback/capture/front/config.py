@@ -9,6 +9,7 @@ from ...core.settings import Settings
 
 config = Settings(
     "torch._dynamo.config",
+    verify=False,  # True: each compiled call is also made uncompiled, on copies, and compared
     recompile_limit=8,  # graphs per function; a further one runs uncompiled, with a warning
     cache_size_limit=8,  # the older name of the same
     fail_on_recompile_limit_hit=False,
