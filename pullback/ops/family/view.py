@@ -40,8 +40,6 @@ class ViewDeclaration(Declaration):
     """How many dimensions the view has more than its source."""
     scalar_same: bool = False
     """Whether a tensor without dimensions is its own view."""
-    as_list: bool = False
-    """Whether several views come as a list, not a tuple."""
     quick: tuple[str, str, str] | None = None
     """What `view_lines` takes: when, by which expression of the array `a`, and at which offset plain calls make the view."""
     lazy_bits: bool = True
@@ -71,7 +69,7 @@ class ViewFamily(Family):
         t = args[0]
         made = self.place(op, args)
         if isinstance(made, list):
-            return tuple(alias(t, *m) for m in made) if not op.declared.as_list else [alias(t, *m) for m in made]
+            return tuple(alias(t, *m) for m in made)
         return alias(t, *made)
 
     run_meta = execute

@@ -116,6 +116,16 @@ def test_every_declaration_is_of_its_familys_type():
         assert not any(getattr(declared, field) is REQUIRED for field in type(declared).defaults), key
 
 
+def test_every_option_is_given_by_some_operator():
+    unused = {field: cls for op in registry.values() for cls in [type(op.declared)] for field in cls.defaults}
+    for op in registry.values():
+        declared = op.declared
+        for field in unused.keys() & type(declared).defaults.keys():
+            if getattr(declared, field) != type(declared).defaults[field]:
+                del unused[field]
+    assert not unused
+
+
 def test_a_declaration_is_slotted():
     declared = registry["sin.default"].declared
     assert not hasattr(declared, "__dict__")
