@@ -17,7 +17,9 @@ from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Autograd, as_leaf, edge_of, own_autograd, requires_grad
 from ..core.tensor import INFERENCE_TENSOR, LAYOUTS, Tensor, stride_of
+from ..ops.shape.complex_views import view_dtype
 from ..ops.shape.views import alias as alias_op
+from ..ops.shape.views import view_ as view_op
 from ..ops.system import dispatch as dispatching
 from ..ops.system.operator import ELEMENTWISE, LINEAR, Missing, Operator
 from ..ops.system.record import (
@@ -120,7 +122,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     tangents = [argument_tangents(a, level) for a in args]
     primals = tuple(primal_of(a, level) for a in args)
     with below_level():
-        if op.name == "view" and tangents[0] is not None:
+        if (op is view_op or op is view_dtype) and tangents[0] is not None:
             tangents[0] = _laid_out_alike(args[0], tangents[0], level)
         out = dispatching.autograd_layer(op, primals)
         if all(t is None for t in tangents) or not op.differentiable:

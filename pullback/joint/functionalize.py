@@ -31,7 +31,7 @@ from ..ops.system import inplace
 from ..ops.system.dispatch import autograd_layer
 from ..ops.system.operator import Operator, find
 from ..ops.system.overrides import TorchDispatchMode
-from .mutating import RULES, run_functionally
+from .mutating import BATCH_NORMS, run_functionally
 
 as_strided = find("as_strided.default")
 AS_STRIDED_SCATTER = "as_strided_scatter.default"
@@ -390,7 +390,7 @@ def effect(op: Operator) -> str:
     """What an operator does: "pure", "view" (results share memory with the first argument), or "mutating"."""
     known = op.__dict__.get("effect")
     if known is None:
-        if op.name in RULES and len(op.schema.arguments) == 8 or any(a.writes for a in op.schema.arguments):
+        if op in BATCH_NORMS or any(a.writes for a in op.schema.arguments):
             known = "mutating"
         elif op.is_view or op.schema.returns_views and op is not lift_fresh:  # that one makes a tensor
             known = "view"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from ..capture.front.config import native
 from ..core.tensor import Tensor
+from ..ops.network.batch_normalization import batch_norm_functional, batch_norm_legit, batch_norm_op
 from ..ops.system.dispatch import autograd_layer
-from ..ops.system.operator import Operator, find
+from ..ops.system.operator import Operator
 from ..ops.system.return_types import pack_results
 
 if TYPE_CHECKING:
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
 
 def run_functionally(mode: Functionalization, op: Operator, args: tuple):
     """Run a writing operator on values, and make what it wrote the values of its arguments."""
-    rule = RULES.get(op.name)
-    if rule is not None:
-        return rule(mode, op, args)
+    if op in BATCH_NORMS:
+        return _batch_norm(mode, op, args)
     from ..capture.higher_order.auto_functionalized import run as run_on_copies
     from ..capture.higher_order.auto_functionalized_v2 import run as run_on_bases
 
@@ -34,13 +34,11 @@ def _batch_norm(mode: Functionalization, op: Operator, args: tuple):
     values = tuple(mode.argument(a) for a in args)
     means, variances, training = args[3], args[4], args[5]
     if not training or not isinstance(means, Tensor) or not isinstance(variances, Tensor):
-        return autograd_layer(find("native_batch_norm.default"), values)
-    out, mean, rstd, moved_mean, moved_variance = autograd_layer(
-        find("_native_batch_norm_legit_functional.default"), values
-    )
+        return autograd_layer(batch_norm_op, values)
+    out, mean, rstd, moved_mean, moved_variance = autograd_layer(batch_norm_functional, values)
     mode.assign(means, moved_mean)
     mode.assign(variances, moved_variance)
     return pack_results(op, [out, mean, rstd])
 
 
-RULES = {"native_batch_norm": _batch_norm, "_native_batch_norm_legit": _batch_norm}
+BATCH_NORMS = frozenset((batch_norm_op, batch_norm_legit))  # those that write running statistics
