@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..core.arrays import thread_count
 from ..core.modes import LISTENING, ambient
 from ..core.tensor import wrap
+from ..core.threads import thread_count
 from ..graph.node import Node
 from ..runtime.cpu import arena
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..capture.front.config import native as settings
-from ..core.arrays import LARGE, keep_freed_memory, thread_count
+from ..core.arrays import LARGE, keep_freed_memory
 from ..core.modes import process
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
+from ..core.threads import thread_count
 from ..graph.node import Node, map_arg
 from ..ops.lowering import NotLowerable
 from ..ops.lowering.expressions import forget

@@ -8,8 +8,6 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +28,21 @@
 enum { SUM, MAX, MIN, MEAN };
 
 #include "native_pool.h"
+
+/* part(job, first, last) on `step` rows at a time, by several threads */
+static void share(Part part, void *job, Py_ssize_t rows, Py_ssize_t step, int threads) {
+    Py_ssize_t parts = (rows + step - 1) / step;
+    if (threads > POOL_MOST)
+        threads = POOL_MOST;
+    if (threads > parts)
+        threads = (int)parts;
+    if (threads < 2 || pthread_mutex_trylock(&pool.owner)) {
+        for (Py_ssize_t first = 0; first < rows; first += step)
+            part(job, first, first + step < rows ? first + step : rows);
+        return;
+    }
+    pool_run(part, job, 0, rows, step, threads);
+}
 
 /* how many rows of a length make a chunk */
 static Py_ssize_t rows_of(Py_ssize_t length) { return length >= CHUNK ? 1 : CHUNK / (length > 0 ? length : 1); }
@@ -381,7 +394,10 @@ static PyObject *py_channels(PyObject *self, PyObject *const *args, Py_ssize_t n
     return PyBool_FromLong(done);
 }
 
+static PyObject *py_pool(PyObject *self, PyObject *none) { return PyLong_FromVoidPtr((void *)parallel); }
+
 static PyMethodDef methods[] = {
+    {"pool", py_pool, METH_NOARGS, "pool() -> the address of `parallel` (native_pool.h), for generated code"},
     {"softmax", (PyCFunction)(void (*)(void))py_softmax, METH_FASTCALL, "softmax(source, result, logarithm, n, inner, threads) -> bool"},
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
      "layer_norm(source, result, weight, bias, mean, rstd, eps, threads) -> bool"},
@@ -400,6 +416,5 @@ static PyMethodDef methods[] = {
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "Kernels in C; see core.native.", -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__native(void) {
-    pthread_atfork(NULL, NULL, after_fork);
     return PyModule_Create(&module);
 }

@@ -7,17 +7,12 @@ runs an element-wise function over chunks of large arrays on a small pool of thr
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from .device import device
-from .modes import process
+from .threads import run_all, thread_count
 
 LARGE = 1 << 17  # elements; below this a thread costs more than it saves
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
 
 
 def library(where: device):
@@ -77,22 +72,6 @@ def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple):
     return library_of(buffer).ndarray(shape, dtype, buffer.data + offset, strides=strides)
 
 
-def thread_count() -> int:
-    """How many threads large element-wise work uses."""
-    if process.threads is None:
-        process.threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
-    return process.threads
-
-
-def set_thread_count(n: int) -> None:
-    if n < 1:
-        raise RuntimeError("set_num_threads expects a positive integer")
-    from .blas import set_blas_threads
-
-    process.threads = n
-    set_blas_threads(n)
-
-
 def keep_freed_memory() -> None:
     """Ask the C library to reuse the memory of large arrays rather than return it: fresh pages cost more than the work.
 
@@ -115,34 +94,10 @@ def keep_freed_memory() -> None:
 _asked = False
 
 
-def _workers(n: int) -> ThreadPoolExecutor:
-    global _pool, _pool_size
-    if _pool is None or _pool_size != n:
-        _pool, _pool_size = ThreadPoolExecutor(n, "pullback", initializer=_quiet), n
-    return _pool
-
-
-def _quiet() -> None:
-    np.seterr(all="ignore")
-
-
-def _forget_pool() -> None:
-    global _pool
-    _pool = None
-
-
-os.register_at_fork(after_in_child=_forget_pool)
-
-
 def run_chunks(tasks: list) -> list:
-    """Run thunks, all but the last on the pool."""
+    """Run thunks over large arrays at the same time."""
     keep_freed_memory()
-    if len(tasks) == 1:
-        return [tasks[0]()]
-    pool = _workers(thread_count())
-    futures = [pool.submit(t) for t in tasks[:-1]]
-    last = tasks[-1]()
-    return [f.result() for f in futures] + [last]
+    return run_all(tasks)
 
 
 def split_elementwise(function, arrays: list, out) -> None:

@@ -12,7 +12,8 @@ import os
 
 import numpy as np
 
-from .arrays import LARGE, thread_count
+from .arrays import LARGE
+from .threads import thread_count
 
 SUM, MAX, MIN, MEAN = range(4)
 _DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))

@@ -1,102 +1,159 @@
-/* A small pool of threads. share() cuts rows into parts, which the caller and the workers take as they are free.
+/* The threads of C code: one pool for the process, which the kernels in C and generated code share.
  *
- * Workers wait awake for a moment after work, since more often follows at once. A second caller does its work alone.
+ * share() cuts rows into parts of a given length, so that results do not depend on the number of threads; parallel() cuts a
+ * range into pieces of its own choice. The caller works too, and waits for nobody who has not begun; workers wait awake for a
+ * moment, since work follows work closely, then sleep. A second caller, while the pool is busy, does its work alone. After a
+ * fork, a child makes its own workers. No Python here: this text is also compiled by itself, where the extension is not
+ * built (runtime/threads.py), with POOL_API defined as nothing.
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/types.h>
 
-#define MOST 63     /* threads in the pool */
-#define AWAKE 20000 /* looks at the door before a thread goes to sleep */
+#ifndef POOL_API
+#define POOL_API static
+#endif
+#define POOL_MOST 64      /* threads */
+#define POOL_AWAKE 4000   /* looks at the door before a worker goes to sleep */
+#define POOL_OPEN (1L << 16) /* the state: number of the round, whether it is open, how many workers are in it */
+#define POOL_ROUND(state) ((state) >> 17)
 
-typedef void (*Part)(void *job, Py_ssize_t first, Py_ssize_t last);
+typedef void (*Part)(void *job, ssize_t first, ssize_t last);
+typedef void (*Body)(long first, long last, void *const *arguments);
 
 static struct {
     pthread_mutex_t owner, lock;
-    pthread_cond_t wake, idle;
-    atomic_ulong turn; /* changes with every job */
-    int workers, asleep, inside, wanted;
+    pthread_cond_t more;
+    int workers, hooked;
+    long starts[POOL_MOST]; /* the round at which each worker was hired */
+    atomic_long state, next;
+    atomic_int sleepers, wanted;
     Part part;
     void *job;
-    Py_ssize_t rows, step;
-    atomic_llong next;
-} pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+    ssize_t from, until, piece;
+} pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
-static void take_parts(void) {
+static inline void pool_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void pool_work(void) {
     for (;;) {
-        Py_ssize_t first = (Py_ssize_t)atomic_fetch_add(&pool.next, pool.step);
-        if (first >= pool.rows)
+        ssize_t first = pool.from + (ssize_t)atomic_fetch_add(&pool.next, 1) * pool.piece;
+        if (first >= pool.until)
             return;
-        pool.part(pool.job, first, first + pool.step < pool.rows ? first + pool.step : pool.rows);
+        pool.part(pool.job, first, first + pool.piece < pool.until ? first + pool.piece : pool.until);
     }
 }
 
-static void *worker(void *seen_at_start) {
-    unsigned long seen = (unsigned long)(uintptr_t)seen_at_start;
+static void pool_await(long seen) {
+    for (int spin = 0; spin < POOL_AWAKE; spin++) {
+        if (POOL_ROUND(atomic_load(&pool.state)) != seen)
+            return;
+        pool_relax();
+    }
+    pthread_mutex_lock(&pool.lock);
+    atomic_fetch_add(&pool.sleepers, 1);
+    while (POOL_ROUND(atomic_load(&pool.state)) == seen)
+        pthread_cond_wait(&pool.more, &pool.lock);
+    atomic_fetch_sub(&pool.sleepers, 1);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void *pool_worker(void *given) {
+    long number = (long)given, seen = pool.starts[number];
     for (;;) {
-        for (int i = 0; i < AWAKE && atomic_load(&pool.turn) == seen; i++)
-#if defined(__x86_64__)
-            __builtin_ia32_pause();
-#else
-            atomic_signal_fence(memory_order_seq_cst);
-#endif
-        pthread_mutex_lock(&pool.lock);
-        pool.asleep++;
-        while (atomic_load(&pool.turn) == seen)
-            pthread_cond_wait(&pool.wake, &pool.lock);
-        pool.asleep--;
-        seen = atomic_load(&pool.turn);
-        int joins = pool.inside < pool.wanted;
-        pool.inside += joins;
-        pthread_mutex_unlock(&pool.lock);
-        if (!joins)
+        pool_await(seen);
+        long now = atomic_load(&pool.state);
+        seen = POOL_ROUND(now);
+        if (number >= atomic_load(&pool.wanted))
             continue;
-        take_parts();
-        pthread_mutex_lock(&pool.lock);
-        if (--pool.inside == 0)
-            pthread_cond_signal(&pool.idle);
-        pthread_mutex_unlock(&pool.lock);
+        while ((now & POOL_OPEN) && POOL_ROUND(now) == seen) /* a round that is over is not entered */
+            if (atomic_compare_exchange_weak(&pool.state, &now, now + 1)) {
+                pool_work();
+                atomic_fetch_sub(&pool.state, 1);
+                break;
+            }
     }
     return NULL;
 }
 
-static void hire(int wanted) {
-    pthread_attr_t detached;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    while (pool.workers < wanted && pool.workers < MOST) {
-        pthread_t thread;
-        if (pthread_create(&thread, &detached, worker, (void *)(uintptr_t)atomic_load(&pool.turn)))
+static void pool_after_fork(void) { /* the child has no workers, and whoever held the locks is gone */
+    pool.workers = 0;
+    atomic_store(&pool.state, (POOL_ROUND(atomic_load(&pool.state)) + 1) << 17);
+    atomic_store(&pool.sleepers, 0);
+    pthread_mutex_init(&pool.owner, NULL);
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.more, NULL);
+}
+
+static void pool_hire(int threads) {
+    if (!pool.hooked) {
+        pthread_atfork(NULL, NULL, pool_after_fork);
+        pool.hooked = 1;
+    }
+    pthread_attr_t how;
+    pthread_attr_init(&how);
+    pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&how, 8 << 20);
+    while (pool.workers < threads - 1) {
+        pthread_t made;
+        pool.starts[pool.workers] = POOL_ROUND(atomic_load(&pool.state));
+        if (pthread_create(&made, &how, pool_worker, (void *)(long)pool.workers))
             break;
         pool.workers++;
     }
-    pthread_attr_destroy(&detached);
+    pthread_attr_destroy(&how);
 }
 
-static void after_fork(void) { /* the child has no workers, and whoever held the locks is gone */
-    pthread_mutex_init(&pool.owner, NULL);
-    pthread_mutex_init(&pool.lock, NULL);
-    pthread_cond_init(&pool.wake, NULL);
-    pthread_cond_init(&pool.idle, NULL);
-    pool.workers = pool.asleep = pool.inside = 0;
+/* Have threads work on pieces of a range, this one among them. The caller owns the pool, and gives it back. */
+static void pool_run(Part part, void *job, ssize_t begin, ssize_t end, ssize_t piece, int threads) {
+    pool_hire(threads);
+    pool.part = part, pool.job = job, pool.from = begin, pool.until = end, pool.piece = piece;
+    atomic_store(&pool.next, 0);
+    atomic_store(&pool.wanted, threads - 1);
+    atomic_store(&pool.state, (POOL_ROUND(atomic_load(&pool.state)) + 1) << 17 | POOL_OPEN);
+    if (atomic_load(&pool.sleepers)) {
+        pthread_mutex_lock(&pool.lock);
+        pthread_cond_broadcast(&pool.more);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    pool_work();
+    atomic_fetch_and(&pool.state, ~POOL_OPEN);
+    for (int spin = 0; atomic_load(&pool.state) & (POOL_OPEN - 1); spin++) {
+        if (spin < 2000)
+            pool_relax();
+        else
+            sched_yield();
+    }
+    pthread_mutex_unlock(&pool.owner);
 }
 
-static void share(Part part, void *job, Py_ssize_t rows, Py_ssize_t step, int threads) {
-    if (threads < 2 || rows <= step || pthread_mutex_trylock(&pool.owner)) {
-        for (Py_ssize_t first = 0; first < rows; first += step)
-            part(job, first, first + step < rows ? first + step : rows);
+typedef struct {
+    Body body;
+    void *const *arguments;
+} PoolBody;
+
+static void pool_body(void *job, ssize_t first, ssize_t last) {
+    PoolBody *given = job;
+    given->body((long)first, (long)last, given->arguments);
+}
+
+/* `body(first, last, arguments)` on pieces of a range, none shorter than a grain but the last. */
+POOL_API void parallel(Body body, long begin, long end, long grain, void *const *arguments, long threads) {
+    if (threads > POOL_MOST)
+        threads = POOL_MOST;
+    long most = grain > 0 ? (end - begin) / grain : 1;
+    if (threads > most)
+        threads = most;
+    if (threads < 2 || pthread_mutex_trylock(&pool.owner)) {
+        body(begin, end, arguments);
         return;
     }
-    hire(threads - 1);
-    pthread_mutex_lock(&pool.lock);
-    pool.part = part, pool.job = job, pool.rows = rows, pool.step = step, pool.wanted = threads - 1;
-    atomic_store(&pool.next, 0);
-    atomic_fetch_add(&pool.turn, 1);
-    if (pool.asleep)
-        pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
-    take_parts();
-    pthread_mutex_lock(&pool.lock);
-    pool.wanted = 0; /* nobody joins any more */
-    while (pool.inside)
-        pthread_cond_wait(&pool.idle, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
-    pthread_mutex_unlock(&pool.owner);
+    long pieces = threads * 4 < most ? threads * 4 : most; /* small ones: who is late leaves more to the others */
+    PoolBody job = {body, arguments};
+    pool_run(pool_body, &job, begin, end, (end - begin + pieces - 1) / pieces, (int)threads);
 }

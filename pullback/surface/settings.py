@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from ..core.arrays import set_thread_count, thread_count
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
 from ..core.layers import above, extend
 from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
+from ..core.threads import set_thread_count, thread_count
 from ..ops.make.construct import TYPED, TypedStorage
 
 public: dict[str, object] = {}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pullback.core import native
-from pullback.core.arrays import set_thread_count, thread_count
+from pullback.core.threads import set_thread_count, thread_count
 
 pytestmark = pytest.mark.skipif(not native.available, reason="the extension is not built")
 

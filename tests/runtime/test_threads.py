@@ -9,6 +9,8 @@ import threading
 import numpy as np
 import pytest
 
+from pullback.core import native
+from pullback.core.threads import native_pool
 from pullback.runtime import build, threads
 
 try:
@@ -21,11 +23,15 @@ void add_one(long begin, long end, void *const *a) { long *p = a[0]; for (long i
 """
 
 
-@pytest.fixture(scope="module")
-def add_one():
+def by_itself() -> int:
+    return ctypes.cast(threads.built().parallel, ctypes.c_void_p).value
+
+
+@pytest.fixture(scope="module", params=[threads.parallel, by_itself], ids=["shared", "built here"])
+def add_one(request):
     library = ctypes.CDLL(str(build.build(BODY)))
     pool = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_long] * 3, ctypes.c_void_p, ctypes.c_long)(
-        threads.parallel()
+        request.param()
     )
     body = ctypes.cast(library.add_one, ctypes.c_void_p).value
 
@@ -76,3 +82,13 @@ def test_after_a_fork(add_one):
         add_one(a, 0, 1000, 1, 4)
         os._exit(0 if (a == 2).all() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not native.available, reason="the extension is not built")
+def test_generated_code_shares_the_pool_of_the_kernels_in_c():
+    assert threads.parallel() == native_pool() != 0
+
+
+def test_the_pool_is_built_by_itself_where_the_extension_is_not(monkeypatch):
+    monkeypatch.setattr(native, "_native", None)
+    assert threads.parallel() == by_itself()

@@ -13,9 +13,10 @@ import numpy as np
 
 from ...core import dtype as dtypes
 from ...core import native
-from ...core.arrays import LARGE, thread_count
+from ...core.arrays import LARGE
 from ...core.modes import ambient
 from ...core.tensor import wrap
+from ...core.threads import thread_count
 from ..system.operator import Operator, export, key_of
 from ..system.overloads import resolve
 from ..system.overrides import any_overridden, call_overridden

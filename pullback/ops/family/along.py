@@ -15,11 +15,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.arrays import LARGE, library, run_chunks, thread_count
+from ...core.arrays import LARGE, library, run_chunks
 from ...core.dtype import dtype
 from ...core.geometry import elementwise_strides, is_contiguous, wrap_dim
 from ...core.storage import new_array
 from ...core.tensor import Tensor, stride_of, wrap
+from ...core.threads import thread_count
 from ..system.calls import export_operator
 from ..system.declaration import Declaration
 from ..system.inplace import cast_array

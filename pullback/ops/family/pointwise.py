@@ -18,12 +18,13 @@ from types import MappingProxyType
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise, thread_count
+from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
+from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator

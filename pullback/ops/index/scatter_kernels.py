@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from math import prod
 
-from ...core.arrays import LARGE, run_chunks, thread_count
+from ...core.arrays import LARGE, run_chunks
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
+from ...core.threads import thread_count
 from .index_kernels import apply_at
 
 CHUNK = 1 << 16  # elements per piece of large work: temporaries stay in cache

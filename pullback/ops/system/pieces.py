@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.arrays import LARGE, run_chunks, thread_count
+from ...core.arrays import LARGE, run_chunks
+from ...core.threads import thread_count
 
 PIECE = 1 << 16  # elements
 RUN = 512  # elements of a piece that should stand together in memory

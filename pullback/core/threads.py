@@ -1,0 +1,81 @@
+"""The threads of the process: how many there are, and the two pools in which they wait.
+
+Python callables (chunks of work of the array library) run on `run_all`'s pool: they need threads that the interpreter knows. C
+code runs without the GIL on a pool of its own (`native_pool.h`), whose address `native_pool()` gives: a piece of a kernel takes
+less time than waking a Python thread for it, and Python threads cannot run C without the GIL being asked for. So there are two,
+and no more: the kernels in C and all generated code share the second. Both are made at first need, have as many threads as
+`set_thread_count` says, and are made again in a child after a fork; BLAS, which has threads of its own, is told the number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from .modes import process
+
+
+def thread_count() -> int:
+    """How many threads large work uses."""
+    if process.threads is None:
+        process.threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+    return process.threads
+
+
+def set_thread_count(n: int) -> None:
+    """Set it, for both pools and for BLAS."""
+    if n < 1:
+        raise RuntimeError("set_num_threads expects a positive integer")
+    from .blas import set_blas_threads
+
+    process.threads = n
+    set_blas_threads(n)
+
+
+class Workers:
+    """The threads that run Python callables."""
+
+    def __init__(self) -> None:
+        self.pool: ThreadPoolExecutor | None = None
+        self.size = 0
+
+    def of_size(self, n: int) -> ThreadPoolExecutor:
+        """The pool, with this many threads."""
+        if self.pool is None or self.size != n:
+            before, self.size = self.pool, n
+            self.pool = ThreadPoolExecutor(n, "pullback", initializer=quiet)
+            if before is not None:
+                before.shutdown(wait=False)  # its threads end when they have done what they were given
+        return self.pool
+
+    def forget(self) -> None:
+        """In a child after a fork there are no threads behind the pool."""
+        self.pool = None
+
+
+workers = Workers()
+os.register_at_fork(after_in_child=workers.forget)
+
+
+def quiet() -> None:
+    np.seterr(all="ignore")
+
+
+def run_all(tasks: list[Callable]) -> list:
+    """The results of thunks that run at the same time, the last of them on this thread."""
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    pool = workers.of_size(thread_count())
+    futures = [pool.submit(t) for t in tasks[:-1]]
+    last = tasks[-1]()
+    return [f.result() for f in futures] + [last]
+
+
+def native_pool() -> int | None:
+    """The address of `parallel` of the pool for C code; None where the extension is not built."""
+    from .native import _native
+
+    return None if _native is None else _native.pool()
