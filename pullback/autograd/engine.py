@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from sys import getrefcount
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ..core import modes
 from ..core.arrays import LARGE, library
@@ -368,7 +368,13 @@ def _dependencies(roots: list, needed: dict | None) -> dict:
 
 
 # ---- gradients
-def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
+class Named(Protocol):
+    """A node, or what stands for one in messages."""
+
+    def name(self) -> str: ...
+
+
+def validate(node: Named, index: int, expected: tuple, g: Tensor) -> Tensor:
     """A gradient as the node it goes to expects it: summed to its shape, real where it is real, in its dtype."""
     shape, dtype, device = expected
     if not isinstance(g, Tensor):
@@ -389,7 +395,7 @@ def validate(node: Node, index: int, expected: tuple, g: Tensor) -> Tensor:
     return g
 
 
-def reduce_to(node: Node | None, g: Tensor, shape: tuple, index: int = 0) -> Tensor:
+def reduce_to(node: Named | None, g: Tensor, shape: tuple, index: int = 0) -> Tensor:
     """Undo broadcasting."""
     if g.keys & SPARSE:
         return g

@@ -208,7 +208,7 @@ class Writer:
                 g = self._call(replay.checked, results, i, self._value(meta), name)
                 shape, dtype, _ = self.backward.inputs.packed[meta.index]
                 g.meta["expects"] = (len(shape), dtype)
-                self._arrive(*edge, g)
+                self._arrive(edge[0], edge[1], g)
 
     def _tensor_hooks(self, step: Step, gs: list) -> list:
         gs = list(gs)

@@ -33,9 +33,10 @@ UNCOMPILED = modes.CAPTURE | modes.TRANSFORM | modes.DISPATCH | modes.ANOMALY | 
 
 def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed) -> dict | None:
     """A backward by a compiled graph; None where somebody listens to each step of the engine, which then runs it."""
-    if ambient.mode & UNCOMPILED:
+    compiler = ambient.backward_compiler
+    if compiler is None or ambient.mode & UNCOMPILED:
         return None
-    compiler = switch_to(None)  # what the user's Python differentiates meanwhile is no part of this graph
+    switch_to(None)  # what the user's Python differentiates meanwhile is no part of this graph
     try:
         try:
             backward = Backward(roots, grads, inputs, accumulate_inputs, create_graph, needed)

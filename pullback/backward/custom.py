@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 
-from ..autograd.function import BackwardCFunction
+from ..autograd.function import BackwardCFunction, Function
 from ..capture.front.config import config
 from ..capture.front.effects import effect_of_values, holds_containers
 from ..capture.front.reads import Reading
@@ -69,7 +69,7 @@ def users_python(node: BackwardCFunction, known: dict | None = None) -> tuple[tu
     return (node._compiled_autograd_key(), key if effect is None else ()), effect
 
 
-def _read_class(function: type) -> tuple[tuple, str | None, bool]:
+def _read_class(function: type[Function]) -> tuple[tuple, str | None, bool]:
     key, effect, in_place = read(function.users_backward())
     if effect is None:
         effect = _variants.setdefault(function, Variants()).effect(key)

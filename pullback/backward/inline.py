@@ -64,7 +64,9 @@ class Tangents:
         self.__module__ = "backward"
 
     def __call__(self, grads: list, values: list) -> list:
-        return self.call.node(iter(values)).tangents(list(grads), self.given_only)
+        node = self.call.node(iter(values))
+        assert isinstance(node, CompiledFunctionBackward)  # `can_inline` takes no other
+        return node.tangents(list(grads), self.given_only)
 
 
 def gathered(results: tuple) -> tuple:

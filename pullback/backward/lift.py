@@ -8,7 +8,7 @@ Python does more than compute, is run itself (`ObjectCall`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..autograd.function import BackwardCFunction
@@ -151,10 +151,9 @@ class ObjectCall:
         self.__name__ = self.__qualname__ = cls.__name__
         self.__module__ = "backward"
 
-    @property
-    def is_python(self) -> bool:
-        """Whether what runs is the user's own Python."""
-        return type(self) is ObjectCall and issubclass(self.cls, BackwardCFunction)
+    def users_backward(self) -> Callable | None:
+        """The user's own Python, where it is what runs."""
+        return self.cls._forward_cls.users_backward() if issubclass(self.cls, BackwardCFunction) else None
 
     def __call__(self, grads: list, saved: list) -> tuple:
         return replay.run_node(saved[0], grads)
@@ -166,6 +165,9 @@ class ForeignCall(ObjectCall):
     def __init__(self, call: NodeCall, effect: str | None):
         super().__init__(call.cls, call.key, effect)
         self.call = call
+
+    def users_backward(self) -> None:
+        return None
 
     def __call__(self, grads: list, saved: list) -> tuple:
         node, *values = saved
@@ -199,7 +201,7 @@ def _apart(key: tuple, places: Places) -> NodeCall | None:
     return NodeCall(cls, edges, template, key)
 
 
-def _template(key: Any, cls: type, places: Places) -> Any:
+def _template(key: Any, cls: type[Node], places: Places) -> Any:
     """A part of a key, with slots for what was lifted."""
     if key.__class__ is not tuple:
         if key.__class__ is Identity:
@@ -225,7 +227,7 @@ def _template(key: Any, cls: type, places: Places) -> Any:
     return first(rest[0]) if first is float or first is complex else rest[0]
 
 
-def _fields(rest: list, cls: type, places: Places) -> Fields:
+def _fields(rest: list, cls: type[Node], places: Places) -> Fields:
     """The template of metadata."""
     size, stride, *constants = rest
     values: dict[str, Any] = {"shape": Sizes(places.several("sizes", size))}

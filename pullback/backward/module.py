@@ -46,7 +46,7 @@ class BackwardModule(GraphModule):
 
     of_nodes: BackwardModule | None = None  # the same with one call for each node, where this has more
 
-    def compile_with(self, make: Callable[[Callable], Callable], fullgraph: bool) -> Callable:
+    def compile_with(self, make: Callable[..., Callable], fullgraph: bool) -> Callable:
         """Compile by `make(function)`, which compiles one graph. Its numbers are sizes, which change from step to step."""
         make = functools.partial(make, numbers=True, marks_bind=False)
         if not (is_large(self.graph) or any(into_python(n) and n.target not in SINKS for n in self.graph.nodes)):

@@ -30,7 +30,7 @@ def passes(node: GraphNode) -> bool:
 
 def is_foreign(call: Callable) -> bool:
     """Whether a call gives what the user's code made."""
-    return isinstance(call, ForeignCall) or isinstance(call, ObjectCall) and call.is_python
+    return isinstance(call, ForeignCall) or isinstance(call, ObjectCall) and call.users_backward() is not None
 
 
 def giver(results: GraphNode) -> GraphNode:
@@ -115,10 +115,12 @@ class Pieces:
     def _called(self, target: Callable) -> Callable:
         """What is called between graphs: the backward of a custom function is compiled on its own where it may break, and
         where there is something in it to compile."""
-        is_python = self.in_stretches and isinstance(target, ObjectCall) and target.is_python
-        if is_python and not uses_libraries(target.cls._forward_cls.users_backward()):
-            return self.known.setdefault(target.key, InStretches(self.make))
-        return target
+        if not self.in_stretches or not isinstance(target, ObjectCall):
+            return target
+        backward = target.users_backward()
+        if backward is None or uses_libraries(backward):
+            return target
+        return self.known.setdefault(target.key, InStretches(self.make))
 
     def _flush(self, segment: list[GraphNode]) -> None:
         """Compile what came since the last call into Python, if there is something to compute in it."""

@@ -84,20 +84,20 @@ class Running(engine.Task):
         return self.calls[bisect_right(self.calls, (key, len(self.nodes))) - 1][1]
 
 
-def at(place: int) -> tuple[Running | None, Node | None]:
-    """(the task, the node at a place of it); (None, None) where the graph is called by itself."""
+def at(place: int) -> tuple[Running, Node] | None:
+    """(the task, the node at a place of it); None where the graph is called by itself."""
     task = ambient.tasks[-1] if ambient.tasks else None
-    return (task, task.at(place)) if task.__class__ is Running else (None, None)
+    return (task, task.at(place)) if isinstance(task, Running) else None
 
 
 def at_node(node: Node) -> None:
     """The user's code is about to be called for a node, whichever backward it is in."""
     task = ambient.tasks[-1] if ambient.tasks else None
-    if task.__class__ is Running and node in task.place:
+    if isinstance(task, Running) and node in task.place:
         task.at(task.place[node])
 
 
-class Named:
+class NodeName:
     """Stands for a node in messages."""
 
     def __init__(self, text: str):
@@ -123,7 +123,7 @@ def checked(results: tuple, index: int, expected: tuple, name: str) -> Tensor | 
     shape, dtype, _ = expected
     if isinstance(g, Tensor) and g.dtype is dtype and tuple(g.array.shape) == tuple(shape):
         return g
-    return engine.validate(Named(name), index, tuple(expected), g)
+    return engine.validate(NodeName(name), index, tuple(expected), g)
 
 
 def box(g: Tensor | None) -> list:
@@ -134,7 +134,7 @@ def box(g: Tensor | None) -> list:
 
 def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) -> tuple:
     """Add a gradient to `.grad` of a leaf; gives the gradient where hooks (`watchers`) are to see it."""
-    task, node = at(place)
+    here = at(place)
     if not boxed:
         raise RuntimeError("accumulate_grad: the gradient was taken before: a graph of a backward runs once")
     if watchers:
@@ -142,18 +142,26 @@ def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) ->
         engine.accumulate(variable, boxed, 1)
         return seen
     engine.accumulate(variable, boxed, 0)
-    if node is not None and node.__class__ is AccumulateGrad and node.post_hooks:
-        engine.run_post_hooks(node, (), [None])  # they came while the gradient was added, and see nothing of it
+    if here is not None and isinstance(here[1], AccumulateGrad) and here[1].post_hooks:
+        engine.run_post_hooks(here[1], (), [None])  # they came while the gradient was added, and see nothing of it
     return ()
 
 
 # ---- hooks
+def removed(hook: Callable, kind: str, place: int, number: int = 0) -> bool:
+    """Whether a hook, about to be called for the node at a place, was taken away before those of its kind began to run."""
+    here = at(place)
+    if here is None:
+        return False
+    task, node = here
+    if kind == "tensor":
+        return not task.registered(hook, (node.tensor_pre_hooks or {}).get(number), (place, kind, number))
+    return not task.registered(hook, node.pre_hooks if kind == "pre" else node.post_hooks, (place, kind))
+
+
 def tensor_hook(hook: Callable, g: Tensor | None, place: int, number: int) -> Tensor | None:
     """A hook of a tensor, on its gradient."""
-    task, node = at(place)
-    if task is not None and not task.registered(
-        hook, (node.tensor_pre_hooks or {}).get(number), (place, "tensor", number)
-    ):
+    if removed(hook, "tensor", place, number):
         return g
     with engine.users_code():
         made = hook(g)
@@ -167,8 +175,7 @@ def retain_grad(keep: Callable, g: Tensor | None) -> Tensor | None:
 
 def pre_hook(hook: Callable, gs: list, place: int) -> list:
     """A node's pre-hook, on all gradients that arrived."""
-    task, node = at(place)
-    if task is not None and not task.registered(hook, node.pre_hooks, (place, "pre")):
+    if removed(hook, "pre", place):
         return gs
     with engine.users_code():
         made = hook(tuple(gs))
@@ -177,18 +184,15 @@ def pre_hook(hook: Callable, gs: list, place: int) -> list:
 
 def post_hook(hook: Callable, results: tuple, gs: list, place: int) -> tuple:
     """A node's post-hook, on the gradients of its inputs and outputs."""
-    task, node = at(place)
-    if task is not None and not task.registered(hook, node.post_hooks, (place, "post")):
+    if removed(hook, "post", place):
         return results
     return _after(hook, results, gs)
 
 
 def late_post_hooks(results: tuple, gs: list, known: list, place: int) -> tuple:
     """Post-hooks that came while the node's own hooks and unpacking ran: without others, they see no gradients that arrived."""
-    task, node = at(place)
-    if node is None or not node.post_hooks:
-        return results
-    for hook in list(node.post_hooks.values()):
+    here = at(place)
+    for hook in list(here[1].post_hooks.values()) if here is not None and here[1].post_hooks else ():
         if not any(hook is k for k in known):
             results = _after(hook, results, gs)
     return results

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..autograd.function import BackwardCFunction
 from ..core.node import SAVED, SAVED_OUTPUT, Node, SavedTensor, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
-from ..ops.system.record import Info
+from ..ops.system.record import Info, OperatorNode
 from .custom import users_python
 
 VARYING = "varying"  # numbers that are values of one call, 0 and 1 too
@@ -93,33 +93,21 @@ def constant(value: object) -> Any:
 
 
 # ---- nodes
-class Kind(NamedTuple):
-    """What is known of all nodes of a class."""
-
-    custom: bool  # it is a custom function's
-    sizes: list[bool] | None  # of what an operator saves, entry by entry, whether it is sizes
-
-
-@functools.cache
-def kind_of(cls: type[Node]) -> Kind:
-    return Kind(issubclass(cls, BackwardCFunction), which_are_sizes(cls) if hasattr(cls, "plan") else None)
-
-
 def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
     """The key of a node: its class, which of its inputs want a gradient (a number: so many, all), for a custom function what its Python depends on
     and does, then the names and parts of what it holds; None for names: only the node itself can be run. `inside`: it is
     held by another."""
     cls = node.__class__
-    edges, kind = node.edges, kind_of(cls)
+    edges = node.edges
     live = tuple([e is not None for e in edges]) if None in edges else len(edges)
-    if not kind.custom:
+    if not isinstance(node, BackwardCFunction):
         held = node.held(inputs.differentiable)
         if held is None:
             inputs.hooks.append(node)
             return cls, live, None
-        return cls, live, *scan_held(node, held, kind.sizes, inputs)
+        return cls, live, *scan_held(node, held, which_are_sizes(cls), inputs)
     own, effect = users_python(node, inputs.read)
-    foreign = effect is not None and not inside and cls._forward_cls.computes_only is False
+    foreign = effect is not None and not inside and node._forward_cls.computes_only is False
     if effect is not None and not foreign:
         inputs.hooks.append(node)
         return cls, live, own, effect, None
@@ -130,7 +118,7 @@ def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
 
 
 def scan_held(node: Node, held: dict, sizes: list[bool] | None, inputs: Inputs) -> list:
-    """The names of what a node holds, then the key of each. `sizes`: see `Kind`."""
+    """The names of what a node holds, then the key of each. `sizes`: see `which_are_sizes`."""
     before = len(inputs.sizes)
     parts: list = [tuple(held)]
     for name, value in held.items():
@@ -150,8 +138,11 @@ def numbers_of(node: Node, name: str) -> bool | str:
     return name[0] != "_" and (VARYING if name in node.varying else node.holds_numbers)
 
 
-def which_are_sizes(cls: type) -> list[bool]:
-    """Of what the nodes of an operator save, entry by entry, whether it is sizes."""
+@functools.cache
+def which_are_sizes(cls: type[Node]) -> list[bool] | None:
+    """Of what the nodes of an operator save, entry by entry, whether it is sizes; None for other nodes."""
+    if not issubclass(cls, OperatorNode):
+        return None
     types = {a.name: a.type for a in cls.op.schema.arguments}
     return [types.get(name, "").startswith("SymInt") for name in cls.plan.saved]
 
@@ -163,9 +154,9 @@ def sizes_in_call(op: Operator, count: int) -> list[bool]:
 
 
 @functools.cache
-def reads_offset(cls: type) -> bool:
+def reads_offset(cls: type[Node]) -> bool:
     """Whether a rule reads where in memory a tensor began: `as_strided` and its kin name places there."""
-    return getattr(cls, "op", None) is not None and cls.op.declared.names_memory
+    return issubclass(cls, OperatorNode) and cls.op.declared.names_memory
 
 
 # ---- what they hold

@@ -10,6 +10,7 @@ Nothing but this module writes `mode`: others call `ambient.switch`, `change` an
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ class Ambient(threading.local):
         self.recorders: list = []
         self.multithreading = True
         self.view_replay = False
-        self.backward_compiler = None  # what compiles backwards, where compiled autograd is on
+        self.backward_compiler: Any = None  # what compiles backwards, where compiled autograd is on
         self.tasks: list = []  # backwards that run on this thread, innermost last
         self._default_device = devices.cpu
         # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.

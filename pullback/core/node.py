@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import modes
 from .layers import above
 from .modes import ambient
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 next_sequence = itertools.count(1).__next__
 _new = object.__new__
@@ -105,6 +109,7 @@ class Node(metaclass=NodeMeta):
     edges: tuple  # one per differentiable input: (node, output number), or None
     outputs: tuple  # one per output: (shape, dtype, device)
     saved: list | None  # what the rule needs; None once freed
+    sequence: int  # nodes are numbered as calls are recorded
 
     # Hooks are rare: they live in __dict__, and these are their values until set.
     hooked = False  # set with any hook
@@ -161,6 +166,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("variable",)
 
+    variable: Tensor
     edges = ()  # type: ignore[misc]
     saved: list = []  # type: ignore[misc]
     sequence = 1 << 62  # type: ignore[misc]  # runs as soon as it can: its gradient may be asked for by hooks
@@ -249,6 +255,8 @@ class SavedTensor:
     """A saved tensor that hooks have packed, and what it gets back when it is unpacked: its place in the graph."""
 
     __slots__ = ("packed", "unpack_hook", "is_output", "edge", "accumulator", "tangents", "__weakref__")
+
+    unpack_hook: Callable
 
 
 def save(tensor):

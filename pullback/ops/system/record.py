@@ -221,6 +221,15 @@ def _saved_entry(op, plan: Plan, name: str, live: dict, results: list[str], is_l
     return f"{suffix[1:]}_of({safe(base)}) if {wanted} else None"
 
 
+class OperatorNode(Node):
+    """A recorded call of an operator; each operator has a class of its own."""
+
+    __slots__ = ()
+
+    op: Operator
+    plan: Plan
+
+
 def make_node_class(op: Operator) -> type:
     """The Node subclass of an operator, named as PyTorch names it."""
     plan = plan_of(op)
@@ -228,7 +237,7 @@ def make_node_class(op: Operator) -> type:
     free = {} if keeps_tensors else {"release": _keep}  # without saved tensors a graph may be walked again
     body = {"__slots__": (), **free, "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
     body["held"] = _held
-    return type(Node)(backward_name(op), (Node,), body)
+    return type(Node)(backward_name(op), (OperatorNode,), body)
 
 
 def _is_tensor_name(op: Operator, name: str) -> bool:
