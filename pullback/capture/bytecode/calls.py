@@ -18,6 +18,7 @@ from typing import Any
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...nn.parameter import Parameter
+from ..front.effects import effect_of
 from . import custom_functions, modules
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
 from .journal import ALL
@@ -172,7 +173,8 @@ class Calls(Native):
 
     def _cached(self, function, args: tuple, kwargs: dict):
         """A function that remembers what it gave: it gives that again, whatever has changed since."""
-        made = function(*args, **kwargs) if all(isinstance(v, CONSTANTS) for v in (*args, *kwargs.values())) else ABSENT
+        plain = all(isinstance(v, CONSTANTS) for v in (*args, *kwargs.values()))
+        made = function(*args, **kwargs) if plain and effect_of(function.__wrapped__) is None else ABSENT
         if not isinstance(made, CONSTANTS):
             raise Break(f"it calls {function.__name__}, which keeps what it gave")
         self._still_gives(function, args, kwargs, made)
