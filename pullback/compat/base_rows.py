@@ -48,6 +48,9 @@ ROWS: dict[str, dict[str, str]] = {
         "_log_api_usage_once": "pullback.compat.private_names:log_api_usage_once",
         "_get_tracing_state": "pullback.compat.private_names:get_tracing_state",
         "_get_privateuse1_backend_name": "pullback.compat.private_names:get_privateuse1_backend_name",
+        "_are_functorch_transforms_active": "pullback.compat.private_names:are_transforms_active",
+        "_get_default_device": "pullback.compat.private_names:get_default_device",
+        "_is_alias_of": "pullback.compat.private_names:is_alias_of",
         "_TensorBase": "pullback:Tensor",
         "TensorBase": "pullback:Tensor",
         "dtype": "pullback:dtype",
@@ -107,6 +110,17 @@ ROWS: dict[str, dict[str, str]] = {
         "_worker_init_fn_t": "pullback.utils.data.worker:WorkerInitFunction",
     },
     "torch.utils.data._utils": {},
+    "torch.utils.data._utils.worker": {
+        "_generate_state": "pullback.utils.data.worker:seed_words",
+        "WorkerInfo": "pullback.utils.data.worker:WorkerInfo",
+    },
+    "torch.onnx.symbolic_helper": {"parse_args": "pullback.surface.onnx:_parse_args"},
+    "torch.utils.model_zoo": {
+        "load_url": "pullback.surface.hub:load_state_dict_from_url",
+        "tqdm": "pullback.compat.private_names:tqdm",
+    },
+    "torch.utils._contextlib": {"_DecoratorContextManager": "pullback.core.modes:DecoratorContextManager"},
+    "torch._tensor_str": {"_tensor_str": "pullback.core.printing:tensor_repr"},
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
         "UndefinedGrad": "pullback.autograd.nodes:UndefinedGrad",
@@ -151,7 +165,6 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
     "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
-    "torch.return_types": {},
     "torch.utils._python_dispatch": {
         "TorchDispatchMode": "pullback.ops.system.overrides:TorchDispatchMode",
         "is_traceable_wrapper_subclass": "pullback.capture.trace.subclasses:is_wrapper",

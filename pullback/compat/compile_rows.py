@@ -46,6 +46,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._dynamo.utils": {
         "counters": f"{_COMPILE}:counters",
+        "is_compile_supported": "pullback.compat.private_names:is_compile_supported",
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
         "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
     },

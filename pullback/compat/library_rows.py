@@ -5,6 +5,7 @@ from __future__ import annotations
 C_ROWS: dict[str, str] = {
     "DispatchKey": "pullback.library.keys:DispatchKey",
     "DispatchKeySet": "pullback.library.keys:DispatchKeySet",
+    "_ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
     "_AutoDispatchBelowAutograd": "pullback.library.dispatcher:AutoDispatchBelowAutograd",
     "_dispatch_has_kernel": "pullback.library.dispatcher:has_kernel",
     "_dispatch_has_kernel_for_dispatch_key": "pullback.library.dispatcher:has_kernel_for_dispatch_key",

@@ -30,6 +30,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.nn.parallel.parallel_apply": {"*": "pullback.nn.parallel"},
     "torch.nn.parallel.data_parallel": {"*": "pullback.nn.parallel"},
     "torch.nn.parallel.distributed": {"DistributedDataParallel": "pullback.nn.parallel:DistributedDataParallel"},
+    "torch.ao.quantization": {"*": "pullback.surface.quantization"},
+    "torch.ao.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
+    "torch.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
+    "torch.quantization": {"*": "pullback.surface.quantization"},
     "torch.nn._reduction": {
         "legacy_get_string": "pullback.nn.reduction:from_legacy",
         "get_enum": "pullback.nn.reduction:number",

@@ -66,3 +66,37 @@ def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fals
 
         return cuda.current_device()
     raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
+
+
+def are_transforms_active() -> bool:
+    """Whether a function transform (`vmap`, `grad`, ...) is open."""
+    return ambient.function_levels > 0 or bool(ambient.transforms)
+
+
+def get_default_device() -> str:
+    from ..surface.settings import get_default_device as default
+
+    return str(default())
+
+
+def is_alias_of(a, b) -> bool:
+    """Whether two tensors share memory."""
+    from ..core.storage import storage_of
+
+    return storage_of(a) is storage_of(b)
+
+
+def tqdm(iterable=None, **options):
+    """tqdm's progress bar where it is installed; without it, what is iterated over, as it is."""
+    try:
+        from tqdm import tqdm as bar
+    except ImportError:
+        return iterable
+    return bar(iterable, **options)
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Whether `compile` makes graphs for a device type."""
+    from ..core.device import device as device_type_of
+
+    return device_type_of(device_type).type in ("cpu", "cuda")

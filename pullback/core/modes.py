@@ -293,6 +293,22 @@ def is_inference_mode_enabled() -> bool:
     return bool(ambient.mode & INFERENCE)
 
 
+class DecoratorContextManager:
+    """A context manager that decorates functions too: each call enters a fresh one (`clone`)."""
+
+    def __call__(self, function):
+        return decorate(self.clone, function)
+
+    def __enter__(self):
+        raise NotImplementedError
+
+    def __exit__(self, *exc):
+        raise NotImplementedError
+
+    def clone(self):
+        return type(self)()
+
+
 def decorate(make_context, function):
     """Wrap a function, a generator function or a class so that it runs inside a fresh context each time."""
     import functools

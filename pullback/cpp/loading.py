@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+from ..library import torchvision_operators
 from ..ops.system.packet import ops
 from .registry import raise_failures
 
@@ -36,6 +37,10 @@ def load_library(path: str | os.PathLike) -> None:
     """Load a library for the operators that it registers."""
     path = os.path.realpath(path)
     if path in ops.loaded_libraries:
+        return
+    if os.path.basename(os.path.dirname(path)) == "torchvision" and os.path.basename(path).startswith("_C"):
+        torchvision_operators.define()  # that file needs PyTorch's C++; its operators are written here
+        ops.loaded_libraries.add(path)
         return
     try:
         ctypes.CDLL(path)

@@ -7,6 +7,7 @@ from ..ops.system.schema import Schema
 from . import declaration
 from .functions import lookup
 from .kernels import table_of
+from .keys import DispatchKeySet
 from .operator import LibraryOperator
 
 
@@ -17,6 +18,18 @@ class AutoDispatchBelowAutograd(modes.masked):
 
     def __init__(self) -> None:
         super().__init__(0, modes.BELOW_AUTOGRAD)
+
+
+class ExcludeDispatchKeyGuard(modes.masked):
+    """A block in which calls go past some dispatch keys: those of autocast, and those of autograd."""
+
+    __slots__ = ()
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        names = {key.name for key in keys.keys}
+        off = modes.AUTOCAST if any(name.startswith("Autocast") for name in names) else 0
+        on = modes.BELOW_AUTOGRAD if any(name.startswith("Autograd") for name in names) else 0
+        super().__init__(off, on)
 
 
 def parse_schema(text: str) -> Schema:

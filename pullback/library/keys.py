@@ -22,18 +22,16 @@ _BACKENDS = (*_DEVICES, *(f"{prefix}{d}" for prefix in ("Sparse", "SparseCsr", "
 _AUTOGRADS = ("Autograd", "AutogradOther", "AutogradFunctionality", "AutogradNestedTensor", *(f"Autograd{d}" for d in _DEVICES))  # fmt: skip
 _COMPOSITES = (COMPOSITE_IMPLICIT, COMPOSITE_EXPLICIT, NON_FUNCTIONAL, "CompositeImplicitAutogradNestedTensor")
 _KEPT = ("Functionalize", "NestedTensor")
+_AUTOCASTS = tuple(f"Autocast{d}" for d in ("CPU", "CUDA", "XPU", "MPS", "MTIA", "MAIA", "HPU"))
 _INSTEAD = {
     "FuncTorchBatched": "register_vmap",
-    "AutocastCPU": "register_autocast",
-    "AutocastCUDA": "register_autocast",
     "Python": "register_torch_dispatch",
 }
 _MEANINGLESS = (
     "BackendSelect", "Tracer", "ADInplaceOrView", "Conjugate", "Negative", "ZeroTensor", "Dense", "Sparse", "SparseCsr", "Quantized",
     "PythonTLSSnapshot", "PythonDispatcher", "PreDispatch", "FuncTorchVmapMode", "Batched", "VmapMode", "BatchedNestedTensor",
     "FuncTorchGradWrapper", "FuncTorchDynamicLayerBackMode", "FuncTorchDynamicLayerFrontMode", "TESTING_ONLY_GenericWrapper",
-    "TESTING_ONLY_GenericMode", "AutocastMPS", "AutocastXPU", "AutocastMTIA", "AutocastMAIA", "AutocastHPU",
-)  # fmt: skip
+    "TESTING_ONLY_GenericMode", )  # fmt: skip
 
 _DEVICE_KEYS = {
     "cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "xla": "XLA", "mps": "MPS", "xpu": "XPU", "hpu": "HPU", "lazy": "Lazy", "mtia": "MTIA",
@@ -41,7 +39,7 @@ _DEVICE_KEYS = {
 }  # fmt: skip
 _DEVICE_WORDS = "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone"
 
-HONOURED = frozenset((*_BACKENDS, *_AUTOGRADS, *_COMPOSITES, *_KEPT))
+HONOURED = frozenset((*_BACKENDS, *_AUTOGRADS, *_COMPOSITES, *_KEPT, *_AUTOCASTS))
 KNOWN = HONOURED | frozenset(_INSTEAD) | frozenset(_MEANINGLESS) | {UNDEFINED}
 
 DispatchKey = Enum("DispatchKey", {name: name for name in sorted(KNOWN)}, module=__name__)  # type: ignore[misc]

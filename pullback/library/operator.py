@@ -207,6 +207,10 @@ class LibraryOperator(Operator):
         for t in tensors:
             keys |= t.keys
         backend = self.backend_for(tensors, keys, args)
+        if ambient.mode & modes.AUTOCAST:
+            kernel = self.table.find(f"Autocast{backend}")
+            if kernel is not None and ambient.autocast[backend.lower()].enabled:
+                return self.invoke(kernel, args, backend)
         if ambient.mode & modes.BELOW_AUTOGRAD or not tensors:
             return self.below(args, keys, backend)
         entry = self.entries.get(backend)

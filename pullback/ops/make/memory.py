@@ -24,6 +24,7 @@ from ...core.tensor import (
     wrap,
     wrap_meta,
 )
+from ..family.base import composite
 from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -135,8 +136,8 @@ def share_memory_(self) -> Tensor:
     return self
 
 
-@front("Tensor.pin_memory")
-def pin_memory(self, device=None) -> Tensor:
+@composite("_pin_memory(Tensor self, Device? device=None) -> Tensor", function=False, out=False)
+def _pin_memory(self, device):
     if not device_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if not self.is_cpu:
@@ -144,6 +145,11 @@ def pin_memory(self, device=None) -> Tensor:
     pinned = pinned_like(self.array)
     pinned[...] = self.array
     return wrap(pinned, self.dtype)
+
+
+@front("Tensor.pin_memory")
+def pin_memory(self, device=None) -> Tensor:
+    return _pin_memory(self, device)
 
 
 @front("Tensor.requires_grad_")

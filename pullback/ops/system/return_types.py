@@ -51,6 +51,11 @@ def pack_results(op: Operator, values):
 
 
 def __getattr__(name: str):
-    if name in _made:
-        return _made[name]
-    raise AttributeError(name)
+    """The class of the results of the operator of that name."""
+    from .operator import registry
+
+    for op in registry.values():
+        names = tuple(n for _, n in op.schema.returns)
+        if op.name == name and len(names) > 1 and all(names) and op.declared.named:
+            return result_type_named(name, names)
+    raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")

@@ -9,7 +9,18 @@ function is not frozen to the path its example took, and `is_scripting()` is alw
 from __future__ import annotations
 
 from ..futures import Future
-from .annotations import Attribute, Final, annotate, export, ignore, interface, isinstance_of, unused
+from .annotations import (
+    Attribute,
+    Final,
+    TracerWarning,
+    annotate,
+    export,
+    ignore,
+    interface,
+    isinstance_of,
+    overload,
+    unused,
+)
 from .fork import fork, wait
 from .functions import (
     CompilationUnit,
@@ -42,10 +53,12 @@ from .settings import (
 
 isinstance = isinstance_of
 _fork, _wait = fork, wait
+_overload = _overload_method = overload
+_script_if_tracing = script_if_tracing
 
 __all__ = [
     "Attribute", "CompilationUnit", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
-    "TopLevelTracedModule", "TracedModule", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork",
+    "TopLevelTracedModule", "TracedModule", "TracerWarning", "annotate", "enable_onednn_fusion", "export", "export_opnames", "fork",
     "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "last_executed_optimized_graph",
     "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "run_frozen_optimizations", "save",
     "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module",

@@ -90,3 +90,26 @@ def isinstance_of(obj: Any, target_type: Any) -> bool:
     if origin is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
         return len(obj) == len(inner) and all(isinstance_of(o, t) for o, t in zip(obj, inner, strict=True))
     return all(isinstance_of(o, inner[0]) for o in obj)
+
+
+class _BroadcastingList:
+    """What TorchScript writes for "one value or a list of n": in Python `BroadcastingList2[int]` is a list type."""
+
+    def __getitem__(self, kind: Any) -> Any:
+        return list[kind]
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingList4 = _BroadcastingList()
+
+
+def overload(function: T) -> T:
+    """Mark a signature for TorchScript's compiler; in Python the last definition is the function."""
+    return function
+
+
+class TracerWarning(Warning):
+    """What TorchScript's tracer warns of: it never runs here."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing to ignore."""

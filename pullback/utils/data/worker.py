@@ -109,9 +109,16 @@ def seed_everything(base_seed: int, worker_id: int) -> int:
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(seed_words(base_seed, worker_id))
     return seed
+
+
+def seed_words(base_seed: int, worker_id: int) -> list[int]:
+    """The words that a worker seeds NumPy with."""
+    import numpy as np
+
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
 
 
 def _make_fetcher(plan: Plan):
