@@ -7,13 +7,15 @@ A batched tensor has the shape of one example; it stands for all of them. It wra
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from ..core import modes
 from ..core.geometry import Geometry
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
 from ..ops.system.dispatch import dispatch
-from ..ops.system.operator import Operator
+from ..ops.system.operator import DataDependent, Operator
 from ..ops.system.return_types import ResultTuple
 from .examples import draw_examples, draws, loop_rule
 
@@ -114,7 +116,8 @@ class BatchLevel:
                 )
             own = op.batching
             if own is None and op.meta_rule is not None and op.family.checks_examples(op):
-                op.meta_rule(*args)  # an example has fewer dimensions than the batch: the rule below could not tell
+                with suppress(DataDependent):
+                    op.meta_rule(*args)  # an example has fewer dimensions than the batch: the rule below could not tell
             out, out_dims = batch_rule(op, values, dims, self.size) if own is None else own(values, dims, self)
             return self.wrap_result(out, out_dims)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
-from ...core.tensor import META, Tensor
+from ...core.tensor import META, TRANSFORMED, Tensor
 from ..family.base import composite, operator
 from ..family.batching import batch_first
 from ..system.dispatch import dispatch
@@ -36,7 +36,7 @@ def _picked(self, indices) -> tuple:
             shapes += [] if index is None else [index.array.shape]
             dim += 1
             continue
-        if index.keys & META:
+        if index.keys & (META | TRANSFORMED):
             raise DataDependent("index", "how many elements a mask picks")
         kernels.check_mask(index.array.shape, self.array.shape, dim)
         shapes.append((int((index.array != 0).sum()),))
