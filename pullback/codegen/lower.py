@@ -21,7 +21,7 @@ from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
 from ..ops.family.pointwise import POINTWISE, rounded_number, stays_wide
 from ..ops.family.view import VIEW
-from ..ops.lowering import NotLowerable
+from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder
 from ..ops.lowering.elements import ELEMENTS, Element, Unlowerable, number
 from ..ops.lowering.expressions import cast
@@ -31,7 +31,7 @@ from ..ops.system.operator import Operator
 SUPPORTED = frozenset(
     (
         dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint16, dtypes.uint32,
-        dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
+        dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128,
     )
 )  # fmt: skip
 _warned: set[Operator] = set()  # operators whose rule has failed, of which a warning has been given
@@ -43,11 +43,20 @@ class Lowering(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.values: dict[Node, object] = {}
-        self.args: tuple = ()  # of the node that is being lowered
+        self.node: Node  # the node that is being lowered
+        self.args: tuple = ()  # its canonical arguments
 
     @property
     def fakes(self) -> tuple:
         return self.op.convert(tuple([_fake(a) for a in self.args]))
+
+    @property
+    def escapes(self) -> bool:
+        return _escapes(self.node)
+
+    def _has_complex(self, node: Node) -> bool:
+        values = [v for n in (node, *node.all_input_nodes) for v in _tensors(n.meta.get("val"))]
+        return any(t.dtype.is_complex for t in values)
 
     def input(self, node: Node) -> Value | NotLowerable:
         """The value of a tensor that comes from outside: an argument, or the result of an operator that has no loops."""
@@ -87,10 +96,12 @@ class Lowering(Builder):
         if op.schema.is_mutable:
             return NotLowerable("it writes an argument")
         args = op.bind(node.args, dict(node.kwargs))
-        self.op, self.args, self.outputs = op, args, node.meta["val"]
+        self.op, self.node, self.args, self.outputs = op, node, args, node.meta["val"]
         if op.family is POINTWISE:
             return self._pointwise(op, args)
         if op.lower is not None:
+            if not takes_complex(op.lower) and self._has_complex(node):
+                return NotLowerable("complex numbers, which its rule does not know")
             return op.lower(self, *self.given(args))
         if op.family is VIEW:
             return self._view(op, args)
@@ -143,6 +154,20 @@ class Lowering(Builder):
         if isinstance(made, list):
             return tuple([Value(source.buffer, *m[:3]) for m in made])
         return Value(source.buffer, *made[:3])
+
+
+def _tensors(value) -> list[Tensor]:
+    return [t for t in (value if isinstance(value, (tuple, list)) else (value,)) if isinstance(t, Tensor)]
+
+
+def _escapes(node: Node) -> bool:
+    """Whether the value of a node, or a view of it, comes out of the graph."""
+    for user in node.users:
+        op = user.target
+        passes_on = op is python_operators.getitem or isinstance(op, Operator) and op.is_view
+        if user.op == "output" or passes_on and _escapes(user):
+            return True
+    return False
 
 
 def _fake(a):

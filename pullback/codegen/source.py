@@ -15,6 +15,7 @@ from .describe import describe
 from .fuse import Kernel, group, inline
 from .memory import lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
+from .printers.c_complex import COMPLEX
 from .printers.c_prelude import PRELUDE
 from .printers.c_scalars import C_TYPES
 from .printers.c_sorts import sort_routines
@@ -63,8 +64,9 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     offsets, arena = plan(flow, given | kept)
     functions, calls = _calls(printed, bad)
     entry = _entry(inputs, outputs, offsets, shared, calls)
+    numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
     routines = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
-    text = PRELUDE + routines + "\n" + "\n".join(functions) + "\n" + entry
+    text = PRELUDE + numbers + routines + "\n" + "\n".join(functions) + "\n" + entry
     return Source(text, functions, inputs, outputs, arena, [describe(item) for item in order])
 
 

@@ -47,6 +47,8 @@ CLAIMING = {
     for k, op in TABLE.items()
     if op.body is None and (op.lower is not None or op.family in (POINTWISE, VIEW)) and not op.schema.is_mutable
 }
+# Views that are computed where only the graph itself sees them: a copy of them is what comes out here.
+INSIDE = ("_conj", "_neg_view", "view_as_real", "view_as_complex")
 # Operators that declare a rule, of which no sample is native; and why.
 NEVER: dict[str, str] = {}
 
@@ -70,6 +72,10 @@ def cast(t, d):
     return t.to(COMPLEX[d]) if t.dtype.is_complex and d in COMPLEX else None if t.dtype.is_complex else t
 
 
+def given_out(key: str, made) -> list:
+    return [t.clone() for t in results(made)] if key in INSIDE else results(made)
+
+
 def calls(keys: list[str], d) -> Iterator[Call]:
     """The calls of some operators in one dtype that operators do not refuse."""
     for key in keys:
@@ -80,7 +86,7 @@ def calls(keys: list[str], d) -> Iterator[Call]:
                 continue
             given = rebuild(args, tensors)
             try:
-                expected = results(dispatch(op, given))
+                expected = given_out(key, dispatch(op, given))
             except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
                 continue
             yield Call(key, op, given, expected)
@@ -96,7 +102,7 @@ def traced(some: list[Call]):
         for call in some:
             args = rebuild(call.args, given)
             try:
-                made.append(tuple(results(dispatch(call.op, args))))
+                made.append(tuple(given_out(call.key, dispatch(call.op, args))))
                 inside.append(call)
             except DynamicOutputShapeException:  # a mask as an index: no graph has it
                 continue

@@ -288,7 +288,9 @@ def ctype(s: Compute) -> str:
 
 
 def wide(s: Compute) -> str:
-    return "f64" if s.reduce in ("sum", "prod") and s.expr.dtype is dtypes.float32 else ctype(s)
+    if s.reduce not in ("sum", "prod"):
+        return ctype(s)
+    return {dtypes.float32: "f64", dtypes.complex64: "c128"}.get(s.expr.dtype, ctype(s))
 
 
 def initial(s: Compute) -> str:

@@ -11,7 +11,7 @@ from ...ops.lowering.expressions import Expr
 C_TYPES = {
     dtypes.bool: "u8", dtypes.uint8: "u8", dtypes.int8: "i8", dtypes.int16: "i16", dtypes.int32: "i32", dtypes.int64: "i64",
     dtypes.uint16: "u16", dtypes.uint32: "u32", dtypes.float16: "f16", dtypes.bfloat16: "bf16", dtypes.float32: "f32",
-    dtypes.float64: "f64",
+    dtypes.float64: "f64", dtypes.complex64: "c64", dtypes.complex128: "c128",
 }  # fmt: skip
 
 INFIX = {
@@ -35,6 +35,10 @@ def number(value, d: dtype) -> str:
     """A literal."""
     if d is dtypes.bool:
         return "1" if value else "0"
+    if d.is_complex:
+        kind = C_TYPES[d.to_real()]
+        parts = (f"({kind}){number(part, d.to_real())}" for part in (value.real, value.imag))
+        return f"__builtin_complex({', '.join(parts)})"
     if not d.is_floating_point:
         if value == -(1 << 63):
             return "(-9223372036854775807L - 1L)"
@@ -66,6 +70,10 @@ def operation(e: Expr, args: list[str]) -> str:
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if d is dtypes.bool:
         return _boolean(op, args)
+    if op == "complex":
+        return f"__builtin_complex({args[0]}, {args[1]})"
+    if d.is_complex:
+        return _of_complex(op, d, args)
     if op in INFIX:
         return f"{args[0]} {INFIX[op]} {args[1]}"
     if op == "negative":
@@ -77,6 +85,20 @@ def _boolean(op: str, args: list[str]) -> str:
     if op in BOOLEAN:
         return f"{args[0]} {BOOLEAN[op]} {args[1]}"
     return f"!{args[0]}" if op in ("invert", "logical_not") else f"{args[0]} {INFIX[op]} {args[1]}"
+
+
+def _of_complex(op: str, d: dtype, args: list[str]) -> str:
+    kind = C_TYPES[d]
+    if op in ("real", "imag"):
+        return f"__{op}__ {args[0]}"
+    if op in ("multiply", "true_divide"):  # by the schoolbook, as the array library: no second look at NaN
+        return f"{kind}_{op}({args[0]}, {args[1]})"
+    if op in INFIX:
+        return f"{args[0]} {INFIX[op]} {args[1]}"
+    if op in ("negative", "conjugate"):
+        return f"{'-' if op == 'negative' else '~'}{args[0]}"
+    name = "abs" if op == "absolute" else LIBRARY.get(op, op)
+    return f"c{name}{'f' if d is dtypes.complex64 else ''}({args[0]})"
 
 
 def _of_float(op: str, d: dtype, args: list[str]) -> str:
@@ -119,10 +141,17 @@ def _of_integer(op: str, d: dtype, args: list[str]) -> str:
 def _cast(x: str, source: dtype, target: dtype) -> str:
     if source is dtypes.bfloat16:
         x, source = f"from_bf16({x})", dtypes.float32
-    if target is dtypes.bfloat16:
-        return f"to_bf16((f32){x})"
     if target is dtypes.bool:
         return f"{x} != 0"
-    if source.is_floating_point and not target.is_floating_point and target is not dtypes.int64:
+    if source.is_complex and not target.is_complex:
+        x, source = f"(__real__ {x})", source.to_real()
+    if target is dtypes.bfloat16:
+        return f"to_bf16((f32){x})"
+    if (
+        source.is_floating_point
+        and not target.is_floating_point
+        and not target.is_complex
+        and target is not dtypes.int64
+    ):
         return f"({C_TYPES[target]})(i64){x}"
     return f"({C_TYPES[target]}){x}"

@@ -12,6 +12,7 @@ from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..family.view import ViewDeclaration, ViewFamily
+from ..lowering import NotLowerable, of_complex
 from ..shape import view_inverses
 from ..system.calls import export_operator, front
 from ..system.operator import LINEAR, Operator, Spec
@@ -39,10 +40,23 @@ class LazyBit(ViewFamily):
         return Spec(args[0].array.shape, args[0].dtype, stride_of(args[0]))
 
 
+def _carried_out(function: str):
+    """The lowering rule of a lazy view: in a graph its bit is carried out, unless the view itself is what comes out."""
+
+    @of_complex
+    def lower(b, x):
+        if b.escapes:
+            return NotLowerable("a lazy view that comes out of the graph")
+        return b.fill(b.blank(x.shape, x.dtype), getattr(b.o, function)(b.element(x)))
+
+    return lower
+
+
 def _lazy(schema: str, bit: int, vjp, inverse) -> Operator:
     op = Operator(
         schema,
         LazyBit(bit),
+        lower=_carried_out("conjugate" if bit == CONJ else "negative"),
         vjp=vjp,
         inverse=inverse,
         vmap=lambda args, dims, size: (op(args[0]), dims[0]),
@@ -158,6 +172,7 @@ complex_ = pointwise(
     numbers=(),
     check=_check_parts("complex"),
     kernel=_of_parts,
+    lower=lambda o, real, imag: o.complex(real, imag),
     result=_to_complex,
     method=False,
     inplace=False,
@@ -170,6 +185,7 @@ polar = pointwise(
     numbers=(),
     check=_check_parts("polar"),
     kernel=lambda xp, size, angle: _of_parts(xp, size * xp.cos(angle), size * xp.sin(angle)),
+    lower=lambda o, size, angle: o.complex(size * o.cos(angle), size * o.sin(angle)),
     result=_to_complex,
     method=False,
     inplace=False,

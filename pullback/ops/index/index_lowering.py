@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, of_complex
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder, Place
@@ -34,6 +34,7 @@ def _along(b: Builder, at: Value, dim: int, rank: int) -> Element:
 
 
 # ---- along a dimension (numbers are vectors of one)
+@of_complex
 def lower_gather(b: Builder, x: Value, dim, at: Value, sparse_grad):
     out, x, at = b.result(), x.vector(), at.vector()
     dim = wrap_dim(dim, len(x.shape))
@@ -114,6 +115,7 @@ def lower_scatter_reduce(b: Builder, x: Value, dim, at: Value, source: Value, re
     return _scattered(b, x, dim, at, source, reduce, include_self)
 
 
+@of_complex
 def lower_index_select(b: Builder, x: Value, dim, at: Value):
     out, x, at = b.result(), x.vector(), at.vector()
     dim = wrap_dim(dim, len(x.shape))
@@ -181,6 +183,7 @@ def _refuses(indices: list) -> NotLowerable | None:
     return None if given else NotLowerable("indexing by nothing")
 
 
+@of_complex
 def lower_index(b: Builder, x: Value, indices):
     refused = _refuses(indices)
     if refused is not None:

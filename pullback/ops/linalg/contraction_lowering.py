@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.tensor import stride_of
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, of_complex
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
@@ -41,6 +41,7 @@ def lower_mv(b: Builder, x: Value, y: Value):
     return b.store(b.result(), made)
 
 
+@of_complex
 def lower_unsafe_view(b: Builder, x: Value, size):
     if not x.is_contiguous:
         return NotLowerable("an unsafe view of what is not contiguous")

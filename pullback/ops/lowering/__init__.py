@@ -7,6 +7,8 @@ stand above (`codegen`), and nothing here is imported before a graph is compiled
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class NotLowerable:
     """What a rule returns where it has no loops for a call, and why: the operator runs as it is."""
@@ -20,4 +22,17 @@ class NotLowerable:
         return f"NotLowerable({self.reason!r})"
 
 
-__all__ = ["NotLowerable"]
+_complex_rules: set[Callable] = set()
+
+
+def of_complex(rule: Callable) -> Callable:
+    """Says of a rule that it is right for complex numbers, too; others are not asked about them."""
+    _complex_rules.add(rule)
+    return rule
+
+
+def takes_complex(rule: Callable) -> bool:
+    return rule in _complex_rules
+
+
+__all__ = ["NotLowerable", "of_complex", "takes_complex"]

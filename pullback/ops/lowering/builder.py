@@ -48,6 +48,11 @@ class Builder:
         """The arguments of the call in canonical form, tensors without data."""
         raise NotImplementedError
 
+    @property
+    def escapes(self) -> bool:
+        """Whether the result, or a view of it, comes out of the graph: then it must share the memory it is said to share."""
+        raise NotImplementedError
+
     def spec(self, which: int | None = None) -> Tensor:
         """The result, or one of several, as a tensor without data."""
         return self.outputs if which is None else self.outputs[which]  # type: ignore[return-value, index]

@@ -57,7 +57,23 @@ class Element:
         return self._value()
 
     def conj(self) -> Element:
-        return self
+        return ELEMENTS.conjugate(self)
+
+    @property
+    def real(self) -> Element:
+        return ELEMENTS.real(self)
+
+    @real.setter
+    def real(self, value: Element) -> None:
+        self.expr = ELEMENTS.complex(value, self.imag).expr
+
+    @property
+    def imag(self) -> Element:
+        return ELEMENTS.imag(self)
+
+    @imag.setter
+    def imag(self, value: Element) -> None:
+        self.expr = ELEMENTS.complex(self.real, value).expr
 
     def _value(self):
         if self.expr.op != "const":
@@ -146,8 +162,16 @@ _ALIASES = {
     "fabs": "absolute",
     "divide": "true_divide",
     "bitwise_not": "invert",
-    "conjugate": "positive",
+    "conj": "conjugate",
 }
+# Functions of complex numbers. Those of the first line are ours, the others the C library's.
+_COMPLEX_FUNCTIONS = frozenset(
+    (
+        "add", "subtract", "multiply", "true_divide", "negative", "square", "reciprocal", "absolute",
+        "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh",
+        "arctanh",
+    )
+)  # fmt: skip
 
 
 class Elements:
@@ -170,6 +194,21 @@ class Elements:
 
         setattr(self, name, function)
         return function
+
+    # ---- complex numbers and their parts
+    def conjugate(self, x, out=None):
+        return _put(make("conjugate", x.expr.dtype, x.expr) if x.expr.dtype.is_complex else x.expr, out)
+
+    def real(self, x):
+        return Element(make("real", x.expr.dtype.to_real(), x.expr)) if x.expr.dtype.is_complex else x
+
+    def imag(self, x):
+        d = x.expr.dtype
+        return Element(make("imag", d.to_real(), x.expr) if d.is_complex else number(0, d))
+
+    def complex(self, real, imag):
+        """The number of two parts."""
+        return Element(make("complex", real.expr.dtype.to_complex(), real.expr, imag.expr))
 
     # ---- what is no function of elements alone
     def positive(self, x, out=None):
@@ -242,11 +281,18 @@ def of_numpy(d) -> dtype:
 
 
 def number(value, d: dtype) -> Expr:
-    if isinstance(value, complex) or hasattr(value, "is_symbolic"):
-        raise Unlowerable("a complex or symbolic number")
+    if isinstance(value, complex) and not d.is_complex or hasattr(value, "is_symbolic"):
+        raise Unlowerable("a complex number among real ones, or a symbolic one")
     if isinstance(value, np.generic):
         value = value.item()
-    made = cast(const(value, dtypes.float64 if isinstance(value, float) else dtypes.int64), d)
+    kind = (
+        dtypes.complex128
+        if isinstance(value, complex)
+        else dtypes.float64
+        if isinstance(value, float)
+        else dtypes.int64
+    )
+    made = cast(const(value, kind), d)
     if made.op != "const":
         raise Unlowerable(f"{value} as {d}")
     return made
@@ -261,7 +307,9 @@ def _meet(args: tuple, default: dtype | None = None) -> list[Expr]:
     for d in given[1:]:
         if d is not common:
             common = by_numpy[np.result_type(common.numpy, d.numpy)]
-    if common.category < dtypes.FLOAT and any(isinstance(a, float) for a in args):
+    if any(isinstance(a, complex) for a in args) and not common.is_complex:
+        common = dtypes.complex64 if common is dtypes.float32 else dtypes.complex128
+    elif common.category < dtypes.FLOAT and any(isinstance(a, float) for a in args):
         common = dtypes.float64
     elif common is dtypes.bool and any(isinstance(a, int) and not isinstance(a, bool) for a in args):
         common = dtypes.int64
@@ -283,8 +331,10 @@ def _put(made: Expr, out: Element | None) -> Element:
 def _apply(name: str, *args: Expr) -> Expr:
     """One operation on expressions of one dtype."""
     d = args[0].dtype
-    if d in dtypes.reduced_precision or d.is_complex:
+    if d in dtypes.reduced_precision:
         raise Unlowerable(f"{name} in {d}")
+    if d.is_complex:
+        return _apply_complex(name, d, *args)
     if name in _TESTS:
         if name.startswith("logical"):
             return make(name, dtypes.bool, *[_truth(Element(a)) for a in args])
@@ -305,6 +355,24 @@ def _apply(name: str, *args: Expr) -> Expr:
     if name == "expit":
         return make("sigmoid", d, args[0])
     return _folded(name, d, args)
+
+
+def _apply_complex(name: str, d: dtype, *args: Expr) -> Expr:
+    """One operation on complex numbers."""
+    if name in ("equal", "not_equal"):
+        return make(name, dtypes.bool, *args)
+    if name.startswith("logical"):
+        return make(name, dtypes.bool, *[_truth(Element(a)) for a in args])
+    if name in ("isnan", "isinf", "isfinite"):
+        parts = [make(name, dtypes.bool, make(part, d.to_real(), args[0])) for part in ("real", "imag")]
+        return make("logical_and" if name == "isfinite" else "logical_or", dtypes.bool, *parts)
+    if name not in _COMPLEX_FUNCTIONS:
+        raise Unlowerable(f"no function {name} of complex numbers")
+    if name == "square":
+        return make("multiply", d, args[0], args[0])
+    if name == "reciprocal":
+        return make("true_divide", d, const(1 + 0j, d), args[0])
+    return make(name, d.to_real() if name == "absolute" else d, *args)
 
 
 _FOLDING = frozenset(("add", "subtract", "multiply", "negative", "true_divide", "absolute", "maximum", "minimum"))

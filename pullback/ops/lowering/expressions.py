@@ -92,6 +92,9 @@ def cast(x: Expr, target: dtype) -> Expr:
 def _cast_number(value, target: dtype):
     if target is dtypes.bool:
         return bool(value)
+    if target.is_complex:
+        return complex(value) if target is dtypes.complex128 else complex(target.numpy.type(value))
+    value = value.real if isinstance(value, complex) else value
     if target.is_floating_point:
         return float(value) if target is dtypes.float64 else float(target.numpy.type(value))
     if isinstance(value, float) and not -(2.0**62) < value < 2.0**62:

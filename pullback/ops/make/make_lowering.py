@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...core import dtype as dtypes
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, of_complex
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def filled_with(value) -> Callable:
     """A rule: the same number everywhere."""
 
+    @of_complex
     def lower(b: Builder, *_):
         out = b.result()
         return b.fill(out, b.number(value, out.dtype))
@@ -26,6 +27,7 @@ def filled_with(value) -> Callable:
 def filled_with_argument(at: int) -> Callable:
     """A rule: an argument everywhere, by its place in the schema."""
 
+    @of_complex
     def lower(b: Builder, *args):
         out = b.result()
         return b.fill(out, b.number(args[at], out.dtype))
@@ -40,10 +42,12 @@ def lower_arange(b: Builder, start, end, step, *_):
     return b.fill(out, b.index(0, step, start))
 
 
+@of_complex
 def lower_copy(b: Builder, x: Value, *_):
     """The elements in another dtype, or another order in memory."""
     return b.fill(b.result(), b.raw(x))
 
 
+@of_complex
 def lower_alias(b: Builder, x: Value):
     return x

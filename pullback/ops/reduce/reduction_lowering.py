@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ...core import dtype as dtypes
 from ...core.geometry import wrap_dim, wrap_dims
 from ..family.reduction import REDUCTION
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, of_complex
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
@@ -31,8 +31,8 @@ def reduced_by(how: str, before: Callable | None = None, after: Callable | None 
     return lower
 
 
-lower_sum = reduced_by("sum")
-lower_mean = reduced_by("sum", after=lambda e, n: e / float(n) if n else e * math.nan)
+lower_sum = of_complex(reduced_by("sum"))
+lower_mean = of_complex(reduced_by("sum", after=lambda e, n: e / float(n) if n else e * math.nan))
 lower_prod = reduced_by("prod")
 lower_any = reduced_by("any", before=lambda e: e != 0, working=dtypes.bool)
 lower_all = reduced_by("all", before=lambda e: e != 0, working=dtypes.bool)

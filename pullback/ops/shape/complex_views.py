@@ -17,6 +17,7 @@ from ...core.storage import storage_of, window
 from ...core.tensor import CONJ, Tensor, stride_of, view_of
 from ..family.batching import batch_first
 from ..family.view import ViewDeclaration, ViewFamily
+from ..lowering import NotLowerable, of_complex
 from ..system.calls import export_operator, front
 from ..system.declaration import REQUIRED
 from ..system.dispatch import dispatch
@@ -103,8 +104,31 @@ def _as_complex(self) -> tuple:
     return shape[:-1], tuple(s // 2 for s in stride[:-1]), self.offset // 2, self.dtype.to_complex()
 
 
+COMES_OUT = NotLowerable("a view of the same memory that comes out of the graph")
+
+
+@of_complex
+def _lower_as_real(b, x):
+    """Within a graph nobody sees whose memory a view is on: the parts are computed."""
+    if b.escapes:
+        return COMES_OUT
+    rank = len(x.shape)
+    e = b.element(x.unsqueeze(rank).expand((*x.shape, 2)))
+    return b.fill(b.blank((*x.shape, 2), x.dtype.to_real()), b.o.where(b.index(rank) == 0, e.real, e.imag))
+
+
+@of_complex
+def _lower_as_complex(b, x):
+    if b.escapes:
+        return COMES_OUT
+    last = len(x.shape) - 1
+    real, imag = (b.element(x.narrow(last, k, 1).without([last])) for k in (0, 1))
+    return b.fill(b.blank(x.shape[:-1], x.dtype.to_complex()), b.o.complex(real, imag))
+
+
 view_as_real = _retyped(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
+    lower=_lower_as_real,
     method=False,
     retyped=_as_real,
     jvp=LINEAR,
@@ -114,6 +138,7 @@ view_as_real = _retyped(
 )
 view_as_complex = _retyped(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
+    lower=_lower_as_complex,
     method=False,
     retyped=_as_complex,
     jvp=LINEAR,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.geometry import wrap_dim, wrap_dims
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, of_complex
 from . import view_geometry
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 # ---- joining
+@of_complex
 def lower_cat(b: Builder, tensors, dim):
     out = b.result()
     dim = wrap_dim(dim, len(out.shape))
@@ -25,6 +26,7 @@ def lower_cat(b: Builder, tensors, dim):
     return out
 
 
+@of_complex
 def lower_stack(b: Builder, tensors, dim):
     out = b.result()
     dim = wrap_dim(dim, len(out.shape))
@@ -55,34 +57,40 @@ def _select(out: Value, dim: int, at: int) -> Value:
     return out.narrow(dim, at + (out.shape[dim] if at < 0 else 0), 1)
 
 
+@of_complex
 def lower_select_backward(b: Builder, g: Value, sizes, dim, at):
     out = b.result()
     dim = wrap_dim(dim, len(out.shape))
     return filled_within(b, out, _select(out, dim, at), g.unsqueeze(dim), 0)
 
 
+@of_complex
 def lower_select_scatter(b: Builder, x: Value, source: Value, dim, at):
     out = b.result()
     dim = wrap_dim(dim, len(out.shape))
     return filled_within(b, out, _select(out, dim, at), source.unsqueeze(dim), x)
 
 
+@of_complex
 def lower_slice_backward(b: Builder, g: Value, sizes, dim, start, end, step):
     out = b.result()
     return filled_within(b, out, _slice(out, wrap_dim(dim, len(out.shape)), start, end, step), g, 0)
 
 
+@of_complex
 def lower_slice_scatter(b: Builder, x: Value, source: Value, dim, start, end, step):
     out = b.result()
     return filled_within(b, out, _slice(out, wrap_dim(dim, len(out.shape)), start, end, step), source, x)
 
 
+@of_complex
 def lower_diagonal_backward(b: Builder, g: Value, sizes, offset, dim1, dim2):
     out = b.result()
     window = out.window(*view_geometry.diagonal(out.shape, out.strides, out.offset, offset, dim1, dim2)[:3])
     return filled_within(b, out, window, g, 0)
 
 
+@of_complex
 def lower_triangle(b: Builder, x: Value, diagonal):
     rank = len(x.shape)
     above = b.index(rank - 1) - b.index(rank - 2)
@@ -91,6 +99,7 @@ def lower_triangle(b: Builder, x: Value, diagonal):
 
 
 # ---- another order
+@of_complex
 def lower_flip(b: Builder, x: Value, dims):
     turned = set(wrap_dims(tuple(dims), len(x.shape))) if dims and x.shape else set()
     offset = x.offset + sum((x.shape[d] - 1) * x.strides[d] for d in turned)
@@ -98,6 +107,7 @@ def lower_flip(b: Builder, x: Value, dims):
     return b.store(b.result(), x.window(x.shape, strides, offset))
 
 
+@of_complex
 def lower_repeat(b: Builder, x: Value, repeats):
     out = b.result()
     lead = len(repeats) - len(x.shape)
@@ -113,6 +123,7 @@ def lower_repeat(b: Builder, x: Value, repeats):
     return out
 
 
+@of_complex
 def lower_roll(b: Builder, x: Value, shifts, dims):
     out = b.result()
     if len(shifts) != 1 or len(dims) != 1 or not x.numel:
