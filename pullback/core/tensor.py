@@ -266,7 +266,7 @@ class Tensor(TensorMethods):
         t.offset = self.offset
         t.view_info = None
         if self.__dict__ and (
-            self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace" in self.__dict__
+            self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace_marks" in self.__dict__
         ):
             t.__dict__.update(self.__dict__)
         return t
@@ -440,7 +440,7 @@ def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
     t.keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
     t.autograd, t.version, t.view_info = None, data.version, None
     t.memory, t.offset = None if data.keys & LAYOUTS else storage_of(data), data.offset
-    for name in ("fake_mode", "trace"):
+    for name in ("fake_mode", "trace_marks"):
         if name in data.__dict__:
             t.__dict__[name] = data.__dict__[name]
     if requires_grad:

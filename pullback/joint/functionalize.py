@@ -281,7 +281,7 @@ class Functionalization(TorchDispatchMode):
             if state.root is target:
                 state.root = before
         target.memory, target.array, target.offset = made.memory, made.array, made.offset
-        target.__dict__["trace"] = made.__dict__["trace"]
+        target.__dict__["trace_marks"] = made.__dict__["trace_marks"]
         inplace.bump(target)
         return target
 

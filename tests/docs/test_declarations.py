@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pullback as torch
 import pullback.library  # noqa: F401 - a family of its own
+from pullback.capture.trace.make_fx import make_fx
+from pullback.codegen import compile_graph
 from pullback.core.geometry import wrap_dim
 from pullback.ops.family.base import operator
 from pullback.ops.layout.sparse.conversion import to_dense
 from pullback.ops.layout.sparse.table import run_dense, sparse_rule
+from pullback.ops.lowering import NotLowerable
 from pullback.ops.system.declaration import REQUIRED, Declaration
 from pullback.ops.system.operator import Spec, exports, registry, unregister
 
@@ -76,19 +79,22 @@ def test_every_option_is_documented_at_its_field():
 
 
 def test_the_operator_of_the_page_works():
-    """The blocks of "Adding another operator" and of "Adding a rule for a layout", in one file."""
+    """The blocks of "Adding another operator", of "... a lowering rule" and of "... a rule for a layout", in one file."""
     sections = PAGE.read_text(encoding="utf-8").split("### ")
-    texts = [s for s in sections if s.startswith(("Adding another operator", "Adding a rule for a layout"))]
+    named = ("Adding another operator", "Adding a lowering rule", "Adding a rule for a layout")
+    texts = [s for s in sections if s.startswith(named)]
     names = {
         "operator": operator,
         "Spec": Spec,
         "wrap_dim": wrap_dim,
         "sparse_rule": sparse_rule,
         "run_dense": run_dense,
+        "NotLowerable": NotLowerable,
+        "to_dense": to_dense,
     }
     source = "".join(re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1) for text in texts)
     try:
-        exec(source, names | {"to_dense": to_dense})
+        exec(source, names)
         function = exports["torch"]["spread"]
         x = torch.tensor([[1.0, 5.0, 2.0], [7.0, 3.0, 4.0]], dtype=torch.float64, requires_grad=True)
         assert function(x, 1).tolist() == [4.0, 4.0]
@@ -96,6 +102,9 @@ def test_the_operator_of_the_page_works():
         assert function(x.detach().to("meta"), 0).shape == (3,)
         assert torch.func.vmap(lambda row: function(row, 0))(x).tolist() == [4.0, 4.0]
         assert function(x.detach().to_sparse(), 1).tolist() == [4.0, 4.0]
+        registry["spread.default"].lower = names["lower_spread"]
+        made = compile_graph(make_fx(lambda t: function(t * 2, 1), tracing_mode="fake")(x.detach()))
+        assert made.native and made(x.detach()).tolist() == [8.0, 8.0]
     finally:
         unregister(registry["spread.default"])
         del exports["torch"]["spread"], exports["Tensor"]["spread"]

@@ -239,7 +239,7 @@ class Attributes(World):
             return self.outside.enter(
                 real.output_nr, self.outside.sources.get("attribute", self.outside.source_of(t), name)
             )
-        is_put_there = name in getattr(real, "__dict__", {}) and name != "trace"
+        is_put_there = name in getattr(real, "__dict__", {}) and name != "trace_marks"
         if real is not t and is_put_there and not is_wrapper(t):  # the parts of a wrapper are those of its fake
             if self.journal.is_touched(real, name):
                 return self.outside.settled(real.__dict__[name])

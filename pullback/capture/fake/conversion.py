@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .mode import FakeTensorMode
 
 KEPT_BITS = CONJ | NEG | INFERENCE_TENSOR
-OWN_ATTRIBUTES = frozenset(("fake_mode", "constant", "constant_version", "trace"))  # ours, not the user's
+OWN_ATTRIBUTES = frozenset(("fake_mode", "constant", "constant_version", "trace_marks"))  # ours, not the user's
 
 
 class unset_fake_temporarily(modes.other_stack):

@@ -36,7 +36,7 @@ NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
 
 def marks_of(t: Tensor) -> dict:
     """What traces know of a tensor: trace -> its node there (or whatever a mode keeps under its own key)."""
-    return t.__dict__.get("trace") or _NOTHING
+    return t.__dict__.get("trace_marks") or _NOTHING
 
 
 _NOTHING: dict = {}
@@ -44,7 +44,7 @@ _NOTHING: dict = {}
 
 def mark(t: Tensor, key, value) -> None:
     """Note something on a tensor; objects that autograd makes of the same value carry it along."""
-    t.__dict__["trace"] = {**(t.__dict__.get("trace") or _NOTHING), key: value}
+    t.__dict__["trace_marks"] = {**(t.__dict__.get("trace_marks") or _NOTHING), key: value}
 
 
 def current_value(t: Tensor) -> Tensor:

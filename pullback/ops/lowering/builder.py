@@ -216,14 +216,18 @@ class Builder:
             expr = cast(value.expr, target.dtype)
             self.emit(Compute(target.buffer, target.offset, dims, strides, expr, scatter=_indirect(places), meets=how))
 
-    def scan(self, how: str, v: Value, fn: Callable, dim: int, d: dtype) -> Value:
-        """What `fn` of the elements along a dimension comes to, up to and with each: "sum", "prod", "max", "min", "logaddexp"."""
-        out = self.blank(v.shape, d)
+    def scan(self, how: str, v: Value, fn: Callable, dim: int, out: Value) -> Value:
+        """What `fn` of the elements along a dimension comes to, up to and with each: "sum", "prod", "max", "min", "logaddexp".
+
+        Into `out`, of the same shape, in its dtype; a narrow float is filled from a wide one.
+        """
+        d = self.wide(out.dtype)
+        target = out if d is out.dtype else self.blank(v.shape, d)
         if out.numel:
-            strides = [0 if n == 1 else s for n, s in zip(out.shape, out.strides, strict=True)]
+            strides = [0 if n == 1 else s for n, s in zip(out.shape, target.strides, strict=True)]
             expr = cast(fn(self.element(v)).expr, d)
-            self.emit(Compute(out.buffer, 0, out.shape, strides, expr, how, {dim}, scan=True))
-        return out
+            self.emit(Compute(target.buffer, target.offset, out.shape, strides, expr, how, {dim}, scan=True))
+        return out if target is out else self.store(out, target)
 
     def sort(self, v: Value, descending: bool) -> Value:
         """The places of the elements of each row in order; see `Sort`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...core import dtype as dtypes
 from ...core.geometry import wrap_dim
 
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ def running(how: str) -> Callable:
     def lower(b: Builder, x: Value, dim, *_):
         out = b.result()
         x = x.vector()
-        made = b.scan(how, x, lambda e: e, wrap_dim(dim, len(x.shape)), b.wide(out.dtype))
-        b.store(out.vector(), made)
+        b.scan(how, x, lambda e: e, wrap_dim(dim, len(x.shape)), out.vector())
         return out
 
     return lower
@@ -36,15 +34,14 @@ def running_extreme(how: str) -> Callable:
     def lower(b: Builder, x: Value, dim):
         values, indices, x = b.result(0), b.result(1), x.vector()
         o, dim, rank = b.o, wrap_dim(dim, len(x.shape)), len(x.shape)
-        best = b.scan(how, x, lambda e: e, dim, b.wide(x.dtype))
+        best = b.scan(how, x, lambda e: e, dim, values.vector())
 
         def place(e: Element) -> Element:
             same = e == b.element(best, rank)
             same = o.logical_or(same, o.isnan(e)) if x.dtype.is_floating_point else same
             return o.where(same, b.index(dim), 0)
 
-        b.store(indices.vector(), b.scan("max", x, place, dim, dtypes.int64))
-        b.store(values.vector(), best)
+        b.scan("max", x, place, dim, indices.vector())
         return values, indices
 
     return lower
@@ -67,11 +64,17 @@ def lower_sort(b: Builder, x: Value, dim, descending):
     others = [0 if d == dim else s for d, s in enumerate(x.strides)]
     place = (b.raw(at), x.strides[dim] if x.shape[dim] > 1 else 1, x.shape[dim])
     b.fill(values.vector(), b.gather(x, others, [place]))
-    b.store(indices.vector(), at)
-    return values, indices
+    return values, _as_result(b, at, indices)
+
+
+def _as_result(b: Builder, at: Value, out: Value) -> Value:
+    """Places as the result: themselves where they lie as it does."""
+    if at.strides == out.strides:
+        return at
+    b.store(out.vector(), at)
+    return out
 
 
 def lower_argsort(b: Builder, x: Value, dim, descending):
     out, x = b.result(), x.vector()
-    b.store(out.vector(), _places(b, x, wrap_dim(dim, len(x.shape)), descending))
-    return out
+    return _as_result(b, _places(b, x, wrap_dim(dim, len(x.shape)), descending), out)

@@ -122,3 +122,9 @@ def test_item_of_data_is_refused_without_data() -> None:
         make_fx(lambda x: x * x.sum().item(), tracing_mode="fake")(torch.randn(3))
     module = make_fx(lambda x: x * x.sum().item(), tracing_mode="real")(torch.ones(3))
     torch.testing.assert_close(module(torch.ones(3)), torch.full((3,), 3.0))
+
+
+def test_a_tensor_that_is_traced_keeps_its_methods():
+    """What a trace notes of a tensor hides none of them: not `trace` either."""
+    graph = make_fx(lambda x: (x * 2).trace())(torch.eye(3))
+    assert "aten.trace" in graph.code and graph(torch.eye(3)) == 6
