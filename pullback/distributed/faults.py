@@ -15,6 +15,7 @@ import traceback
 from types import TracebackType
 from typing import Any
 
+_STARTERS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli") + os.sep
 _watched: dict[str, Any] = {}
 
 
@@ -45,9 +46,14 @@ def fail(error: BaseException, rank: int, size: int, code: int = 1) -> None:
 def programs_part(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of what started the program."""
     at = trace
-    while at is not None and at.tb_frame.f_globals.get("__name__", "").startswith(("pullback.cli", "runpy")):
+    while at is not None and is_starter(at.tb_frame.f_code.co_filename):
         at = at.tb_next
     return at or trace
+
+
+def is_starter(path: str) -> bool:
+    """Whether a file is one of those that start programs."""
+    return path.startswith(_STARTERS) or path == "<frozen runpy>"
 
 
 def write_record(rank: int, text: str, code: int = 1) -> None:

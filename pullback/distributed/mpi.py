@@ -68,48 +68,60 @@ class MpiChannel(Channel):
         return getattr(self.mpi, kind)
 
     def allreduce(self, send, recv, kind):
-        return self.comm.Iallreduce(self.mpi.IN_PLACE if send is None else send, recv, self.op(kind))
+        given = self.mpi.IN_PLACE if send is None else send
+        return _Kept(self.comm.Iallreduce(given, recv, self.op(kind)), send, recv)
 
     def reduce(self, send, recv, kind, root):
+        sent = recv if send is None else send
         if self.rank != root:
-            return self.comm.Ireduce(recv if send is None else send, None, self.op(kind), root)
-        return self.comm.Ireduce(self.mpi.IN_PLACE if send is None else send, recv, self.op(kind), root)
+            return _Kept(self.comm.Ireduce(sent, None, self.op(kind), root), sent)
+        given = self.mpi.IN_PLACE if send is None else send
+        return _Kept(self.comm.Ireduce(given, recv, self.op(kind), root), send, recv)
 
     def broadcast(self, array, root):
-        return self.comm.Ibcast(as_bytes(array), root)
+        return _Kept(self.comm.Ibcast(as_bytes(array), root), array)
 
     def allgather(self, send, recv):
         joined = _Joined(recv)
-        return joined.after(self.comm.Iallgatherv(as_bytes(send), joined.message()))
+        return joined.after(self.comm.Iallgatherv(as_bytes(send), joined.message()), send)
 
     def gather(self, send, recv, root):
         if self.rank != root:
-            return self.comm.Igatherv(as_bytes(send), None, root)
+            return _Kept(self.comm.Igatherv(as_bytes(send), None, root), send)
         joined = _Joined(recv)
-        return joined.after(self.comm.Igatherv(as_bytes(send), joined.message(), root))
+        return joined.after(self.comm.Igatherv(as_bytes(send), joined.message(), root), send)
 
     def scatter(self, send, recv, root):
         if self.rank != root:
-            return self.comm.Iscatterv(None, as_bytes(recv), root)
+            return _Kept(self.comm.Iscatterv(None, as_bytes(recv), root), recv)
         joined = _Joined(send, filled=True)
-        return self.comm.Iscatterv(joined.message(), as_bytes(recv), root)
+        return _Kept(self.comm.Iscatterv(joined.message(), as_bytes(recv), root), joined, recv)
 
     def reduce_scatter(self, send, recv, kind, counts):
-        return self.comm.Ireduce_scatter(send.reshape(-1), recv.reshape(-1), counts, self.op(kind))
+        """Parts of one length; shorter ones travel with room behind them."""
+        most = max(counts)
+        if all(n == most for n in counts):
+            request = self.comm.Ireduce_scatter_block(send.reshape(-1), recv.reshape(-1), self.op(kind))
+            return _Kept(request, send, recv)
+        whole, mine = np.zeros((self.size, most), send.dtype), np.empty(most, send.dtype)
+        for row, part, n in zip(whole, np.split(send.reshape(-1), np.cumsum(counts)[:-1]), counts, strict=True):
+            row[:n] = part
+        request = self.comm.Ireduce_scatter_block(whole, mine, self.op(kind))
+        return _Copied(_Kept(request, whole), mine[: counts[self.rank]], recv.reshape(-1))
 
     def alltoall(self, send, recv):
-        joined = _Joined(recv)
-        return joined.after(self.comm.Ialltoallv(_Joined(send, filled=True).message(), joined.message()))
+        incoming, outgoing = _Joined(recv), _Joined(send, filled=True)
+        return incoming.after(self.comm.Ialltoallv(outgoing.message(), incoming.message()), outgoing)
 
     def barrier(self):
         return self.comm.Ibarrier()
 
     def send(self, array, to, tag):
-        return self.comm.Isend(as_bytes(array), to, tag)
+        return _Kept(self.comm.Isend(as_bytes(array), to, tag), array)
 
     def recv(self, array, source, tag):
         where = self.mpi.ANY_SOURCE if source is None else source
-        return _Received(self.comm.Irecv(as_bytes(array), where, tag), self.mpi.Status())
+        return _Received(self.comm.Irecv(as_bytes(array), where, tag), array, self.mpi.Status())
 
     def source_of(self, request):
         return request.status.Get_source()
@@ -120,14 +132,37 @@ def as_bytes(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1).view(np.uint8)
 
 
+class _Kept:
+    """A request that keeps its buffers: MPI reads and writes them until it is done, and mpi4py does not keep all of them."""
+
+    def __init__(self, request: Any, *buffers: Any):
+        self.request, self.buffers = request, buffers
+
+    def Test(self) -> bool:
+        return self.request.Test()
+
+
 class _Received:
     """A receive, with what is known of its message when it has come."""
 
-    def __init__(self, request: Any, status: Any):
-        self.request, self.status = request, status
+    def __init__(self, request: Any, array: np.ndarray, status: Any):
+        self.request, self.array, self.status = request, array, status
 
     def Test(self) -> bool:
         return self.request.Test(self.status)
+
+
+class _Copied:
+    """A request whose buffer is copied when it is done."""
+
+    def __init__(self, request: Any, source: np.ndarray, target: np.ndarray):
+        self.request, self.source, self.target, self.done = request, source, target, False
+
+    def Test(self) -> bool:
+        if not self.done and self.request.Test():
+            self.target[...] = self.source
+            self.done = True
+        return self.done
 
 
 class _Joined:
@@ -164,9 +199,10 @@ class _Joined:
     def message(self) -> list:
         return [self.whole, self.counts, self.starts, library().BYTE]
 
-    def after(self, request: Any) -> Any:
+    def after(self, request: Any, *buffers: Any) -> Any:
         """The request, with the parts filled when it is done."""
-        return _Spread(request, self) if self.apart else request
+        kept = _Kept(request, self, *buffers)
+        return _Spread(kept, self) if self.apart else kept
 
 
 class _Spread:

@@ -96,6 +96,8 @@ class Work:
                 self._future = _WorkFuture(self)
                 if self._done:
                     self._complete_future()
+        if not self._poll():
+            progress.watch(self)  # what follows on the future has nobody else who would notice
         return self._future
 
     def boxed(self) -> Work:
@@ -178,7 +180,8 @@ class Progress:
 
     def watch(self, work: Work) -> None:
         with self.changed:
-            self.pending.append(work)
+            if work not in self.pending:
+                self.pending.append(work)
             if self.thread is None:
                 self.stopped = False
                 self.thread = threading.Thread(target=self._run, name="pullback-progress", daemon=True)

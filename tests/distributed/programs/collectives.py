@@ -99,6 +99,26 @@ def check_scattered_sums():
     same(t, torch.full((rank + 1,), size - 1.0))
 
 
+def check_long_vectors():
+    """Libraries take other ways for longer messages."""
+    for n in (366, 5000, 200_000):
+        x = torch.arange(float(size * n)) % 1000
+        t = torch.empty(n)
+        for _ in range(3):
+            dist.reduce_scatter_tensor(t, x + rank)
+            same(t.sum(), (x[rank * n : rank * n + n] * size + size * (size - 1) / 2).sum())
+        whole = torch.empty(size * n)
+        dist.all_gather_into_tensor(whole, x[rank * n : rank * n + n])
+        assert torch.equal(whole, x)
+        dist.all_reduce(whole)
+        assert torch.equal(whole, x * size)
+        f = torch.ops._c10d_functional
+        for _ in range(5):  # what is sent has no other owner, and must live until it has arrived
+            mine = f.wait_tensor(f.reduce_scatter_tensor(x * 1, "avg", size, "0"))
+            assert torch.equal(mine, x[rank * n : rank * n + n])
+            assert torch.equal(f.wait_tensor(f.all_gather_into_tensor(mine * 1, size, "0")), x)
+
+
 def check_exchanges():
     t = torch.empty(size)
     dist.all_to_all_single(t, torch.arange(float(size)) + 10 * rank)
