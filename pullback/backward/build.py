@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from ..autograd.leaf_rules import LeafRule, rule_of
 from ..capture.front.boxing import taken
 from ..core.node import AccumulateGrad, Node
 from ..graph import Graph, has_side_effect
@@ -22,8 +23,8 @@ from .schedule import schedule
 
 NAMES = ("inputs", "sizes", "scalars", "hooks", "packed_data")
 for _effect in (
-    replay.accumulate_grad, replay.tensor_hook, replay.pre_hook, replay.post_hook, replay.late_post_hooks, replay.retain_grad,
-    replay.unpack_saved,
+    replay.accumulate_grad, replay.replace_grad, replay.tensor_hook, replay.pre_hook, replay.post_hook,
+    replay.late_post_hooks, replay.retain_grad, replay.unpack_saved,
 ):  # fmt: skip
     has_side_effect(_effect)
 
@@ -41,6 +42,7 @@ class Backward:
         self.order = schedule(roots, needed)
         self.place = {node: i for i, node in enumerate(self.order)}
         self.watched_leaf = False  # whether a leaf has hooks that run when its gradient has come
+        self.leaves: set[int] | None = None  # identities of the leaves that get gradients, where somebody asked
         self.inputs = inputs = Inputs(differentiable)
         inputs.tensors += [g for g in grads if g is not None]
         self.key = self._key()
@@ -57,7 +59,7 @@ class Backward:
 
     def _step_key(self, node: Node, seen: set) -> tuple:
         """A node that does not run: (None, hooks, wanted outputs, number of outputs); a sink: (AccumulateGrad, hooks, wanted,
-        1, whether there is no gradient yet); any other: (its key, hooks, wanted, number of outputs, edges)."""
+        1, whether there is no gradient yet, and the key of the rule of its gradient, if any); any other: (its key, hooks, wanted, number of outputs, edges)."""
         inputs, place = self.inputs, self.place
         wanted = tuple([n for n in range(len(node.outputs)) if (node, n) in self.wanted]) if self.wanted else ()
         hooks = scan_hooks(node, inputs) if node.hooked else None
@@ -66,6 +68,10 @@ class Backward:
         if isinstance(node, AccumulateGrad):
             own = node.variable.autograd
             inputs.tensors.append(node.variable)
+            rule = self.rule(node) if own.post_accumulate_hooks else None
+            if rule is not None:
+                inputs.tensors += [] if own.grad is None else [own.grad]
+                return AccumulateGrad, hooks, wanted, 1, own.grad is None, rule.key()
             self.watched_leaf = self.watched_leaf or bool(own.post_accumulate_hooks)
             return AccumulateGrad, hooks, wanted, 1, own.grad is None
         key = scan(node, inputs)
@@ -79,6 +85,16 @@ class Backward:
                 seen.add(edge)
                 inputs.packed.append(edge[0].outputs[edge[1]])
         return key, hooks, wanted, len(node.outputs), tuple(edges)
+
+    def rule(self, node: Node) -> LeafRule | None:
+        """The rule by which the graph itself treats a leaf's gradient: all its members must be in this backward."""
+        rule = rule_of(node.variable)
+        if rule is None or node.post_hooks or self.differentiable:
+            return None
+        if self.leaves is None:
+            runs = lambda n: isinstance(n, AccumulateGrad) and (self.needed is None or self.needed.get(n))
+            self.leaves = {id(n.variable) for n in self.order if runs(n)}
+        return rule if all(id(m) in self.leaves for m in rule.members) else None
 
     def graph(self) -> BackwardModule:
         return Writer(self).write()
@@ -98,7 +114,7 @@ class Step:
 
     __slots__ = (
         "call", "saved", "runs", "wanted", "outputs", "tensor_hooks", "retained", "pre_hooks", "post_hooks", "edges",
-        "calls_python",
+        "calls_python", "ruled",
     )  # fmt: skip
 
     def __init__(self, key: tuple, places: Places):
@@ -112,8 +128,10 @@ class Step:
         self.call: NodeCall | ObjectCall | None = None  # None: a sink, or nothing runs
         self.saved: list[Slot] = []
         self.edges: tuple = ()
+        self.ruled = kind is AccumulateGrad and len(rest) == 2  # a rule treats the leaf's gradient, in the graph
         if kind is AccumulateGrad:
-            self.saved = [places.next("tensors")]
+            first = rest[0]
+            self.saved = [places.next("tensors") for _ in range(1 if first or not self.ruled else 2)]
         elif kind is not None:
             self.call, self.saved = lifted(kind, places)
             (self.edges,) = rest
@@ -137,6 +155,8 @@ class Writer:
                 self.metas[edge] = places.next("packed")
         self.arrived: list[list] = [[None] * step.outputs for step in self.steps]
         self.captured: dict[tuple[int, int], Any] = {}
+        self.ruled: dict[LeafRule, dict[int, tuple]] = {}  # (variable, gradient, place) of members, by their identity
+        self.started: list[tuple[LeafRule, GraphNode]] = []
 
     def write(self) -> BackwardModule:
         for i in range(len(self.backward.inputs.tensors)):
@@ -148,6 +168,7 @@ class Writer:
             self.place = place
             self._step(step, self.arrived[place])
             self.arrived[place] = []
+        self._finish_rules()
         self.graph.output(tuple(self.captured.get(edge) for edge in self.wanted))
         return BackwardModule({}, self.graph, class_name="CompiledAutograd")
 
@@ -185,6 +206,9 @@ class Writer:
         for hook in step.pre_hooks:
             made = self._call(replay.pre_hook, self._value(hook), gs, self.place)
             gs = [self._call(operator.getitem, made, i) for i in range(len(gs))]
+        if step.ruled:
+            self._rule(step, gs[0])
+            return
         if step.call is None:
             boxed = self._call(replay.box, gs[0])
             seen = self._call(
@@ -217,3 +241,23 @@ class Writer:
         for n, keep in step.retained:
             gs[n] = self._call(replay.retain_grad, self._value(keep), gs[n])
         return gs
+
+    def _rule(self, step: Step, g) -> None:
+        """A gradient whose leaf has a rule: the rule starts when those of all its members have come."""
+        node = self.backward.order[self.place]
+        rule = self.backward.rule(node)
+        variable, *old = [self._value(s) for s in step.saved]
+        total = self._call(replay.total, old[0], g) if old else g
+        have = self.ruled.setdefault(rule, {})
+        have[id(node.variable)] = variable, total, self.place
+        if len(have) == len(rule.members):
+            totals = [have[id(m)][1] for m in rule.members]
+            self.started.append((rule, self._call(rule.start, *totals)))
+
+    def _finish_rules(self) -> None:
+        for rule, started in self.started:
+            made = self._call(rule.finish, started)
+            for i, member in enumerate(rule.members):
+                variable, _, place = self.ruled[rule][id(member)]
+                boxed = self._call(replay.box, self._call(operator.getitem, made, i))
+                self._call(replay.replace_grad, variable, boxed, place)

@@ -29,8 +29,9 @@ from .lift import ObjectCall
 from .pieces import Pieces, is_large
 from .scan import Unpacking
 
-STATE = (replay.accumulate_grad, replay.box, replay.retain_grad)
-SINKS = (replay.accumulate_grad, replay.box)
+STATE = (replay.accumulate_grad, replay.replace_grad, replay.box, replay.retain_grad)
+SINKS = (replay.accumulate_grad, replay.replace_grad, replay.box)
+LEAVES = (replay.accumulate_grad, replay.replace_grad)  # these write to a leaf
 PYTHON = (replay.tensor_hook, replay.pre_hook, replay.post_hook, replay.late_post_hooks, replay.unpack_saved)
 
 
@@ -109,7 +110,7 @@ def traced_hooks(graph: Graph) -> list[int]:
     after: set[GraphNode] = set()
     out: dict[int, None] = {}
     for node in graph.nodes:
-        if node.target is replay.accumulate_grad or any(n in after for n in node.all_input_nodes):
+        if node.target in LEAVES or any(n in after for n in node.all_input_nodes):
             after.add(node)
         elif into_python(node):
             reads = [n for n in node.all_input_nodes if n.target is operator.getitem and n.args[0] is hooks]
@@ -135,7 +136,7 @@ class WithSinksLast:
         for node in module.graph.nodes:
             if node.op == "output":
                 wanted = node.args[0]
-            elif node.target is replay.accumulate_grad or any(n in after for n in node.all_input_nodes):
+            elif node.target in LEAVES or any(n in after for n in node.all_input_nodes):
                 self.sinks.append(node)
                 after.add(node)
             elif node.target is not taken:  # the compiled graph empties its list itself

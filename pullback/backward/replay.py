@@ -147,6 +147,16 @@ def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) ->
     return ()
 
 
+def replace_grad(variable: Tensor, boxed: list, place: int) -> None:
+    """Make a gradient, in which an old one is contained, that of a leaf; an old tensor is written in place."""
+    at(place)
+    own, g = variable.autograd, boxed.pop()
+    if own.grad is None:
+        own.grad = g
+    else:
+        own.grad.copy_(g)
+
+
 # ---- hooks
 def removed(hook: Callable, kind: str, place: int, number: int = 0) -> bool:
     """Whether a hook, about to be called for the node at a place, was taken away before those of its kind began to run."""

@@ -190,6 +190,13 @@ class Seams:
         otherwise="the engine runs",
     )
 
+    # ---- asked by modules
+    synchronized_batch_norm: Callable[..., Tensor | None] = seam(
+        _nothing, asked_by="nn.batchnorm", set_by="distributed.sync_batch_norm",
+        promise="a batch normalised by the statistics of all ranks, which move the running ones; None for one rank",
+        otherwise="there is one rank: plain batch norm",
+    )
+
     # ---- asked by operators, of fake tensors
     execute_fake: Callable[[Operator, tuple], Any] = seam(
         _not_for("fake"), asked_by="ops.system.dispatch", set_by="capture.fake.mode",

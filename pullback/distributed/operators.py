@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor, wrap
+from ..graph.node import has_side_effect
+from ..ops import public
 from ..ops.family.base import operator
 from ..ops.system.operator import NOT_IMPLEMENTED, Operator, Spec
 from .groups import group_by_name
@@ -165,7 +167,7 @@ def _scattered_gradient(g: Tensor, reduce_op: str, group_size: int, group_name: 
 
 def _broadcast_gradient(g: Tensor, src: int, group_name: str) -> Tensor:
     total = summed(g.contiguous(), group_name)
-    return total if group_by_name(group_name).rank() == src else total * 0
+    return total if group_by_name(group_name).rank() == src else public("torch", "zeros_like")(total)
 
 
 # ---- shapes
@@ -232,6 +234,8 @@ wait_tensor: Operator = operator(
     "wait_tensor(Tensor tensor) -> Tensor", kernel=_wait_kernel, meta=_same, vjp={"tensor": lambda g: g}, **LIBRARY
 )
 STARTS = (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, all_to_all_single, broadcast)
+for _op in (*STARTS, wait_tensor):  # other ranks wait for the call, whether this one uses its result or not
+    has_side_effect(_op)
 
 
 # ---- several tensors, or written in place: composed of the above

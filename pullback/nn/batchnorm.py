@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..core import dtype as dtypes
+from ..core.layers import above
 from ..core.tensor import Tensor
 from ..ops import public
 from . import functional as F
@@ -91,7 +92,11 @@ class _BatchNorm(_NormBase):
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches so far
                 factor = 1.0 / float(self.num_batches_tracked)
-        use_batch = self.training or (self.running_mean is None and self.running_var is None)
+        return self._normalized(
+            input, self.training or (self.running_mean is None and self.running_var is None), factor
+        )
+
+    def _normalized(self, input: Tensor, use_batch: bool, factor: float) -> Tensor:
         use_buffers = not self.training or self.track_running_stats
         return F.batch_norm(
             input, self.running_mean if use_buffers else None, self.running_var if use_buffers else None, self.weight,
@@ -130,6 +135,17 @@ class SyncBatchNorm(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _normalized(self, input: Tensor, use_batch: bool, factor: float) -> Tensor:
+        if use_batch:
+            keeps = self.training and self.track_running_stats
+            out = above.synchronized_batch_norm(
+                input, self.weight, self.bias, self.running_mean if keeps else None, self.running_var if keeps else None,
+                factor, self.eps, self.process_group,
+            )  # fmt: skip
+            if out is not None:
+                return out
+        return super()._normalized(input, use_batch, factor)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:

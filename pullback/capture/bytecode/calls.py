@@ -31,6 +31,7 @@ from .world import looks_at_frames
 
 ENTERED = (
     "pullback.nn.",
+    "pullback.distributed.data_parallel.module",
     "pullback.optim.",
     "pullback.func.stateless",
 )  # our own code that a program could have written itself

@@ -12,6 +12,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from ...autograd import calls
+from ...autograd.leaf_rules import LeafRule, rule_of
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad
@@ -22,6 +23,7 @@ from .signals import Break
 if TYPE_CHECKING:
     from .tracing import Tracing
 
+OTHERS = "others"  # who listens to a gradient besides a rule
 NOT_TRACED = "it calls backward(), which adds to .grad of tensors that are no results of the graph"
 
 
@@ -77,14 +79,15 @@ def backward(
         raise Break(NOT_TRACED)  # the engine says what is wrong
     visited = history(outputs)
     leaves = wanted_leaves(world, visited, inputs)
-    for leaf in leaves:
-        check_unhooked(world, leaf)
+    rules = [check_listeners(world, leaf) for leaf in leaves]
+    check_rules(world, leaves, rules)
     given = (outputs, leaves, world.inside(grad_tensors), retain_graph, False, True, True)
     grads = world.native_call(calls.grad, given, {}) if leaves else ()
     with modes.masked(modes.GRAD):
+        apply_rules(world, leaves, grads, rules)
         seen: set[int] = set()
-        for leaf, g in zip(leaves, grads, strict=True):
-            if g is not None:
+        for leaf, g, rule in zip(leaves, grads, rules, strict=True):
+            if g is not None and rule is None:
                 accumulate(world, leaf, g, id(g) in seen)
                 seen.add(id(g))
         world.trace._note_grad_mode()
@@ -120,20 +123,57 @@ def wanted_leaves(world: Tracing, visited: list[Node], inputs) -> list[Tensor]:
     return sorted(leaves, key=lambda t: order.get(id(t), 0))
 
 
-def is_hooked(t: Tensor) -> bool:
-    """Whether somebody listens to the gradient of a leaf."""
+def listeners(t: Tensor):
+    """Who listens to the gradient of a leaf: None, the key of the one rule that does (see `leaf_rules`), or others."""
     own = t.autograd
     node = own.accumulator() if own.accumulator is not None else None
-    return bool(own.hooks or own.post_accumulate_hooks or node is not None and node.__dict__)
+    if own.hooks or node is not None and node.__dict__:
+        return OTHERS
+    rule = rule_of(t)
+    if rule is not None:
+        return rule.key()
+    return OTHERS if own.post_accumulate_hooks else None
 
 
-def check_unhooked(world: Tracing, leaf: Tensor) -> None:
-    """Hooks of a leaf see gradients as they come: the engine calls them."""
-    if is_hooked(world.outside.real(leaf)):
+def check_listeners(world: Tracing, leaf: Tensor) -> LeafRule | None:
+    """The rule of a leaf. Other hooks see gradients as they come: the engine calls them."""
+    real = world.outside.real(leaf)
+    found = listeners(real)
+    if found is OTHERS:
         raise Break("it calls backward() on leaves with hooks")
     source, conditions = world.outside.source_of(leaf), world.outside.conditions
-    conditions.namespace["is_hooked"] = is_hooked
-    conditions.test(f"not is_hooked({conditions.variable(source)})", f"{source.name} has no hooks")
+    conditions.namespace["listeners"] = listeners
+    conditions.test(f"listeners({conditions.variable(source)}) == {found!r}", f"{source.name} has no other hooks")
+    return None if found is None else rule_of(real)
+
+
+def check_rules(world: Tracing, leaves: list[Tensor], rules: list) -> None:
+    """A rule needs the gradients of all its members."""
+    here = {id(world.outside.real(leaf)) for leaf in leaves}
+    for rule in rules:
+        if rule is not None and any(id(m) not in here for m in rule.members):
+            raise Break("it calls backward() on some of the leaves whose gradients are treated together")
+
+
+def apply_rules(world: Tracing, leaves: list[Tensor], grads, rules: list) -> None:
+    """What rules make of gradients, in `.grad`: all start before the first is waited for."""
+    known = {id(world.outside.real(leaf)): (leaf, g) for leaf, g in zip(leaves, grads, strict=True)}
+    started = []
+    for rule in dict.fromkeys(r for r in rules if r is not None):
+        totals = []
+        for leaf, g in (known[id(m)] for m in rule.members):
+            old = world.tensor_attribute(leaf, "grad")
+            totals.append(g if old is None or g is None else world.native_call(Tensor.add, (old, g), {}))
+        started.append((rule, world.native_call(rule.start, tuple(totals), {})))
+    for rule, under_way in started:
+        made = world.native_call(rule.finish, (under_way,), {})
+        for member, g in zip(rule.members, made, strict=True):
+            leaf = known[id(member)][0]
+            old = world.tensor_attribute(leaf, "grad")
+            if old is not None:
+                world.native_call(Tensor.copy_, (old, g), {})
+            else:
+                world.outside.write_tensor_attribute(world.outside.real(leaf), "grad", g)
 
 
 def accumulate(world: Tracing, leaf: Tensor, g: Tensor, shared: bool) -> None:

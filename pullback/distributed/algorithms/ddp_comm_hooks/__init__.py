@@ -1,0 +1,1 @@
+"""What may stand in the place of averaging gradients in `DistributedDataParallel`."""
