@@ -1,0 +1,91 @@
+"""`torch.distributed._functional_collectives`: collectives that return new tensors.
+
+In: a tensor, and a group: a `ProcessGroup`, the name of one, a `DeviceMesh` of one dimension, or (mesh, dimension). Out: a
+new tensor, there when it is returned; in a graph, a start and a wait, which may stand apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..ops import public
+from . import operators
+from .device_mesh import DeviceMesh
+from .groups import group_by_name, world_or_raise
+from .process_group import ProcessGroup
+from .reduce_op import as_reduce_op
+
+
+def group_of(group: Any) -> ProcessGroup:
+    """The group that is meant."""
+    if group is None:
+        return world_or_raise()
+    if isinstance(group, ProcessGroup):
+        return group
+    if isinstance(group, str):
+        return group_by_name(group)
+    if isinstance(group, DeviceMesh):
+        return group.get_group()
+    if isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], DeviceMesh):
+        return group[0].get_group(group[1])
+    raise ValueError(
+        f"Invalid type for group, must be one of ProcessGroup, str, DeviceMesh or (DeviceMesh, int): {group!r}"
+    )
+
+
+def wait_tensor(tensor: Tensor) -> Tensor:
+    """A tensor that a collective gives, when it is there."""
+    return operators.wait_tensor(tensor)
+
+
+def all_reduce(self: Tensor, reduceOp: Any, group: Any, tag: str = "") -> Tensor:
+    """The reduction over all ranks."""
+    return wait_tensor(
+        operators.all_reduce(self.contiguous(), as_reduce_op(reduceOp).name.lower(), group_of(group).group_name)
+    )
+
+
+def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
+    """The tensor of one rank of the group."""
+    return wait_tensor(operators.broadcast(self.contiguous(), src, group_of(group).group_name))
+
+
+def all_gather_tensor(self: Tensor, gather_dim: int, group: Any, tag: str = "") -> Tensor:
+    """The tensors of all ranks, joined along a dimension."""
+    pg = group_of(group)
+    whole = wait_tensor(operators.all_gather_into_tensor(self.contiguous(), pg.size(), pg.group_name))
+    return whole if gather_dim == 0 else public("torch", "cat")(whole.chunk(pg.size()), gather_dim)
+
+
+def reduce_scatter_tensor(self: Tensor, reduceOp: Any, scatter_dim: int, group: Any, tag: str = "") -> Tensor:
+    """The reduction over all ranks, of which each gets its part of a dimension."""
+    pg = group_of(group)
+    if self.shape[scatter_dim] % pg.size():
+        raise ValueError(
+            f"input dimension {scatter_dim} ({self.shape[scatter_dim]}) must be a multiple of group_size {pg.size()}"
+        )
+    given = self if scatter_dim == 0 else public("torch", "cat")(self.chunk(pg.size(), scatter_dim))
+    name = as_reduce_op(reduceOp).name.lower()
+    return wait_tensor(operators.reduce_scatter_tensor(given.contiguous(), name, pg.size(), pg.group_name))
+
+
+def all_to_all_single(
+    self: Tensor, output_split_sizes: Any, input_split_sizes: Any, group: Any, tag: str = ""
+) -> Tensor:
+    """Rows of each rank for each other."""
+    pg = group_of(group)
+    even = [self.shape[0] // pg.size()] * pg.size()
+    sizes = output_split_sizes or even, input_split_sizes or even
+    return wait_tensor(operators.all_to_all_single(self.contiguous(), *sizes, pg.group_name))
+
+
+all_gather_tensor_autograd = all_gather_tensor
+reduce_scatter_tensor_autograd = reduce_scatter_tensor
+all_to_all_single_autograd = all_to_all_single
+
+
+def all_reduce_coalesced(self: list[Tensor], reduceOp: Any, group: Any, tag: str = "") -> list[Tensor]:
+    """The reductions of several tensors, under way together."""
+    name, pg = as_reduce_op(reduceOp).name.lower(), group_of(group)
+    return [wait_tensor(t) for t in operators.all_reduce_coalesced(list(self), name, pg.group_name)]

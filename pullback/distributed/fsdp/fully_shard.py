@@ -1,0 +1,139 @@
+"""`fully_shard`: a module whose parameters, gradients and optimizer state lie in parts on the ranks of a mesh.
+
+In: a module, the same on all ranks; call it on the parts of a model first, then on the whole. Out: the same module, of a
+class that is also `FSDPModule`; its parameters are `DTensor`s cut along their first dimension. Calls gather what they need,
+layer by layer. After `backward()`, `.grad` holds this rank's part of the mean over ranks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.tensor import Tensor
+from ...nn.module import Module
+from ..device_mesh import DeviceMesh, init_device_mesh
+from ..groups import get_world_size, is_initialized
+from ..tensor.dtensor import DTensor
+from .group import ParameterGroup
+from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
+
+
+class FSDPModule:
+    """What `fully_shard` adds to a module's class."""
+
+    _fsdp: list[ParameterGroup]
+    _fsdp_policy: MixedPrecisionPolicy
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        policy = self._fsdp_policy
+        if policy.param_dtype is not None and policy.cast_forward_inputs:
+            args, kwargs = _cast((args, kwargs), policy.param_dtype)
+        if not self._fsdp:
+            return super().forward(*args, **kwargs)  # type: ignore[misc]
+        with self._fsdp[0].unsharded():
+            out = super().forward(*args, **kwargs)  # type: ignore[misc]
+        return out if policy.output_dtype is None else _cast(out, policy.output_dtype)
+
+    def unshard(self, async_op: bool = False) -> Any:
+        """Show whole parameters until `reshard`; they have no history."""
+        for group in self._fsdp:
+            if not group.depth:
+                for p, whole in zip(group.params, group.gather(), strict=True):
+                    p.show(whole)
+                group.depth += 1
+        return _Handle() if async_op else None
+
+    def reshard(self) -> None:
+        """Hide whole parameters again."""
+        for group in self._fsdp:
+            if group.depth:
+                group.depth -= 1
+                for p in group.params:
+                    p.hide()
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Whether whole parameters are dropped between forward and backward."""
+        for module in self.modules() if recurse else [self]:  # type: ignore[attr-defined]
+            for group in module._fsdp if isinstance(module, FSDPModule) else ():
+                group.reshard = reshard_after_forward
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
+        """Gradients are reduced in every backward, which gives the same sums as reducing the last time only."""
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Every backward is complete in itself."""
+
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
+        """Gradients are reduced in every backward."""
+
+    def set_modules_to_forward_prefetch(self, modules: list) -> None:
+        """Modules gather when they are called."""
+
+    def set_modules_to_backward_prefetch(self, modules: list) -> None:
+        """Parameters are gathered again when their gradients are computed."""
+
+
+class _Handle:
+    """Of an `unshard` that is done."""
+
+    def wait(self) -> None: ...
+
+
+def _cast(value: Any, kind: Any) -> Any:
+    """Floating tensors in nested values, of another dtype."""
+    if isinstance(value, Tensor):
+        return value.to(kind) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        return {k: _cast(v, kind) for k, v in value.items()}
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+        return type(value)(_cast(v, kind) for v in value)
+    return value
+
+
+_classes: dict[type, type] = {}
+
+
+def fully_shard(
+    module: Any, *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None, shard_placement_fn: Any = None,
+    mp_policy: MixedPrecisionPolicy | None = None, offload_policy: OffloadPolicy | None = None, ignored_params: set | None = None,
+) -> Any:  # fmt: skip
+    """Cut the parameters of a module, or of a list of modules, that no inner `fully_shard` has cut."""
+    if shard_placement_fn is not None:
+        raise NotImplementedError("fully_shard: shard_placement_fn: parameters are cut along their first dimension")
+    if isinstance(offload_policy, CPUOffloadPolicy) and any(p.is_cuda for p in module.parameters()):
+        raise NotImplementedError("fully_shard: CPUOffloadPolicy moves no parameters of GPUs to the host")
+    if isinstance(module, (list, tuple)):
+        for m in module:
+            fully_shard(
+                m,
+                mesh=mesh,
+                reshard_after_forward=reshard_after_forward,
+                mp_policy=mp_policy,
+                ignored_params=ignored_params,
+            )
+        return module
+    if isinstance(module, FSDPModule):
+        raise ValueError("fully_shard has already been applied to this module")
+    if mesh is None:
+        mesh = init_device_mesh("cpu", (get_world_size() if is_initialized() else 1,))
+    params = _own_parameters(module, ignored_params or set())
+    reshard = True if reshard_after_forward is None else bool(reshard_after_forward)
+    policy = mp_policy or MixedPrecisionPolicy()
+    module.__dict__["_fsdp"] = [ParameterGroup(params, mesh, policy, reshard)] if params else []
+    module.__dict__["_fsdp_policy"] = policy
+    cls = type(module)
+    if cls not in _classes:
+        _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__module__": cls.__module__})
+    module.__class__ = _classes[cls]
+    return module
+
+
+def _own_parameters(module: Module, ignored: set) -> dict[int, tuple[Tensor, list]]:
+    """Parameters that nobody has cut yet, each with all places where modules hold it."""
+    found: dict[int, tuple[Tensor, list]] = {}
+    for m in module.modules():
+        for name, p in m._parameters.items():
+            if p is None or isinstance(p, DTensor) or any(p is i for i in ignored):
+                continue
+            found.setdefault(id(p), (p, []))[1].append((m, name))
+    return found

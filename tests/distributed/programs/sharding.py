@@ -1,0 +1,134 @@
+"""Tensors, parameters and optimizer state in parts give what whole ones give."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from models import GPT, gpt_batch, loss_of  # noqa: E402
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+mesh = init_device_mesh("cpu", (size,))
+
+
+def close(a, b, what=""):
+    assert torch.allclose(a, b, atol=1e-4, rtol=1e-4), f"rank {rank} {what}: {a} is not {b}"
+
+
+def check_placements():
+    torch.manual_seed(0)
+    w = torch.randn(7, 5)
+    for p in (Shard(0), Shard(1), Replicate()):
+        d = distribute_tensor(w, mesh, [p])
+        close(d.full_tensor(), w)
+        for q in (Shard(0), Shard(1), Replicate()):
+            close(d.redistribute(placements=[q]).full_tensor(), w)
+
+
+def check_operators():
+    torch.manual_seed(0)
+    a, b = torch.randn(6, 5), torch.randn(5, 8)
+    for p in (Shard(0), Shard(1), Replicate()):
+        for q in (Shard(0), Shard(1), Replicate()):
+            results = []
+            for x, y in ((distribute_tensor(a, mesh, [p]), distribute_tensor(b, mesh, [q])), (a.clone(), b.clone())):
+                x.requires_grad_()
+                y.requires_grad_()
+                z = ((x @ y).relu() * 2 + 1).softmax(1).view(2, 3, 8).transpose(0, 1).sum(0)
+                z = z.full_tensor() if isinstance(z, DTensor) else z
+                z.pow(2).sum().backward()
+                full = [t.full_tensor() if isinstance(t, DTensor) else t for t in (x.grad, y.grad)]
+                results.append([z.detach(), *full])
+            for found, expected in zip(*results):
+                close(found, expected, f"{p} {q}")
+
+
+def check_tensor_parallel():
+    batch = gpt_batch()
+    losses = []
+    for parallel in (True, False):
+        torch.manual_seed(0)
+        model = GPT()
+        if parallel:
+            parallelize_module(model, mesh, {"blocks.*.up": ColwiseParallel(), "blocks.*.down": RowwiseParallel()})
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+        for _ in range(3):
+            loss = loss_of(model, *batch)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.detach())
+        if parallel:
+            assert model.blocks[0].up.weight.to_local().shape[0] == 32 // size
+    close(*losses)
+
+
+def train(model, x, y):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+    out = []
+    for _ in range(3):
+        loss = loss_of(model, x, y)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean, dist.ReduceOp.AVG)
+        out += [mean, norm.full_tensor() if isinstance(norm, DTensor) else norm]
+    return torch.stack(out)
+
+
+def check_fully_shard():
+    torch.manual_seed(0)
+    expected = train(GPT(), *gpt_batch())
+    mine = [t.chunk(size)[rank] for t in gpt_batch()]
+    torch.manual_seed(0)
+    close(train(nn.parallel.DistributedDataParallel(GPT()), *mine), expected, "DDP")
+    for reshard in (True, False):
+        torch.manual_seed(0)
+        model = GPT()
+        whole = sum(p.numel() for p in model.parameters())
+        for block in model.blocks:
+            fully_shard(block, reshard_after_forward=reshard)
+        fully_shard(model, reshard_after_forward=reshard)
+        close(train(model, *mine), expected, "FSDP")
+        assert sum(p.to_local().numel() for p in model.parameters()) <= whole / size * 1.3
+        assert all(isinstance(p, DTensor) for p in model.parameters())
+
+
+def check_zero_redundancy():
+    x, y = (t.chunk(size)[rank] for t in gpt_batch())
+    results = []
+    for make in (
+        lambda p: torch.optim.Adam(p, lr=0.01),
+        lambda p: ZeroRedundancyOptimizer(p, torch.optim.Adam, lr=0.01),
+    ):
+        torch.manual_seed(0)
+        model = nn.parallel.DistributedDataParallel(GPT())
+        optimizer = make(model.parameters())
+        for _ in range(3):
+            loss_of(model, x, y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        results.append(torch.cat([p.detach().reshape(-1) for p in model.parameters()]))
+    assert torch.equal(*results)
+    owned = sum(p.numel() for p in optimizer.optim.state)
+    assert owned < 0.7 * results[0].numel() or size == 1
+    optimizer.consolidate_state_dict(0)
+    if rank == 0:
+        assert len(optimizer.state_dict()["state"]) == len(list(model.parameters()))
+
+
+for name, check in list(globals().items()):
+    if name.startswith("check_"):
+        check()
+print(f"rank {rank} is done")
+dist.destroy_process_group()
