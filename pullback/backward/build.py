@@ -86,14 +86,14 @@ class Backward:
                 inputs.packed.append(edge[0].outputs[edge[1]])
         return key, hooks, wanted, len(node.outputs), tuple(edges)
 
-    def rule(self, node: Node) -> LeafRule | None:
+    def rule(self, node: AccumulateGrad) -> LeafRule | None:
         """The rule by which the graph itself treats a leaf's gradient: all its members must be in this backward."""
         rule = rule_of(node.variable)
         if rule is None or node.post_hooks or self.differentiable:
             return None
         if self.leaves is None:
-            runs = lambda n: isinstance(n, AccumulateGrad) and (self.needed is None or self.needed.get(n))
-            self.leaves = {id(n.variable) for n in self.order if runs(n)}
+            runs = lambda n: self.needed is None or self.needed.get(n)
+            self.leaves = {id(n.variable) for n in self.order if isinstance(n, AccumulateGrad) and runs(n)}
         return rule if all(id(m) in self.leaves for m in rule.members) else None
 
     def graph(self) -> BackwardModule:
@@ -245,11 +245,13 @@ class Writer:
     def _rule(self, step: Step, g) -> None:
         """A gradient whose leaf has a rule: the rule starts when those of all its members have come."""
         node = self.backward.order[self.place]
-        rule = self.backward.rule(node)
+        rule = self.backward.rule(node) if isinstance(node, AccumulateGrad) else None
+        if rule is None:
+            raise AssertionError(f"{node} has no rule, and the key of its backward says that it has")
         variable, *old = [self._value(s) for s in step.saved]
         total = self._call(replay.total, old[0], g) if old else g
         have = self.ruled.setdefault(rule, {})
-        have[id(node.variable)] = variable, total, self.place
+        have[id(node.variable)] = variable, total, self.place  # type: ignore[attr-defined]
         if len(have) == len(rule.members):
             totals = [have[id(m)][1] for m in rule.members]
             self.started.append((rule, self._call(rule.start, *totals)))
