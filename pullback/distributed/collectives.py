@@ -99,7 +99,13 @@ def start_all_reduce(pg: ProcessGroup, tensor: Tensor, op: ReduceOp, watched: bo
     written(tensor)
     facts = facts_of(tensor, op=op.name)
     return pg.begin(
-        "all_reduce", facts, lambda c: c.allreduce(None, received, r.kind), finish, [tensor], watched=watched
+        "all_reduce",
+        facts,
+        lambda c: c.allreduce(None, received, r.kind),
+        finish,
+        [tensor],
+        watched=watched,
+        nbytes=received.nbytes,
     )
 
 
@@ -174,7 +180,7 @@ def _reduce_scatter(
     written(output)
     start = lambda c: c.reduce_scatter(r.send, received, r.kind, counts)
     facts = facts_of(input, op=op.name)
-    return finished(pg.begin(name, facts, start, finish, [output], watched=async_op), async_op)
+    return finished(pg.begin(name, facts, start, finish, [output], watched=async_op, nbytes=r.send.nbytes), async_op)
 
 
 # ---- copies
@@ -251,7 +257,9 @@ def all_gather_into_tensor(
     written(output_tensor)
     start = lambda c: c.allgather(sent, parts)
     facts = facts_of(input_tensor)
-    work = pg.begin("all_gather_into_tensor", facts, start, finish, [output_tensor], watched=async_op)
+    work = pg.begin(
+        "all_gather_into_tensor", facts, start, finish, [output_tensor], watched=async_op, nbytes=whole.nbytes
+    )
     return finished(work, async_op)
 
 

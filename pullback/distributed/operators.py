@@ -70,7 +70,9 @@ def _all_reduce_kernel(xp, x, reduce_op, group_name):
             put()
 
     facts = f"({list(x.shape)} {x.dtype}, op={reduce_op})"
-    work = pg.begin("all_reduce", facts, lambda c: c.allreduce(None, received, r.kind), finish, watched=True)
+    work = pg.begin(
+        "all_reduce", facts, lambda c: c.allreduce(None, received, r.kind), finish, watched=True, nbytes=sent.nbytes
+    )
     return under_way(made, work)
 
 
@@ -80,7 +82,12 @@ def _gather_kernel(xp, x, group_size, group_name):
     whole = pg.channel.room((group_size * x.shape[0], *x.shape[1:]), sent.dtype)
     made, put = _placed(pg, x, whole)
     start = lambda c: c.allgather(sent, list(whole.reshape(group_size, -1)))
-    return under_way(made, pg.begin("all_gather_into_tensor", f"({list(x.shape)} {x.dtype})", start, put, watched=True))
+    return under_way(
+        made,
+        pg.begin(
+            "all_gather_into_tensor", f"({list(x.shape)} {x.dtype})", start, put, watched=True, nbytes=whole.nbytes
+        ),
+    )
 
 
 def _reduce_scatter_kernel(xp, x, reduce_op, group_size, group_name):
@@ -102,7 +109,7 @@ def _reduce_scatter_kernel(xp, x, reduce_op, group_size, group_name):
 
     start = lambda c: c.reduce_scatter(sending, received, r.kind, [received.size] * group_size)
     facts = f"({list(x.shape)} {x.dtype}, op={reduce_op})"
-    return under_way(made, pg.begin("reduce_scatter_tensor", facts, start, finish, watched=True))
+    return under_way(made, pg.begin("reduce_scatter_tensor", facts, start, finish, watched=True, nbytes=sent.nbytes))
 
 
 def _broadcast_kernel(xp, x, src, group_name):

@@ -82,9 +82,10 @@ class ProcessGroup:
     # ---- calls
     def begin(
         self, name: str, facts: str, start: Callable[[Channel], Any], finish: Callable[[], None] | None = None,
-        outputs: list | None = None, *, collective: bool = True, watched: bool = False,
+        outputs: list | None = None, *, collective: bool = True, watched: bool = False, nbytes: int = 0,
     ) -> Work:  # fmt: skip
-        """Start a call. `watched`: the program goes on computing, and the thread `progress` keeps the call going."""
+        """Start a call. `watched`: the program goes on computing, and the thread `progress` keeps the call going;
+        `nbytes`: the size of the whole that is reduced, gathered or scattered, for those who measure."""
         if collective:
             self.number += 1
             self.board.began(self.group_name, name, self.number)
@@ -94,6 +95,7 @@ class ProcessGroup:
         with LOCK:
             request = start(self.channel)
         work = Work(self, name, self.number, request, finish, outputs or [], self.timeout, started)
+        work.nbytes = nbytes
         if watched and self.size() > 1:
             progress.watch(work)
         return work

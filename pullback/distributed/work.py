@@ -48,6 +48,7 @@ class Work:
         self.group, self.name, self.number, self.outputs, self.timeout = group, name, number, outputs, timeout
         self.request, self._finish = request, finish
         self.started, self.ended = started or time.perf_counter(), 0.0
+        self.nbytes = 0
         self._done, self._error = False, None
         self._turn = threading.Lock()
         self._future: Future | None = None

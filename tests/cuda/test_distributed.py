@@ -1,0 +1,53 @@
+"""The backend nccl, on one device: a world of one rank."""
+
+import pytest
+
+import pullback as torch
+import pullback.distributed as dist
+from pullback import nn
+
+
+@pytest.fixture
+def world():
+    if not dist.is_nccl_available():
+        pytest.skip("CuPy has no NCCL here")
+    dist.init_process_group("nccl", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_collectives(world):
+    t = torch.arange(4.0, device="cuda")
+    dist.all_reduce(t)
+    dist.all_reduce(t, dist.ReduceOp.AVG)
+    assert t.tolist() == [0, 1, 2, 3]
+    whole = torch.empty(4, device="cuda")
+    dist.all_gather_into_tensor(whole, t)
+    assert whole.tolist() == [0, 1, 2, 3]
+    part = torch.empty(4, device="cuda")
+    dist.reduce_scatter_tensor(part, whole)
+    dist.broadcast(part, 0)
+    got = [torch.empty(4, device="cuda")]
+    dist.all_gather(got, part)
+    dist.barrier()
+    assert got[0].tolist() == [0, 1, 2, 3]
+    half = torch.ones(3, device="cuda", dtype=torch.bfloat16)
+    dist.all_reduce(half)
+    assert half.tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="takes tensors on cuda"):
+        dist.all_reduce(torch.ones(2))
+
+
+def test_functional_collectives(world):
+    f = torch.ops._c10d_functional
+    x = torch.arange(4.0, device="cuda", requires_grad=True)
+    y = f.wait_tensor(f.reduce_scatter_tensor(f.wait_tensor(f.all_gather_into_tensor(x * 2, 1, "0")), "sum", 1, "0"))
+    f.wait_tensor(f.all_reduce(y, "sum", "0")).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2, 2]
+
+
+def test_data_parallel(world):
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("cuda"))
+    model(torch.ones(4, 3, device="cuda")).sum().backward()
+    assert model.module.weight.grad.cpu().tolist() == [[4, 4, 4], [4, 4, 4]]
