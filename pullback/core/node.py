@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from . import modes
 from .layers import above
@@ -347,7 +347,7 @@ class ModifiedError(SavedError):
     """A saved tensor was written before its backward."""
 
 
-def raise_modified(tensor, version: int, node: Node) -> None:
+def raise_modified(tensor, version: int, node: Node) -> NoReturn:
     """PyTorch's error for a saved tensor that was changed in place."""
     a = tensor.autograd
     made_by = ""
@@ -365,7 +365,7 @@ class DetachedError(SavedError):
     """A saved tensor lost its history."""
 
 
-def raise_detached() -> None:
+def raise_detached() -> NoReturn:
     raise DetachedError(
         "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
         "out-of-place `.detach()` instead"
@@ -376,7 +376,7 @@ class FreedError(SavedError):
     """A graph whose saved values were freed was to be run again."""
 
 
-def raise_freed() -> None:
+def raise_freed() -> NoReturn:
     raise FreedError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
         "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "

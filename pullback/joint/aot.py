@@ -28,7 +28,7 @@ from .bases import OTHER_BASES, Place, base_of
 from .facts import Joint
 from .functionalize import geometry
 from .partition import default_partition
-from .runtime import Compiled
+from .runtime import Compiled, FlatCall
 from .specialise import Specialised, begins_there, offsets
 from .subclasses import given_classes, in_their_classes
 from .trace import AliasedWrite, JointTrace
@@ -62,15 +62,15 @@ def compilers(
 
 
 # ---- the stage
-def compile_flat(f: Callable, args: list, using: Compilers) -> Callable[[list], tuple]:
-    """A callable that takes arguments like `args` and gives `f`'s flat outputs; with it, as `.out_spec`, their structure."""
+def compile_flat(f: Callable, args: list, using: Compilers) -> FlatCall:
+    """A callable that takes arguments like `args` and gives `f`'s flat outputs."""
     f, classes = in_their_classes(f, args)
     made = given_classes(compile_distinct(f, args, using), classes)
     made.offsets = offsets(args) if made.joint.offsets_matter else None
     return made
 
 
-def compile_distinct(f: Callable, args: list, using: Compilers) -> Callable:
+def compile_distinct(f: Callable, args: list, using: Compilers) -> FlatCall:
     """As `compile_flat`; a tensor given twice is an input once."""
     unique, places = without_duplicates(args)
     if len(unique) != len(args):
@@ -80,16 +80,8 @@ def compile_distinct(f: Callable, args: list, using: Compilers) -> Callable:
 
         inner = compile_unique(once, unique, using)
         firsts = [places.index(k) for k in range(len(unique))]
-        return _rewired(inner, lambda given: [given[i] for i in firsts])
+        return inner.called_by(lambda given: inner([given[i] for i in firsts]))
     return compile_unique(f, args, using)
-
-
-def _rewired(inner: Callable, change: Callable) -> Callable:
-    def call(given: list):
-        return inner(change(given))
-
-    call.joint, call.compiled = inner.joint, inner.compiled
-    return call
 
 
 def without_duplicates(args: list) -> tuple[list, list[int]]:
@@ -109,7 +101,7 @@ def without_duplicates(args: list) -> tuple[list, list[int]]:
     return unique, places
 
 
-def compile_unique(f: Callable, args: list, using: Compilers) -> Callable:
+def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
     """As `compile_flat`, for arguments that are all different tensors."""
     try:
         compiled = compile_traced(trace_joint(f, args, using), using)
@@ -121,15 +113,10 @@ def compile_unique(f: Callable, args: list, using: Compilers) -> Callable:
                 "writing to memory that a tensor subclass shares with another input, or with itself, is not implemented"
             ) from clash
         return compile_over_bases(f, args, using, clash.inputs)
-
-    def call(given: list):
-        return compiled(given)
-
-    call.joint, call.compiled = compiled.joint, compiled
-    return call
+    return FlatCall(compiled, compiled)
 
 
-def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[int]) -> Callable:
+def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[int]) -> FlatCall:
     """Inputs that share memory become views of one base, which is the graph's first input in their place."""
     others = [i for i in range(len(args)) if i not in shared]
     views = {i: Place(args[i]) for i in shared}
@@ -159,7 +146,7 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         raise RuntimeError(
             OTHER_BASES
         ) from error  # as views of one base they have a history that they do not have apart
-    if inner.joint.inputs[0].visible and not is_one:
+    if inner.joint.tensor_input(0).visible and not is_one:
         raise RuntimeError(OTHER_BASES)
 
     def call(given: list):
@@ -172,8 +159,7 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
             outs[n] = given[i]
         return outs
 
-    call.joint, call.compiled = inner.joint, inner.compiled
-    return call
+    return inner.called_by(call)
 
 
 def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
@@ -335,6 +321,8 @@ def aot_module_simplified(
     from ..func.stateless import functional_call
 
     if any(type(a) is list for a in args):
+        if not isinstance(mod, GraphModule):
+            raise TypeError(f"aot_module_simplified: only a captured graph takes lists, got {type(mod).__name__}")
         flat = [v for a in args for v in (a if type(a) is list else (a,))]
         return takes_lists(
             aot_module_simplified(
@@ -349,7 +337,7 @@ def aot_module_simplified(
         return functional_call(mod, dict(zip(names, given, strict=False)), tuple(given[len(names) :]))
 
     homes = _homes(mod)
-    known: list[Callable] = []  # several only where it matters at which offset inputs begin
+    known: list[FlatCall] = []  # several only where it matters at which offset inputs begin
     with contextlib.suppress(AliasedWrite):  # it is compiled when it is first called, on tensors that know their bases
         known.append(compile_flat(flat_fn, [*_state(mod), *args], using))
 

@@ -39,7 +39,7 @@ class GraphSignature:
     parameters: list[str]
     buffers: list[str]
     user_inputs: list[str]
-    user_outputs: list[str]
+    user_outputs: list[str | None]  # None for what is no value of the graph
     inputs_to_parameters: dict[str, str]
     inputs_to_buffers: dict[str, str]
     buffers_to_mutate: dict[str, str]
@@ -69,8 +69,8 @@ def refuse_side_effects(joint: Joint, name: str) -> None:
             raise RuntimeError(
                 f"Found an input that received a metadata mutation or a write, through input {i}; {name} does not support input mutations"
             )
-    for fact in joint.outputs:
-        if fact.kind in ("input", "input view", "view", "same"):
+    for out in joint.outputs:
+        if out.kind in ("input", "input view", "view", "same"):
             raise RuntimeError(
                 f"Found an output that is an alias of an input or of another output; {name} does not support that"
             )
@@ -150,11 +150,8 @@ def aot_export_module(
         inner, named = tree.tree_unflatten(given[len(names) :], in_spec)
         return functional_call(mod, dict(zip(names, given, strict=False)), inner, named)
 
-    joint = (
-        trace(run, [*state, *flat], decompositions, False)
-        if not trace_joint
-        else trace(_with_gradients(run, output_loss_index, len(parameters)), [*state, *flat], decompositions, False)
-    )
+    whole = run if output_loss_index is None else _with_gradients(run, output_loss_index, len(parameters))
+    joint = trace(whole, [*state, *flat], decompositions, False)
     return joint.module, _signature(joint, list(parameters), list(buffers), in_spec, trace_joint, output_loss_index)
 
 
@@ -184,11 +181,12 @@ def _signature(
 ) -> GraphSignature:
     graph = joint.module.graph
     inputs = [n.name for n in graph.nodes if n.op == "placeholder"]
-    outputs = [getattr(r, "name", None) for r in graph.output_node().args[0]]
+    results = graph.output_node().args[0]
+    outputs = [getattr(r, "name", None) for r in results]
     state = len(parameters) + len(buffers)
     names = [*parameters, *buffers]
     fresh = outputs[: joint.first_written]
-    mutated = {outputs[joint.first_written + k]: i for k, i in enumerate(joint.written)}
+    mutated = {results[joint.first_written + k].name: i for k, i in enumerate(joint.written)}
     signature = GraphSignature(
         parameters, buffers, inputs[state:], fresh, dict(zip(inputs, parameters, strict=False)),
         dict(zip(inputs[len(parameters) : state], buffers, strict=True)),

@@ -47,7 +47,6 @@ class Joint:
     then one gradient (or None) for each input. With `wrapping`, each of these may come down to several
     values of the graph, and `primals` and `tangents` are fakes of those."""
 
-    module: GraphModule
     inputs: list[Input | None]
     outputs: list[Output]
     results: int  # how many results of the graph are the forward's
@@ -61,4 +60,20 @@ class Joint:
     backward_error: Exception | None = None  # what any backward raises
     out_spec: Any = None
     fake_mode: Any = None
+    graph_module: GraphModule | None = None  # set when the trace is complete
     wrapping: Any = None  # how inputs and results are built of plain tensors (`Wrapping`), where some are wrappers
+
+    @property
+    def module(self) -> GraphModule:
+        assert self.graph_module is not None, "the trace is not complete"
+        return self.graph_module
+
+    @module.setter
+    def module(self, module: GraphModule) -> None:
+        self.graph_module = module
+
+    def tensor_input(self, i: int) -> Input:
+        """What is known of an input that is a tensor."""
+        fact = self.inputs[i]
+        assert fact is not None, f"input {i} is no tensor"
+        return fact

@@ -23,7 +23,7 @@ from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
 from ..ops.make.conversion import to_copy
-from ..ops.make.factories import like_strides
+from ..ops.make.factories import dense_strides
 from ..ops.make.lifting import lift_fresh
 from ..ops.shape.view_inverses import call, copy_into, reshaped
 from ..ops.system import dispatch as dispatching
@@ -251,7 +251,7 @@ class Functionalization(TorchDispatchMode):
 
     def write(self, op: Operator, args: tuple) -> Tensor:
         """An in-place operator, as the functional one on values and a new value of the target."""
-        target, functional = args[0], op.inplace_of
+        target, functional = args[0], functional_of(op)
         if functional.is_view:
             return self.change_shape(op, args)
         values = tuple([self.argument(a) for a in args])
@@ -268,8 +268,9 @@ class Functionalization(TorchDispatchMode):
         """`t_()` and its kin: the target becomes a view of what it was, which its views go on being views of."""
         target, state = args[0], self.state(args[0])
         before = target.shallow()
-        made = self.view(op.inplace_of, (before, *args[1:]))
-        self.chain(made).inplace = True
+        made = self.view(functional_of(op), (before, *args[1:]))
+        if (link := self.chain(made)) is not None:
+            link.inplace = True
         before.__dict__["current"] = target
         for chain in self.chains:
             if chain.parent is target:
@@ -386,9 +387,18 @@ class Functionalization(TorchDispatchMode):
         state.writes += 1
 
 
+_effects: dict[Operator, str] = {}  # what operators do, as far as it was asked
+
+
+def functional_of(op: Operator) -> Operator:
+    """The operator that computes what an in-place one writes."""
+    assert op.inplace_of is not None, f"{op.name} is not in place"
+    return op.inplace_of
+
+
 def effect(op: Operator) -> str:
     """What an operator does: "pure", "view" (results share memory with the first argument), or "mutating"."""
-    known = op.__dict__.get("effect")
+    known = _effects.get(op)
     if known is None:
         if op in BATCH_NORMS or any(a.writes for a in op.schema.arguments):
             known = "mutating"
@@ -396,7 +406,7 @@ def effect(op: Operator) -> str:
             known = "view"
         else:
             known = "pure"
-        op.effect = known
+        _effects[op] = known
     return known
 
 
@@ -431,7 +441,7 @@ def in_layout_of(state: Written, new: Tensor) -> Tensor:
         return new
     if is_dense(root.array.shape, stride_of(root)):
         return copy_into(state.value, new)
-    shape, stride = root.array.shape, like_strides(root, None)  # without the gaps, in the same order
+    shape, stride = root.array.shape, dense_strides(root)  # without the gaps, in the same order
     alike = all(s == r for n, s, r in zip(shape, stride_of(new), stride, strict=True) if n != 1)
     return new if alike else copy_into(state.first, new)
 

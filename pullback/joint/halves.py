@@ -24,7 +24,7 @@ BACKWARD_TAG = "is_backward"
 
 def is_tangent(node: Node) -> bool:
     """Whether a placeholder is the gradient of a forward result."""
-    return node._op == "placeholder" and "tangents" in node._target
+    return node._op == "placeholder" and "tangents" in str(node._target)
 
 
 def is_number(node: Node) -> bool:

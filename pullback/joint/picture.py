@@ -44,7 +44,9 @@ def draw_partition(fw: GraphModule, bw: GraphModule, path: str | None = None) ->
 
 def joined(fw: Graph, bw: Graph) -> tuple[Graph, dict[Node, str]]:
     """Both halves in one graph, backward fed with what forward saves; and a color for each node."""
-    graph, colors, made = Graph(), {}, {}
+    graph = Graph()
+    colors: dict[Node, str] = {}
+    made: dict[Node, Node] = {}
     for node in fw.nodes:
         if node._op != "output":
             made[node] = graph.node_copy(node, made.__getitem__)

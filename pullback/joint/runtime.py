@@ -7,7 +7,7 @@ are views of inputs or of other outputs again, so that aliasing is what it would
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
 from ..graph import GraphModule
-from ..ops.make.factories import like_strides
+from ..ops.make.factories import dense_strides
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator, find
@@ -55,11 +55,13 @@ class Compiled:
     ):
         self.joint, self.forward, self.backward = joint, forward, backward
         self.differentiate = differentiate  # (arguments, tangents) -> gradients, itself differentiable
-        self.backward_module = None  # the graph that `backward` was compiled of, for those who inline it
+        self.backward_module: GraphModule | None = (
+            None  # the graph that `backward` was compiled of, for those who inline it
+        )
         self.compile_backward: Callable | None = None  # how a backward of fewer gradients is compiled
         self.differentiable: Callable | None = None  # (joint graph) -> `differentiate` of it
         self.fewer: dict[tuple, Fewer | None] = {}  # by the results that got no gradient
-        self.written = [(joint.first_written + k, i, joint.inputs[i]) for k, i in enumerate(joint.written)]
+        self.written = [(joint.first_written + k, i, joint.tensor_input(i)) for k, i in enumerate(joint.written)]
         places = {i: place for place, i, _ in self.written}
         self.misshaped = [
             i
@@ -111,13 +113,16 @@ class Compiled:
 
     def without(self, absent: tuple[int, ...]) -> Fewer | None:
         """What runs where these of the differentiable results got no gradient; None: zeros must stand for them."""
-        if self.compile_backward is None:
+        if self.compile_backward is None or self.backward_module is None:
             return None
         if absent not in self.fewer:
-            module = without_tangents(self.backward_module, absent)
-            joint = None if module is None else without_tangents(self.joint.module, absent)
-            self.fewer[absent] = None if joint is None else Fewer(self, module, joint)
+            self.fewer[absent] = self._fewer(self.backward_module, self.compile_backward, absent)
         return self.fewer[absent]
+
+    def _fewer(self, backward: GraphModule, compile: Callable, absent: tuple[int, ...]) -> Fewer | None:
+        module = without_tangents(backward, absent)
+        joint = None if module is None else without_tangents(self.joint.module, absent)
+        return None if module is None or joint is None else Fewer(compile, self.differentiable, module, joint)
 
     def _refuse_misshaped(self, args: list) -> None:
         """Where an input gets another shape under `no_grad`, its history, and that of its views, must not matter."""
@@ -184,20 +189,35 @@ class Compiled:
                 target.version[0] += 1
 
 
+class FlatCall:
+    """A compiled function of the flat list of its arguments: what `call` makes of them before and after `compiled` runs."""
+
+    def __init__(self, call: Callable[[list], Sequence], compiled: Compiled):
+        self.call, self.compiled, self.joint = call, compiled, compiled.joint
+        self.offsets: tuple | None = None  # where its arguments must begin in their memory, where that matters
+
+    def __call__(self, args: list) -> Sequence:
+        return self.call(args)
+
+    def called_by(self, call: Callable[[list], Sequence]) -> FlatCall:
+        """The same function, called another way."""
+        return FlatCall(call, self.compiled)
+
+
 class Fewer:
     """The backward of a compiled function where some results got no gradient."""
 
-    def __init__(self, compiled: Compiled, module: GraphModule, joint: GraphModule):
-        self.compiled, self.backward_module, self.joint_module = compiled, module, joint
+    def __init__(self, compile: Callable, differentiable: Callable | None, module: GraphModule, joint: GraphModule):
+        self.compile, self.differentiable = compile, differentiable
+        self.backward_module, self.joint_module = module, joint
 
     @cached_property
     def backward(self) -> Callable:
-        return self.compiled.compile_backward(self.backward_module)
+        return self.compile(self.backward_module)
 
     @cached_property
     def differentiate(self) -> Callable | None:
-        make = self.compiled.differentiable
-        return None if make is None else make(self.joint_module)
+        return None if self.differentiable is None else self.differentiable(self.joint_module)
 
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
@@ -210,6 +230,7 @@ def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
 
 def reshape(target: Tensor, fact: Input) -> None:
     """Give an input the shape that the function gives it; the memory grows first where it must."""
+    assert fact.geometry is not None, "the function leaves the shape of this input as it is"
     shape, stride, moved = fact.geometry
     offset = target.offset + moved
     if not target.keys and span_bytes(shape, stride, offset, target.dtype.itemsize) > storage_of(target).length:
@@ -277,10 +298,9 @@ class CompiledFunctionBackward(Node):
     __slots__ = ("compiled", "primals", "strides")
     holds_numbers = True
 
-    @property
-    def sizes_move(self) -> bool:
-        """Whether the sizes it holds are symbols of its graphs, which differ from call to call."""
-        return any(self.compiled.symbolic_dims) or any(isinstance(v, int) for v in self.saved or ())
+    compiled: Compiled
+    primals: list | None  # the arguments; None once freed
+    strides: list[tuple]  # of the results
 
     def run(self, grads: list) -> tuple | list:
         if self.saved is None:
@@ -309,6 +329,7 @@ class CompiledFunctionBackward(Node):
         )
         ran = fewer or compiled
         backward = ran.backward_module if inlined else ran.backward  # whoever captures this compiles it himself
+        assert backward is not None, "a function without a backward leaves no history"
         try:
             return backward(*saved, *tangents)
         except Exception as error:
@@ -342,8 +363,7 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(WRAPPED_DOUBLE_BACKWARD)
         if not config.double_backward or differentiate is None:
             raise RuntimeError(DOUBLE_BACKWARD)
-        primals = [unpack(entry, self) for entry in self.primals]
-        return differentiate(primals, tangents)
+        return differentiate([unpack(entry, self) for entry in self.primals or ()], tangents)
 
     def held(self, differentiable: bool = False) -> dict:
         if self.saved is None:
@@ -351,6 +371,8 @@ class CompiledFunctionBackward(Node):
         for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
             if dims and entry.__class__ is tuple:
                 entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
+        # sizes that are symbols of its graphs differ from call to call
+        self.sizes_move = any(self.compiled.symbolic_dims) or any(isinstance(v, int) for v in self.saved)
         made = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
         own = {
             "compiled": self.compiled,
@@ -384,7 +406,7 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     )
     tensors = [t if isinstance(t, Tensor) else None for t in results]
     node.outputs = tuple([((), None, None) if t is None else (t.array.shape, t.dtype, t.device) for t in tensors])
-    node.strides = [() if t is None else like_strides(t, None) for t in tensors]
+    node.strides = [() if t is None else dense_strides(t) for t in tensors]
     for n in joint.differentiable:
         results[n].autograd = Autograd(True, (node, n))
         results[n].view_info = None

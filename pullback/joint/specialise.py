@@ -8,6 +8,7 @@ graph's own conditions on them allow.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..capture.trace.subclasses import as_key, description
 from ..core import modes
@@ -15,6 +16,9 @@ from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, META, Tensor, stride_of
 from .functionalize import geometry
+
+if TYPE_CHECKING:
+    from .runtime import FlatCall
 
 
 def signature(args: list, sizes: bool = True) -> tuple:
@@ -51,7 +55,7 @@ def offsets(args: list) -> tuple:
     return tuple([a.offset for a in args if isinstance(a, Tensor)])
 
 
-def begins_there(made: Callable, args: list) -> bool:
+def begins_there(made: FlatCall, args: list) -> bool:
     """Whether a compiled function for which that matters was compiled for arguments at these offsets."""
     return made.offsets is None or made.offsets == offsets(args)
 
@@ -59,11 +63,11 @@ def begins_there(made: Callable, args: list) -> bool:
 class Specialised:
     """See the module's docstring."""
 
-    def __init__(self, compile: Callable[[list], Callable], dynamic: bool = False):
+    def __init__(self, compile: Callable[[list], FlatCall], dynamic: bool = False):
         self.compile, self.dynamic = compile, dynamic
-        self.known: dict[tuple, list[tuple[Callable | None, Callable]]] = {}  # kind -> (condition, compiled function)
+        self.known: dict[tuple, list[tuple[Callable | None, FlatCall]]] = {}  # kind -> (condition, compiled function)
 
-    def made_for(self, args: list) -> Callable:
+    def made_for(self, args: list) -> FlatCall:
         """The compiled function for arguments like these."""
         key = signature(args, not self.dynamic)
         found = self.known.setdefault(key, [])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Iterable
 
+from ..autograd.methods import register_node_hook, register_node_prehook
 from ..core.node import Node
 from ..graph import GraphModule, traceback
 
@@ -21,8 +22,8 @@ def setup_stacktrace_preservation_hooks(roots: Iterable[Node | None]) -> None:
         seen.add(node)
         left += [n for n, _ in node.next_functions if n is not None]
         stack = node.metadata.get("traceback_")
-        node.register_prehook(_enter(node, stack))
-        node.register_hook(_leave(node))
+        register_node_prehook(node, _enter(node, stack))
+        register_node_hook(node, _leave(node))
 
 
 def _enter(node: Node, stack):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..capture.trace.subclasses import (
     Layout,
@@ -25,6 +25,9 @@ from ..core import tree
 from ..core.tensor import Tensor, stride_of
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import find
+
+if TYPE_CHECKING:
+    from .runtime import FlatCall
 
 GUESSED = """
 During the backward, we encountered a tensor subclass where we guessed its
@@ -107,7 +110,7 @@ def in_their_classes(f: Callable, args: list) -> tuple[Callable, dict[int, type]
     return run, found
 
 
-def given_classes(inner: Callable, classes: dict[int, type]) -> Callable:
+def given_classes(inner: FlatCall, classes: dict[int, type]) -> FlatCall:
     """A compiled function that gives some of its results in classes of their own."""
     if not classes:
         return inner
@@ -118,8 +121,7 @@ def given_classes(inner: Callable, classes: dict[int, type]) -> Callable:
             outs[n] = in_class(outs[n], cls)
         return outs
 
-    call.joint, call.compiled = inner.joint, inner.compiled  # type: ignore[attr-defined]
-    return call
+    return inner.called_by(call)
 
 
 # ---- wrappers

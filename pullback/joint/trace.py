@@ -21,7 +21,7 @@ from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
-from ..ops.make.factories import like_strides
+from ..ops.make.factories import dense_strides
 from ..ops.system.operator import find
 from .facts import Input, Joint, Output
 from .functionalize import Functionalization, as_strided, geometry, shows_twice
@@ -106,7 +106,7 @@ class JointTrace:
             facts = self._facts(leaves)
             results = self._results(leaves, facts)
             joint = Joint(
-                module=None, inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
+                inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
                 first_written=self.fresh, out_spec=spec, fake_mode=self.fake_mode, primals=self.primals,
             )  # fmt: skip
             gradients = self._backward(joint, results) if self.backward else []
@@ -167,7 +167,9 @@ class JointTrace:
             for i, (a, leaf, before) in enumerate(zip(self.args, self.leaves, self.before, strict=True))
         ]
         self.written = [i for i, fact in enumerate(self.inputs) if fact is not None and fact.written]
-        return OutputFacts(self, outs).read()
+        facts = OutputFacts(self, outs)
+        self.bases = facts.bases
+        return facts.read()
 
     def _input_fact(self, i: int, a, leaf, before) -> Input | None:
         if not isinstance(a, Tensor):
@@ -220,14 +222,14 @@ class JointTrace:
     def _new_value(self, i: int) -> Tensor:
         """A written input; with what lies between its elements, where that was written too."""
         a, fact = self.args[i], self.inputs[i]
-        if fact.row is None:
+        if fact is None or fact.row is None:
             return a
         with modes.masked(0 if fact.visible else modes.GRAD):
             return a.as_strided((fact.row,), (1,), a.offset)
 
     def _results(self, outs: list, facts: list[Output]) -> list:
         """The tensors (and numbers) that the forward graph gives: fresh outputs, written inputs, bases."""
-        results = []
+        results: list = []
         for o, fact in zip(outs, facts, strict=True):
             if fact.kind in ("fresh", "number"):
                 fact.index = len(results)
@@ -260,7 +262,7 @@ class JointTrace:
                 isinstance(t, Tensor)
                 and not t.is_leaf
                 and requires_grad(t)
-                and (n not in visible or self.inputs[visible[n]].visible)
+                and (n not in visible or joint.tensor_input(visible[n]).visible)
                 and (n < first_base or n in followed)
             ):
                 wanted.append(n)
@@ -281,12 +283,12 @@ class JointTrace:
 
     def _tangent(self, t: Tensor) -> Tensor:
         parts = [self._tangent_part(p) for p in parts_of(t)]
-        return rebuilt(tangent_layout(layout_of(t), dense_strides), iter(parts))
+        return rebuilt(tangent_layout(layout_of(t), strides_when_dense), iter(parts))
 
     def _tangent_part(self, t: Tensor) -> Tensor:
         self.counts[1] += 1
         node = self.trace.graph.placeholder(f"tangents_{self.counts[1]}")
-        made = self.fake_mode.make(tuple(t.array.shape), like_strides(t, None), t.dtype, t.device)
+        made = self.fake_mode.make(tuple(t.array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(made, node)
         return made
 
@@ -297,7 +299,7 @@ class OutputFacts:
     def __init__(self, joint: JointTrace, outs: list):
         self.joint, self.outs = joint, outs
         self.functional = joint.functional
-        joint.bases = self.bases = []  # intermediates that are no outputs, but of which several outputs are views
+        self.bases: list[Tensor] = []  # intermediates that are no outputs, but of which several outputs are views
         self.by_memory: dict = {}
         for i, a in enumerate(joint.args):
             if isinstance(a, Tensor) and a.memory is not None:
@@ -477,7 +479,8 @@ def is_view_node(node: Node) -> bool:
 def strided_calls(o: Tensor, source: Tensor) -> tuple:
     """The calls that make a tensor of another one on its memory, wherever both lie and however they read it."""
     shape, stride, offset = geometry(o)
-    calls = [(as_strided, (shape, stride, offset - source.offset), None, not o.is_leaf)]
+    place = (shape, stride, offset - source.offset)
+    calls: list[tuple] = [(as_strided, place, None, not o.is_leaf)]
     calls += [(op, (), None, not o.is_leaf) for bit, op in BITS if (o.keys ^ source.keys) & bit]
     return tuple(calls)
 
@@ -500,6 +503,6 @@ def recorded_calls(o: Tensor) -> tuple[Tensor, tuple]:
     return root, tuple(reversed(calls))
 
 
-def dense_strides(shape: tuple, stride: tuple) -> tuple:
+def strides_when_dense(shape: tuple, stride: tuple) -> tuple:
     """The strides of a tensor that is made like one of these."""
-    return like_strides(wrap_meta(shape, float32, stride), None)
+    return dense_strides(wrap_meta(shape, float32, stride))

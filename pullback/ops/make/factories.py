@@ -248,15 +248,19 @@ def _like_spec(self, *rest) -> Spec:
 
 
 def like_strides(t: Tensor, memory_format) -> tuple | None:
+    """Strides of a new tensor like `t` in a memory format; without one, `dense_strides`."""
+    return (
+        dense_strides(t) if memory_format in (None, preserve_format) else _format_strides(t.array.shape, memory_format)
+    )
+
+
+def dense_strides(t: Tensor) -> tuple:
     """Strides of a new tensor like `t`: the same order of dimensions, without gaps."""
-    shape = t.array.shape
-    if memory_format in (None, preserve_format):
-        stride = stride_of(t)
-        if is_dense(shape, stride):
-            return stride
-        order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
-        return strides_for_order(shape, order) if all(stride) else contiguous_strides(shape)
-    return _format_strides(shape, memory_format)
+    shape, stride = t.array.shape, stride_of(t)
+    if is_dense(shape, stride):
+        return stride
+    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
+    return strides_for_order(shape, order) if all(stride) else contiguous_strides(shape)
 
 
 def _filled(value):
