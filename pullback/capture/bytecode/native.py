@@ -50,9 +50,13 @@ HOOKING = (add_hook, RemovableHandle, RemovableHandle.remove, RemovableHandle.__
 VALUE_CLASSES = ("pullback.core.", "pullback.ops.", "pullback.library.", "pullback.distributions.", "pullback.graph.")
 SETTINGS = (bool, int, float, str, dtype, device)
 # Those of which a capture follows what they set, and those that say nothing to other calls.
-KNOWN_SETTERS = ("set_grad_enabled", "set_detect_anomaly", "set_stance")
+KNOWN_SETTERS = ("set_grad_enabled", "enable_grad", "set_detect_anomaly", "set_stance")
 RANDOM_STATE = ("get_rng_state", "initial_seed", "default_generator")
 ABOUT_CAPTURE = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_tracing")  # true of a capture, not of a run
+FOLLOWED = (
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+)  # tested for every graph; the program may have switched it since
 DEEP = 100  # as deep as containers go
 VALUES = (type({}.values()), type(collections.OrderedDict().values()))  # live, though they have a hash
 LOOKED_AT = (
@@ -236,7 +240,7 @@ class Native(Attributes):
             what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
             raise Break(f"it {what} ({function.__name__})")
         out = self._pure(function, args, kwargs)
-        if is_plain and isinstance(out, SETTINGS) and function.__name__ not in ABOUT_CAPTURE:
+        if is_plain and isinstance(out, SETTINGS) and function.__name__ not in (*ABOUT_CAPTURE, *FOLLOWED):
             self._still_gives(function, args, kwargs, out)
         return out
 
