@@ -7,12 +7,11 @@ known, reaching objects that may change.
 
 from __future__ import annotations
 
-import dis
 import types
 from collections.abc import Callable, Iterable, Iterator
 
 from ...core.tensor import Tensor
-from .reads import CHANGES, Reading, effect_of_object, unwrapped
+from .reads import Reading, effect_of_object
 
 
 def is_output(effect: str) -> bool:
@@ -33,31 +32,6 @@ def effects(function: Callable) -> list[str]:
 def uses_libraries(function: Callable) -> bool:
     """Whether a function works with other libraries: of such Python little can be captured."""
     return any(effect.startswith("uses the module") for effect in Reading(function).effects)
-
-
-def visible_effect_of(function: Callable) -> str | None:
-    """The first effect of a function that is plainly seen outside: at it any graph must end. Unlike `effect_of`, what is
-    not known for one is none."""
-    return next(filter(is_output, Reading(function).effects), None) or next(_writes_outside(function), None)
-
-
-def _writes_outside(function: Callable) -> Iterator[str]:
-    """Assignments to names from outside, and calls that change what these names hold."""
-    function = unwrapped(function)
-    waiting = [function.__code__] if isinstance(function, types.FunctionType) else []
-    while waiting:
-        code = waiting.pop()
-        waiting += [c for c in code.co_consts if isinstance(c, types.CodeType)]
-        outside = None  # the name from outside that the step before has read
-        for step in dis.get_instructions(code):
-            if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                yield f"assigns to the global {step.argval!r}"
-            free = step.opname.endswith("_DEREF") and step.argval in function.__code__.co_freevars
-            if free and step.opname.startswith("STORE"):
-                yield f"assigns to {step.argval!r} of the function around it"
-            if outside is not None and step.argval in CHANGES and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                yield f"changes {outside!r}"
-            outside = step.argval if free or step.opname == "LOAD_GLOBAL" else None
 
 
 def effect_of_values(values: dict) -> str | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
-import inspect
 import math
 import operator
 import types
@@ -279,10 +278,3 @@ def _attributes_next(rest: list[dis.Instruction]) -> tuple[str, ...]:
             break
         out.append(step.argval)
     return tuple(out)
-
-
-def unwrapped(function: Callable) -> Callable:
-    """The user's function inside a wrapper of this package."""
-    while isinstance(function, types.FunctionType) and is_package_code(function) and hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return inspect.unwrap(function) if isinstance(function, types.FunctionType) else function

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 import pullback as torch
-from pullback.capture.front.effects import effect_of, effect_of_values, is_output, visible_effect_of
+from pullback.capture.front.effects import effect_of, effect_of_values, is_output
 
 log: list = []
 scale = 3.0
@@ -121,29 +121,3 @@ def test_values_that_methods_may_change():
     assert effect_of_values({"a": [1, torch.ones(1)], "b": {"c": torch.float32}, "d": torch.Size([1])}) is None
     assert "'s'" in effect_of_values({"s": [set()]})
     assert "function" in effect_of_values({"f": doubles})
-
-
-def fills_a_list_of_its_own(g):
-    made = []
-    made.append(g)
-    return made[0]
-
-
-def test_what_is_seen_outside():
-    assert visible_effect_of(prints) == visible_effect_of(calls_prints) == "calls print"
-    assert visible_effect_of(appends_global) == "changes 'log'"
-    assert visible_effect_of(assigns_global) == "assigns to the global 'scale'"
-    assert visible_effect_of(doubles) is None and visible_effect_of(fills_a_list_of_its_own) is None
-
-    seen, calls = [], 0
-
-    def around(g):
-        nonlocal calls
-        calls += 1
-        return g
-
-    def inner(g):
-        return [seen.append(v) for v in g]
-
-    assert visible_effect_of(around) == "assigns to 'calls' of the function around it"
-    assert visible_effect_of(inner) == "changes 'seen'"
