@@ -50,6 +50,19 @@ def test_what_operators_refuse_is_refused(case: str) -> None:
         f(x, i, s)
 
 
+def test_a_number_that_does_not_fit_is_refused() -> None:
+    x, at = torch.zeros(4, dtype=torch.uint8), torch.tensor([1, 2])
+    functions = (
+        lambda x, at: x.scatter(0, at, 300) + 1,
+        lambda x, at: x.index_fill(0, at, 300) + 1,
+        lambda x, at: torch.full_like(x, 300) + x,
+        lambda x, at: torch.full((4,), 300, dtype=torch.uint8) + x,
+    )
+    for f in functions:
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.compile(f, backend="inductor")(x, at)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (3,)])
 def test_scatter_with_numbers(shape: tuple) -> None:
     """A tensor without dimensions is one element."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
-from ..lowering import NotLowerable, of_complex
+from ..lowering import NotLowerable, of_complex, overflow
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder, Place
@@ -60,6 +60,7 @@ def _scattered(b: Builder, x: Value, dim, at: Value, source, how: str, include_s
     x, at = x.vector(), at.vector()
     dim = wrap_dim(dim, len(x.shape))
     refused = _misfit(x, dim, at, read) if at.numel else None
+    refused = overflow(source, x.dtype) if read is None else refused
     if refused is not None:
         return refused
     value = b.number(source, x.dtype) if read is None else b.element(read.window(at.shape, read.strides))
@@ -129,6 +130,9 @@ def _slices(b: Builder, x: Value, dim, at: Value, source, how: str, include_self
     x, at = x.vector(), at.vector()
     dim = wrap_dim(dim, len(x.shape))
     number = isinstance(source, (int, float))
+    refused = overflow(source, x.dtype) if number else None
+    if refused is not None:
+        return refused
     if not number and source.dtype is not x.dtype:
         return NotLowerable("a source of another dtype")
     dims = tuple(at.shape[0] if d == dim else n for d, n in enumerate(x.shape)) if number else source.vector().shape

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...core.dtype import dtype
+from ..system.scalars import check_fits
+
 
 class NotLowerable:
     """What a rule returns where it has no loops for a call, and why: the operator runs as it is."""
@@ -20,6 +23,15 @@ class NotLowerable:
 
     def __repr__(self) -> str:
         return f"NotLowerable({self.reason!r})"
+
+
+def overflow(value, d: dtype) -> NotLowerable | None:
+    """Why a number cannot be an element of a dtype, which the operator says when it runs; None where it can."""
+    try:
+        check_fits(value, d)
+    except RuntimeError as error:
+        return NotLowerable(str(error))
+    return None
 
 
 _complex_rules: set[Callable] = set()
@@ -35,4 +47,4 @@ def takes_complex(rule: Callable) -> bool:
     return rule in _complex_rules
 
 
-__all__ = ["NotLowerable", "of_complex", "takes_complex"]
+__all__ = ["NotLowerable", "of_complex", "overflow", "takes_complex"]

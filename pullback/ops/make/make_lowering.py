@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...core import dtype as dtypes
-from ..lowering import NotLowerable, of_complex
+from ..lowering import NotLowerable, of_complex, overflow
 
 if TYPE_CHECKING:
     from ..lowering.builder import Builder
@@ -30,7 +30,7 @@ def filled_with_argument(at: int) -> Callable:
     @of_complex
     def lower(b: Builder, *args):
         out = b.result()
-        return b.fill(out, b.number(args[at], out.dtype))
+        return overflow(args[at], out.dtype) or b.fill(out, b.number(args[at], out.dtype))
 
     return lower
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
-from ..lowering import NotLowerable
+from ..lowering import NotLowerable, overflow
 from ..shape.shape_lowering import filled_within
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -71,6 +71,9 @@ def _lower_constant(b, x, pad, value):
     out = b.result()
     if any(p < 0 for p in pad):
         return NotLowerable("a negative pad")
+    refused = overflow(value, out.dtype)
+    if refused is not None:
+        return refused
     window = out
     for k in range(len(pad) // 2):
         dim = len(out.shape) - 1 - k
