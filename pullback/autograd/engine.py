@@ -258,6 +258,8 @@ def run_tensor_hooks(node: Node, gs: list) -> list:
         return gs
     gs = list(gs)
     for number, hooks in list((by_number or {}).items()):
+        if gs[number] is None and node.of_many_calls:
+            continue
         for hook in list(hooks.values()):
             with users_code():
                 made = hook(gs[number])

@@ -173,6 +173,8 @@ def tensor_hook(hook: Callable, g: Tensor | None, place: int, number: int) -> Te
     """A hook of a tensor, on its gradient."""
     if removed(hook, "tensor", place, number):
         return g
+    if g is None and node is not None and node.of_many_calls:
+        return g
     with engine.users_code():
         made = hook(g)
     return engine._checked(made, g, hook)

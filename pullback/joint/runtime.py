@@ -297,6 +297,7 @@ class CompiledFunctionBackward(Node):
 
     __slots__ = ("compiled", "primals", "strides")
     holds_numbers = True
+    of_many_calls = True
 
     compiled: Compiled
     primals: list | None  # the arguments; None once freed

@@ -19,6 +19,7 @@ from ...core.dtype import dtype
 from ...core.tensor import Tensor
 from ..front.effects import effects
 from ..front.reads import CHANGES
+from .lookups import class_attribute
 from .outside import CONSTANTS, SIMPLE, is_ours, is_symbol, module_of
 from .signals import Break
 
@@ -52,6 +53,8 @@ def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwar
     for value in (*args, *kwargs.values()):
         if not isinstance(value, (*CONSTANTS, Tensor, dtype, types.FunctionType)) and not is_plain(value):
             raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
+    for name in ("forward", "setup_context", "backward", "vjp", "jvp"):
+        class_attribute(cls, name)  # noted: another may be put there
     for function in (cls.forward, cls.setup_context, cls.users_backward()):
         found = next(filter(None, (_seen(function, effect) for effect in effects(function))), None)
         if found is not None:

@@ -19,7 +19,7 @@ from ...autograd.methods import RemovableHandle
 from ...core.tensor import Tensor
 from ...ops.system.operator import find as find_operator
 from ..front.captured import as_given, holds_fakes
-from .differentiate import spent
+from .differentiate import history, spent
 from .frame import NULL, Frame
 from .generators import Generator
 from .journal import Effect, base_of
@@ -103,9 +103,11 @@ class Rebuild:
         return variable
 
     def _is_spent(self, value) -> bool:
-        """Whether a result's history is one that a backward of the program has walked."""
+        """Whether a result's history is one that a backward of the program has walked, and freed what it had saved."""
         edge = value.autograd.edge if isinstance(value, Tensor) and value.autograd is not None else None
-        return edge is not None and id(edge[0]) in self.world.spent
+        if edge is None or id(edge[0]) not in self.world.spent:
+            return False
+        return any(node.saved for node in history([value]) if id(node) in self.world.spent)
 
     def results_of_graph(self) -> list:
         """What the graph gives: values whose history is spent without it."""

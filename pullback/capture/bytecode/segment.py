@@ -295,11 +295,20 @@ class Capture:
         trace.graph.eliminate_dead_code()
         if not any(n.op not in ("placeholder", "output") for n in trace.graph.nodes) and not rebuild.results:
             return None
+        self._drop_unused()
         return GraphModule(dict(trace.constants), trace.graph)
+
+    def _drop_unused(self) -> None:
+        """Leave out inputs that nothing is computed of: a backward would otherwise visit what made them."""
+        given = [n for n in self.trace.graph.nodes if n.op == "placeholder"]
+        self.used = [i for i, node in enumerate(given) if node.users]
+        for node in given:
+            if not node.users:
+                self.trace.graph.erase_node(node)
 
     def _compile(self, graph: GraphModule) -> Callable:
         try:
-            return self.compile(graph, list(self.trace.examples))
+            return self.compile(graph, [self.trace.examples[i] for i in self.used])
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Uncapturable(f"its gradient depends on the data of a tensor ({error})") from error
         except Unsupported as error:
@@ -310,7 +319,7 @@ class Capture:
         if run is None:
             out = []
         else:
-            given = ", ".join(conditions.variable(s) for s in self.trace.inputs)
+            given = ", ".join(conditions.variable(self.trace.inputs[i]) for i in self.used)
             results = "".join(f"r{i}, " for i in range(len(rebuild.results)))
             call = f"{results}= run({given})" if results else f"run({given})"
             out = [call]
