@@ -26,6 +26,7 @@ from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame
+from .liveness import dead_names
 from .lookups import noting
 from .machine import HANDLERS, Machine
 from .native import CONTEXT_BITS, REFUSED
@@ -246,6 +247,7 @@ class Capture:
         if ended is None:
             last = [f"return {rebuild.expression(value)}"]
         else:
+            self._forget_dead(machine)
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
         self._check_leaves(rebuild)
         graph = self._graph(rebuild)
@@ -266,6 +268,14 @@ class Capture:
         first = [*prologue, f"if not ({self.ambient_test}): return {changed!r}"]
         explain = functools.partial(conditions.explain, first)
         return Entry(compiled(text, conditions.namespace, "entry"), explain, ended, text, graph, conditions.words)
+
+    def _forget_dead(self, machine: TracingMachine) -> None:
+        """Drop tensors that the program computed and will not read again: the graph need not give them."""
+        for frame in machine.frames:
+            for name in dead_names(frame):
+                value = frame.locals[name]
+                if isinstance(value, Tensor) and self.world.outside.source_of(value) is None:
+                    del frame.locals[name]
 
     def _check_leaves(self, rebuild: Rebuild) -> None:
         """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it; and a

@@ -32,7 +32,7 @@ class Step(NamedTuple):
 class Steps:
     """The steps of one code object, and where its exceptions go."""
 
-    __slots__ = ("binder", "code", "handlers", "steps")
+    __slots__ = ("binder", "code", "handlers", "live", "steps")
 
     def __init__(self, steps: list[Step], handlers: list[Handler | None]) -> None:
         self.steps = steps
@@ -41,6 +41,8 @@ class Steps:
         self.code = [(step.name, step.arg) for step in steps]
         # What binds the arguments of a call to this code object, once there was one (see `binding`).
         self.binder: Any = None
+        # Which variables may be read from each step on, once somebody asked (see `liveness`).
+        self.live: list[frozenset[str]] | None = None
 
     def __getitem__(self, index: int) -> Step:
         return self.steps[index]
