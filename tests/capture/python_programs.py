@@ -181,7 +181,7 @@ NUMBERS = [
     "{c}", "box.v", "items[0]", "items[-1]", "G", 'TABLE["k"]', "len(items)", "n", "box.doubled", "box.described", "Box.rate",
     "box.shared()", "box.method({c})", "len(box)", "box[0]", "box + {c}", "helper({c}, *items[:2], b={n})", "sum(v for v in items[:3])",
     "[v * {c} for v in items][0]", "max(items[:3])", 'sum({{i: v for i, v in enumerate(items[:2])}}.values())', "peek()", "bump({c})",
-    "(lambda a, *b, c={c}: a * c + len(b))({n}, 1, 2)", "sum(gen(2))", "next(gen(1), {n})", "float(len(f'{{{n}:.2f}}'))", "MOD.calls",
+    "(lambda a, *b, c={c}: a * c + len(b))({n}, 1, 2)", "sum(gen(2))", "next(gen(1), {n})", "float(len('%.2f' % {n}))", "MOD.calls",
     "MOD.scale", "Global.calls", "getattr(box, 'extra', {c})", "(m := {n}) * 2", "sorted(items[:3], key=lambda v: -v)[0]",
     "sum(a * b for a, b in zip(items, [0.5, 0.25]))", "float(isinstance(box, Base))", "float({n} > 1.0)", "abs({n}) % 3", "step",
     "round({n}, 1)", "min({n}, 2.0)", "sum(map(lambda v: v * 0.5, items[:2]))", "float(any(v > 1 for v in items))",

@@ -14,6 +14,7 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
+from .kept import PendingHandle
 from .lookups import ABSENT, class_attribute
 from .outside import SIMPLE, Outside, is_symbol, plain_setter
 from .signals import Break
@@ -40,6 +41,8 @@ class Attributes(World):
     def load_attribute(self, obj, name: str):
         if isinstance(obj, Tensor):
             return self.tensor_attribute(obj, name)
+        if isinstance(obj, PendingHandle):
+            raise Break("it uses the handle of a hook that is registered after the graph")
         if obj is ambient or obj is process:  # tested by itself where a graph is entered
             return getattr(obj, name)
         if isinstance(obj, types.ModuleType):

@@ -19,6 +19,7 @@ from ...core.dtype import dtype
 from ...core.tensor import Tensor
 from ..front.effects import effects
 from ..front.reads import CHANGES
+from .journal import Effect
 from .lookups import class_attribute
 from .outside import CONSTANTS, SIMPLE, is_ours, is_symbol, module_of
 from .signals import Break
@@ -31,14 +32,29 @@ LISTENING = (REGISTER_HOOK, RETAIN_GRAD, Tensor.register_post_accumulate_grad_ho
 OWN_STATE = frozenset(f"calls {name}" for name in CHANGES) | {"assigns to an item", "deletes an item"}
 
 
-def check_listener(world: Tracing, function, args: tuple, kwargs: dict) -> None:
-    """Somebody is to listen to the gradient of a tensor: the graph may do that for tensors that it computes, no others."""
+class PendingHandle:
+    """The handle of a hook on a leaf from outside, which is registered on the real one when the graph has run: nothing
+    hears of it before a backward does."""
+
+    def __init__(self, method, tensor: Tensor, hook):
+        self.method, self.tensor, self.hook = method, tensor, hook
+
+
+def listen(world: Tracing, function, args: tuple, kwargs: dict) -> PendingHandle | None:
+    """Somebody is to listen to the gradient of a tensor. For one that the graph computes, the graph does that (None); for
+    a leaf from outside, the hook is registered after it."""
     t = args[0]
     if function is RETAIN_GRAD and t.is_leaf:
-        return
-    if id(t) in world.outside.reals or function is not REGISTER_HOOK:
+        return None
+    if id(t) not in world.outside.reals and function is REGISTER_HOOK:
+        check_hook(world, *args[1:], **kwargs)
+        return None
+    if id(t) not in world.outside.reals or not t.is_leaf or not t.requires_grad or function is RETAIN_GRAD:
         raise Break(f"it calls {function.__name__} of a tensor, which must be the real one")
-    check_hook(world, *args[1:], **kwargs)
+    handle = PendingHandle(function, t, *args[1:], **kwargs)
+    world.listening.append(handle)
+    world.journal.log.append(Effect("listen", handle, None, None))
+    return handle
 
 
 def check_hook(world: Tracing, hook) -> None:

@@ -12,6 +12,7 @@ import enum
 import functools
 import types
 
+from ...autograd import calls as autograd_calls
 from ...autograd.methods import RemovableHandle, add_hook
 from ...core import modes, tree
 from ...core.device import device
@@ -220,6 +221,8 @@ class Native(Attributes):
         """Call a function of this package on fakes."""
         if any(function is one for one in HOOKING):
             raise Break("it adds or removes a hook")
+        if self.listening and function is autograd_calls.grad:
+            raise Break("it differentiates what it has registered hooks for")
         for value in (*args, *kwargs.values()):
             self._same_object(function, value)
         self._refuse_state(function, args)
@@ -231,7 +234,9 @@ class Native(Attributes):
             args = (Callback(self, args[0]), *args[1:])
         if getattr(function, "keeps_functions", False):  # it runs again with each run of the graph, by itself
             if any(function is one for one in kept.LISTENING):
-                kept.check_listener(self, function, args, kwargs)
+                handle = kept.listen(self, function, args, kwargs)
+                if handle is not None:
+                    return handle
             args, kwargs = tree.tree_map(self.inside, args), tree.tree_map(self.inside, kwargs)
             return self.refusing(function, args, kwargs, may_hook=True)
         given = (*args, *kwargs.values())

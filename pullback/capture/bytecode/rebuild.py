@@ -23,6 +23,7 @@ from .differentiate import history, spent
 from .frame import NULL, Frame
 from .generators import Generator
 from .journal import Effect, base_of
+from .kept import PendingHandle
 from .lookups import HEAP_TYPE
 from .native import Callback, contents
 from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, plain_setter
@@ -222,6 +223,9 @@ class Rebuild:
     def _super(self, value: super) -> str:
         return self._keep(value, f"super({self.items((value.__thisclass__, value.__self__))})")
 
+    def _handle(self, value: PendingHandle) -> str:
+        return self._keep(value, f"{self.name(value.method)}({self.items((value.tensor, value.hook))})")
+
     def _callback(self, value: Callback) -> str:
         return self.expression(value.function)
 
@@ -309,6 +313,8 @@ class Rebuild:
     def effect(self, effect: Effect) -> str:
         """A line that does again what the program did to an object from outside."""
         target = self.expression(effect.target)
+        if effect.kind == "listen":
+            return f"{target}  # registered where it was made"
         if effect.kind == "cell":
             return f"{target}.cell_contents = {self.expression(effect.value)}"
         if effect.kind == "attribute":
@@ -345,4 +351,5 @@ RULES: list[tuple] = [
     ((types.BuiltinFunctionType, types.MethodWrapperType), Rebuild._builtin), (functools.partial, Rebuild._partial), (Items, Rebuild._items),
     ((*(type(v()) for v in ({}.keys, {}.values, {}.items)), *(type(getattr(collections.OrderedDict(), n)()) for n in ("keys", "values", "items"))), Rebuild._view),
     (weakref.ref, Rebuild._weakref), (super, Rebuild._super), (Callback, Rebuild._callback), (Frame, Rebuild.frame),
+    (PendingHandle, Rebuild._handle),
 ]  # fmt: skip

@@ -135,6 +135,7 @@ class Tracing(Operations):
         self.made_leaves: dict[
             int, tuple[Tensor, int]
         ] = {}  # tensors that the program made and asked gradients of, and where
+        self.listening: list[kept.PendingHandle] = []  # hooks that are registered when the graph has run
         self.top: Any = None  # the outermost machine
 
     # ---- names
@@ -329,6 +330,8 @@ class Tracing(Operations):
             if args[0].requires_grad is not wanted:
                 raise Break("it changes whether a tensor from outside requires grad")
         if function is Tensor.backward or function is autograd_calls.backward:
+            if self.listening:
+                raise Break("it differentiates what it has registered hooks for")
             given = differentiate.backward_of_tensor if function is Tensor.backward else differentiate.backward
             return given(self, *args, **kwargs)
         if function is custom_functions.APPLY:

@@ -314,6 +314,38 @@ def test_a_hook_that_only_computes_stays_in_the_graph():
     assert explain(f)(ones()).graph_count == 1
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_hooks_of_leaves_are_registered_after_the_whole_graph(backend):
+    log = []
+
+    def f(x, box):
+        handle = x.register_hook(lambda g: g * box.v)
+        x.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.tolist()))
+        return x * 3, handle
+
+    f = torch.compile(f, backend=backend, fullgraph=True)
+    for v in (1.0, 5.0):
+        x, box = ones(), Box(v)
+        y, handle = f(x, box)
+        y.sum().backward(retain_graph=True)
+        assert x.grad.tolist() == [3 * v] * 2 and log[-1] == [3 * v] * 2
+        handle.remove()
+        y.sum().backward()
+        assert x.grad.tolist() == [3 * v + 3] * 2
+
+
+def test_hooks_of_leaves_are_there_when_the_program_differentiates():
+    def f(x):
+        x.register_hook(lambda g: g * 5)
+        (g,) = torch.autograd.grad((x * 2).sum(), x)
+        (x * 3).sum().backward()
+        return g
+
+    for backend in ("eager", "aot_eager"):
+        x = ones()
+        assert torch.compile(f, backend=backend)(x).tolist() == [10.0] * 2 and x.grad.tolist() == [15.0] * 2
+
+
 def test_the_reason_is_told():
     log = []
 
