@@ -169,11 +169,17 @@ def removed(hook: Callable, kind: str, place: int, number: int = 0) -> bool:
     return not task.registered(hook, node.pre_hooks if kind == "pre" else node.post_hooks, (place, kind))
 
 
+def is_of_many_calls(place: int) -> bool:
+    """Whether the node at a place stands for many calls: one of them without a gradient has nothing to hear of."""
+    here = at(place)
+    return here is not None and here[1].of_many_calls
+
+
 def tensor_hook(hook: Callable, g: Tensor | None, place: int, number: int) -> Tensor | None:
     """A hook of a tensor, on its gradient."""
     if removed(hook, "tensor", place, number):
         return g
-    if g is None and node is not None and node.of_many_calls:
+    if g is None and is_of_many_calls(place):
         return g
     with engine.users_code():
         made = hook(g)
