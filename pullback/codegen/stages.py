@@ -28,16 +28,21 @@ def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]
         return [Segment(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)], {}
     level: dict[Node, int] = {}
     ordered = 0  # the stage of the last operator whose order among its like matters
+    begun = 1  # the first stage that may compute while what was begun last is under way
     for n in nodes:
         native = n in loops
-        low = 1 if native else 0
+        low = begun if native else 0
         for i in n.all_input_nodes if native else needed_inputs(n):
             if i in level:
                 same_kind = (i in loops) == native
                 low = max(low, level[i] if same_kind else level[i] + 1)
+        if getattr(n.target, "awaits", False):  # what was written before it may run meanwhile
+            low = max([low, *[level[i] + 1 for i in loops if i in level]])
         if not native and keeps_order(n):
             low = ordered = max(low, ordered)
         level[n] = low
+        if getattr(n.target, "begins", False):
+            begun = low + 1
     stages: list[Operators | Segment] = []
     for number in sorted(set(level.values())):
         members = [n for n in nodes if level[n] == number]

@@ -199,11 +199,12 @@ class NcclChannel(Channel):
         return all(p.data.ptr == start + i * step for i, p in enumerate(parts))
 
 
-def _shared_id(host: Channel, nccl: Any) -> tuple:
-    """NCCL's name for a new communicator: rank 0 makes it."""
-    made = nccl.get_unique_id() if host.rank == 0 else (0,) * 128
-    data = np.array(made, np.int8)
+def _shared_id(host: Channel, nccl: Any) -> bytes | tuple:
+    """NCCL's name for a new communicator: rank 0's. CuPy gives it as bytes; before version 14, as a tuple of signed ones."""
+    made = nccl.get_unique_id()
+    as_is = isinstance(made, bytes)
+    data = np.frombuffer(bytearray(made), np.uint8) if as_is else np.array(made, np.int8)
     request = host.broadcast(data, 0)
     while not request.Test():
         pass
-    return tuple(int(v) for v in data)
+    return data.tobytes() if as_is else tuple(int(v) for v in data)

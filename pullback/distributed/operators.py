@@ -243,6 +243,7 @@ wait_tensor: Operator = operator(
 STARTS = (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, all_to_all_single, broadcast)
 for _op in (*STARTS, wait_tensor):  # other ranks wait for the call, whether this one uses its result or not
     has_side_effect(_op)
+    _op.begins, _op.awaits = _op is not wait_tensor, _op is wait_tensor
 
 
 # ---- several tensors, or written in place: composed of the above

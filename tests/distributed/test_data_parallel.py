@@ -119,3 +119,19 @@ def test_hooks_replace_the_average(alone):
     assert ddp.module.weight.grad.tolist() == [[10, 10]]
     with pytest.raises(RuntimeError, match="can only be called once"):
         ddp.register_comm_hook("state", hook)
+
+
+def test_native_code_computes_while_a_reduction_is_under_way(alone):
+    from pullback.capture.trace.make_fx import make_fx
+    from pullback.codegen.segment import Operators, Segment
+    from pullback.codegen.stages import stages_of
+
+    f = torch.ops._c10d_functional
+
+    def function(x, y):
+        started = f.all_reduce.default(x * 2, "sum", "0")
+        return y.sin() + 1, f.wait_tensor.default(started)
+
+    stages, _ = stages_of(make_fx(function, tracing_mode="fake")(torch.ones(4), torch.ones(4)).graph)
+    kinds = [type(s) for s in stages]
+    assert kinds == [Segment, Operators, Segment, Operators], "multiply; begin; sine and sum, meanwhile; wait"

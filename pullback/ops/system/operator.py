@@ -68,6 +68,10 @@ class Operator:
     batching: Callable | None = None  # (values, dims, level): a vmap rule that is told its level
     dispatch_rules: dict = {}  # class of a dispatch mode or subclass -> (mode, op, types, args, kwargs)
     autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
+    awaits = False  # whether a call waits for what another began
+    begins = (
+        False  # whether a result is under way when the call returns, so that what does not need it may run meanwhile
+    )
 
     def __init__(self, text: str, family, **declared):
         head = text.partition("(")[0].strip()

@@ -11,6 +11,8 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+from pullback.distributed.timeline import recording
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from models import GPT, gpt_batch, loss_of  # noqa: E402
 
@@ -125,6 +127,28 @@ def check_zero_redundancy():
     optimizer.consolidate_state_dict(0)
     if rank == 0:
         assert len(optimizer.state_dict()["state"]) == len(list(model.parameters()))
+
+
+def sent_in_a_step(model, x, y):
+    loss_of(model, x, y).backward()  # the first makes what stays
+    with recording(dist.group.WORLD) as line:
+        loss_of(model, x, y).backward()
+    return line.volume()
+
+
+def check_volume():
+    """What a rank sends in a step is what theory says."""
+    batch = [t.chunk(size)[rank] for t in gpt_batch()]
+    make = lambda: GPT(words=32, d=8 * size)
+    gradients = sum(p.numel() * 4 for p in make().parameters())
+    share = (size - 1) / size
+    assert sent_in_a_step(nn.parallel.DistributedDataParallel(make()), *batch) == 2 * share * gradients
+    for reshard, times in ((True, 3), (False, 2)):
+        model = make()
+        for block in model.blocks:
+            fully_shard(block, reshard_after_forward=reshard)
+        fully_shard(model, reshard_after_forward=reshard)
+        assert sent_in_a_step(model, *batch) == times * share * gradients
 
 
 for name, check in list(globals().items()):
