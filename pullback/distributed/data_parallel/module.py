@@ -12,16 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.modes import is_grad_enabled, no_grad
-from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...ops import public
 from ...surface.compiler import is_compiling
 from ..algorithms.join import DataParallelHook, Join
-from ..collectives import broadcast
-from ..groups import get_global_rank, world_or_raise
-from ..objects import all_gather_object
+from ..groups import world_or_raise
 from ..process_group import ProcessGroup
 from .reducer import Reducer
+from .states import state_tensors, sync_states, verify_shapes
 
 MEGABYTE = 1 << 20
 
@@ -50,6 +47,7 @@ class DistributedDataParallel(Module):
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
         group = device_mesh.get_group() if device_mesh is not None else process_group
         self.process_group = group if group is not None else world_or_raise()
+        self.several = self.process_group.size() > 1
         self.module, self.device_ids, self.output_device, self.dim = module, device_ids, output_device, dim
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self.parameters_to_ignore = ignored
@@ -64,7 +62,7 @@ class DistributedDataParallel(Module):
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * MEGABYTE)
         if init_sync:
             verify_shapes(self.process_group, module, ignored)
-            sync_states(self.process_group, state_tensors(module, ignored))
+            sync_states(state_tensors(module, ignored), self.process_group)
         self.reducer = Reducer(
             named, self.process_group, self.bucket_bytes_cap,
             find_unused=find_unused_parameters or static_graph, as_views=gradient_as_bucket_view,
@@ -85,9 +83,9 @@ class DistributedDataParallel(Module):
 
     def _sync_buffers(self) -> None:
         buffers = [b for n, b in self.module.named_buffers() if b is not None and n not in self.parameters_to_ignore]
-        if buffers and self.process_group.size() > 1:
+        if buffers and self.several:
             with no_grad():
-                sync_states(self.process_group, buffers)
+                sync_states(buffers, self.process_group)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -131,38 +129,4 @@ class DistributedDataParallel(Module):
     def __getstate__(self) -> dict:
         raise TypeError(
             "DistributedDataParallel holds a group of running processes: pickle its .module, or a state_dict()"
-        )
-
-
-def state_tensors(module: Module, ignored: set[str]) -> list[Tensor]:
-    """Parameters and buffers that ranks share."""
-    named = [*module.named_parameters(), *module.named_buffers()]
-    return [t.detach() for name, t in named if name not in ignored]
-
-
-def sync_states(group: ProcessGroup, tensors: list[Tensor]) -> None:
-    """Give all ranks the first one's values: one broadcast for each dtype."""
-    kinds: dict[Any, list[Tensor]] = {}
-    for t in tensors:
-        kinds.setdefault((t.dtype, t.device), []).append(t)
-    source = get_global_rank(group, 0)
-    for same in kinds.values():
-        whole = public("torch", "cat")([t.reshape(-1) for t in same])
-        broadcast(whole, source, group)
-        for t, part in zip(same, whole.split([t.numel() for t in same]), strict=True):
-            t.copy_(part.reshape(t.shape))  # on the first rank too: all ranks run the same program
-
-
-def verify_shapes(group: ProcessGroup, module: Module, ignored: set[str]) -> None:
-    """All ranks must have the same parameters."""
-    mine = [(n, tuple(p.shape), str(p.dtype)) for n, p in module.named_parameters() if n not in ignored]
-    every: list = [None] * group.size()
-    all_gather_object(every, mine, group)
-    for rank, theirs in enumerate(every):
-        if theirs == every[0]:
-            continue
-        pair = next(((a, b) for a, b in zip(every[0], theirs, strict=False) if a != b), (len(every[0]), len(theirs)))
-        raise RuntimeError(
-            f"DDP expects same model across all ranks, but rank {group.ranks[0]} has {pair[0]} and rank {group.ranks[rank]} "
-            f"has {pair[1]} (names, shapes and dtypes of parameters, or their number)"
         )
