@@ -19,11 +19,12 @@ from typing import Protocol, TypeVar
 from ..core import modes
 from ..core.arrays import LARGE, library
 from ..core.device import cpu
+from ..core.geometry import is_dense
 from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
-from ..core.tensor import CUDA, SPARSE, Tensor
+from ..core.tensor import CUDA, SPARSE, Tensor, stride_of
 from ..ops.eager.functions import choose
 from .cached_tensors import is_cached
 
@@ -427,7 +428,10 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
         have = a.grad
         if have is None:
             sole = getrefcount(g) == 2 + watchers  # `g` here, and the call's own
-            a.grad = recorded_copy(g) if recording else g if sole and is_own(g) else copy_of(g)
+            if recording:
+                a.grad = recorded_copy(g)
+            else:
+                a.grad = g if sole and is_own(g) and lies_as(g, variable) else copy_of(g, variable)
         elif recording:
             a.grad = _total(have, g)
         elif have.keys & SPARSE:
@@ -453,11 +457,28 @@ def recorded_copy(g: Tensor) -> Tensor:
     return g if g.keys & ~CUDA else g.new_empty_strided(g.shape, g.stride()).copy_(g)
 
 
-def copy_of(g: Tensor) -> Tensor:
+class grad_layout:
+    """Whether the first gradient of a leaf takes the leaf's own strides."""
+
+    enforced = True
+
+
+def lies_as(g: Tensor, variable: Tensor) -> bool:
+    """Whether a gradient, which is a plain array, lies in memory as its leaf does; row by row, if that is not dense."""
+    ours, leaf = g.array, variable.array
+    if ours.__class__ is not leaf.__class__ or ours.strides == leaf.strides or not grad_layout.enforced:
+        return True
+    return ours.flags.c_contiguous and (leaf.flags.c_contiguous or not is_dense(leaf.shape, stride_of(variable)))
+
+
+def copy_of(g: Tensor, variable: Tensor) -> Tensor:
     if g.keys & SPARSE:
         from ..ops.layout.sparse.gradients import take_over
 
         return take_over(g)
+    shape, stride = variable.array.shape, stride_of(variable)
+    if grad_layout.enforced and not (g.keys | variable.keys) & ~CUDA and is_dense(shape, stride):
+        return g.detach().new_empty_strided(shape, stride).copy_(g.detach())
     return g.detach().clone()
 
 

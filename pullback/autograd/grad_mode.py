@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.modes import ambient, enable_grad, inference_mode, no_grad, set_grad_enabled
+from .engine import grad_layout
 from .versions import unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .views import original_view_tracking as _force_original_view_tracking
 
@@ -24,24 +25,18 @@ class set_multithreading_enabled:
         return type(self)(self.mode)
 
 
-class _GradLayoutPolicy:
-    """Whether the first gradient of a leaf takes the leaf's own strides."""
-
-    enforced = True
-
-
 class enforce_grad_layout_policy:
     """Whether gradients take the strides of their leaf; set at once, as a context manager until the block ends."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode, self.before = mode, _GradLayoutPolicy.enforced
-        _GradLayoutPolicy.enforced = bool(mode)
+        self.mode, self.before = mode, grad_layout.enforced
+        grad_layout.enforced = bool(mode)
 
     def __enter__(self) -> None:
-        _GradLayoutPolicy.enforced = bool(self.mode)
+        grad_layout.enforced = bool(self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        _GradLayoutPolicy.enforced = self.before
+        grad_layout.enforced = self.before
 
 
 __all__ = [

@@ -104,6 +104,19 @@ def is_channels_last(shape: Sequence, stride: Sequence) -> bool:
     return True
 
 
+def is_channels_last_contiguous(shape: Sequence, stride: Sequence) -> bool:
+    """Whether 4 or 5 dimensions lie channels-last without gaps; dimensions of size 1 do not matter."""
+    if len(shape) not in (4, 5):
+        return False
+    step = 1
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] != 1:
+            if stride[d] != step:
+                return False
+            step *= shape[d]
+    return True
+
+
 def is_dense(shape: Sequence, stride: Sequence) -> bool:
     """Whether the elements fill a block of memory, in some order of dimensions, each once."""
     step = 1

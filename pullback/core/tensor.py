@@ -14,7 +14,7 @@ import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
-from .geometry import Geometry, contiguous_strides, is_channels_last, is_contiguous
+from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous
 from .layers import above
 from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
@@ -192,7 +192,7 @@ class Tensor(TensorMethods):
                 return array.flags.c_contiguous
             return is_contiguous(array.shape, array.stride)
         wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
-        return self.array.ndim == wanted and is_channels_last(self.array.shape, stride_of(self))
+        return self.array.ndim == wanted and is_channels_last_contiguous(self.array.shape, stride_of(self))
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point

@@ -354,3 +354,13 @@ def test_a_view_made_without_grad_takes_hooks():
         view = x[:1]
     view.register_hook(lambda g: g)
     assert view.is_leaf and x[:1].grad_fn is not None
+
+
+@pytest.mark.parametrize("use", [lambda p: p * 2, lambda p: p.contiguous(), lambda p: p.permute(0, 2, 3, 1) + 1])
+def test_a_gradient_lies_as_its_leaf_does(use):
+    x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last).requires_grad_()
+    use(x).sum().backward()
+    assert x.grad.stride() == x.stride()
+    part = torch.randn(4, 6)[:, ::2].requires_grad_()
+    (part * 2).sum().backward()
+    assert part.grad.is_contiguous()

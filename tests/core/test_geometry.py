@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pullback as torch
 from pullback.core.geometry import (
     broadcast_shapes,
     contiguous_strides,
@@ -83,3 +84,13 @@ def test_elementwise_results_keep_the_order_of_their_operands(order) -> None:
     a = np.empty([(2, 3, 4)[d] for d in order]).transpose(np.argsort(order))
     strides = tuple(s // 8 for s in a.strides)
     assert elementwise_strides(a.shape, [(a.shape, strides), (a.shape, strides)]) == strides
+
+
+def test_a_slice_of_channels_last_memory_has_gaps():
+    x = torch.randn(2, 8, 6, 10).contiguous(memory_format=torch.channels_last)
+    for part in (x[:, ::2], x[:, :, ::2], x[:, :4], x[:, :, :1]):
+        assert not part.is_contiguous(memory_format=torch.channels_last)
+        made = part.contiguous(memory_format=torch.channels_last)
+        assert made.is_contiguous(memory_format=torch.channels_last) and torch.equal(made, part)
+    assert x[:1].is_contiguous(memory_format=torch.channels_last)
+    assert torch.randn(2, 1, 4, 5).is_contiguous(memory_format=torch.channels_last)

@@ -50,7 +50,7 @@ def _full_spec(size, fill_value, dtype, *rest) -> Spec:
 empty_op = factory(
     f"empty.memory_format(SymInt[] size, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
     shape=lambda size, dtype, layout, device, pin, memory_format: Spec(
-        _sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, _format_strides(size, memory_format)
+        _sized(size, dtype, 0, 0, 0).shape, dtype or ambient.default_dtype, format_strides(size, memory_format)
     ),
     kernel=lambda xp, spec, *_: unset(_blank(xp, spec)),
 )
@@ -112,7 +112,7 @@ def _as_number(value, dtype):
     return value
 
 
-def _format_strides(size, memory_format):
+def format_strides(size, memory_format):
     if memory_format in (devices.channels_last, devices.channels_last_3d):
         rank = 4 if memory_format is devices.channels_last else 5
         if len(size) != rank:
@@ -250,7 +250,7 @@ def _like_spec(self, *rest) -> Spec:
 def like_strides(t: Tensor, memory_format) -> tuple | None:
     """Strides of a new tensor like `t` in a memory format; without one, `dense_strides`."""
     return (
-        dense_strides(t) if memory_format in (None, preserve_format) else _format_strides(t.array.shape, memory_format)
+        dense_strides(t) if memory_format in (None, preserve_format) else format_strides(t.array.shape, memory_format)
     )
 
 

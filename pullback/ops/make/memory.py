@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core import device as devices
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
 from ...core.layers import above, extend
@@ -84,19 +85,28 @@ front("Tensor.set_")(whole_in_graphs(_set_))
 @whole_in_graphs
 def resize_(self, *sizes, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows if it must."""
-    from .factories import sizes_from
+    from .factories import format_strides, sizes_from
 
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     check_inference_write(self)
-    resize(self, sizes_from("resize_", sizes))
+    shape = sizes_from("resize_", sizes)
+    if memory_format is devices.preserve_format:
+        raise RuntimeError("Unsupported memory format Preserve")
+    resize(self, shape, None if memory_format is None else format_strides(shape, memory_format))
     bump(self)
     return self
 
 
 @front("Tensor.resize_as_", "torch.resize_as_")
 def resize_as_(input, the_template, memory_format=None) -> Tensor:
-    return input.resize_(the_template.shape)
+    from .factories import like_strides
+
+    if memory_format is not devices.preserve_format:
+        return input.resize_(the_template.shape, memory_format=memory_format)
+    input.resize_(the_template.shape)
+    resize(input, tuple(the_template.shape), like_strides(the_template, None))
+    return input
 
 
 @front("Tensor.resize")

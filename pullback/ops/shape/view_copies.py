@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ...core.device import contiguous_format
+from ...core.tensor import Tensor
 from ..family.base import PLAIN_FAMILY
 from ..make.conversion import detach_op
 from ..system.calls import export_operator
@@ -38,10 +40,14 @@ from .views import (
 )
 
 
+def _row_by_row(view: Tensor) -> Tensor:
+    return view.clone(memory_format=contiguous_format)
+
+
 def _copying(view: Operator):
     def body(*args):
         made = dispatch(view, args)
-        return tuple(m.clone() for m in made) if isinstance(made, (tuple, list)) else made.clone()
+        return tuple(map(_row_by_row, made)) if isinstance(made, (tuple, list)) else _row_by_row(made)
 
     return body
 

@@ -51,3 +51,10 @@ def test_asarray_keeps_a_tensor_that_requires_grad():
 @pytest.mark.parametrize("function", [F.gelu, F.relu, F.linear, F.softmax, torch.sin, torch.max, torch.Tensor.add])
 def test_functions_are_pickled_by_name(function):
     assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_resizing_in_a_memory_format():
+    like = torch.zeros(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    assert torch.empty(0).resize_(2, 3, 4, 5, memory_format=torch.channels_last).stride() == like.stride()
+    assert torch.empty(0).resize_as_(like, memory_format=torch.preserve_format).stride() == like.stride()
+    assert torch.empty(0).resize_as_(like).is_contiguous()
