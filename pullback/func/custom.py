@@ -134,6 +134,7 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
 
     class Batched(Function):
         out_dims: tuple | int | None = None
+        generate_vmap_rule = True  # an outer vmap wraps once more
 
         @staticmethod
         def forward(ctx, *values):

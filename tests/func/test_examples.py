@@ -111,3 +111,28 @@ def test_dimensions_are_checked():
         vmap(lambda a: a, in_dims=[0])(x)
     assert vmap(lambda a: (a, "kept"), out_dims=(1, None))(x)[1] == "kept"
     assert vmap(lambda a: a, out_dims=(1,))(x).shape == (3, 2)
+
+
+def test_an_empty_batch_of_sums():
+    assert vmap(lambda a: a.sum())(torch.ones(0, 3)).shape == (0,)
+    assert vmap(lambda a: a.roll(1))(torch.ones(0, 3)).shape == (0, 3)
+
+
+def test_a_custom_function_inside_two_vmaps():
+    class Cubed(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x**3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g * ctx.saved_tensors[0] ** 2
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(vmap(vmap(Cubed.apply))(x), x**3)

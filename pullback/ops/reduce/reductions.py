@@ -6,6 +6,8 @@ keep their accuracy (see `reduction_kernels`); extremes propagate NaN; the index
 
 from __future__ import annotations
 
+import math
+
 from ...core import dtype as dtypes
 from ...core import native
 from ...core.geometry import wrap_dim, wrap_dims
@@ -27,7 +29,12 @@ HIDDEN = dict(function=False, method=False)  # one overload of several: the publ
 
 def whole(reduce_rows):
     """The vmap rule of a whole-tensor reduction: `reduce_rows(t, *rest)` reduces dimension 1 of a matrix."""
-    return lambda args, dims, size: (reduce_rows(args[0].movedim(dims[0], 0).reshape(size, -1), *args[1:]), 0)
+
+    def rule(args: tuple, dims: tuple, size: int):
+        t = args[0].movedim(dims[0], 0)
+        return reduce_rows(t.reshape(size, math.prod(t.shape[1:])), *args[1:]), 0  # not -1: there may be no example
+
+    return rule
 
 
 def not_implemented(kernel: str, dtype) -> NotImplementedError:

@@ -96,7 +96,7 @@ def _roll_vmap(args, dims, size):
     t = batch_first(args[0], dims[0])
     if args[2]:
         return dispatch(roll, (t, args[1], shift(args[2], t.ndim - 1))), 0
-    return dispatch(roll, (t.reshape((size, -1)), args[1], (1,))).reshape(t.shape), 0
+    return dispatch(roll, (t.flatten(1), args[1], (1,))).reshape(t.shape), 0
 
 
 roll = operator(
