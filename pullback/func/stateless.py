@@ -81,8 +81,8 @@ def _tied(named: dict, values: dict) -> dict:
 
 def _check_keys(module, named: dict, values: dict) -> None:
     wrong = (
-        ("Unexpected", [k for k in values if k not in named]),
-        ("Missing", [k for k in named if k not in values]),
+        ("Unexpected", sorted(set(values) - set(named))),
+        ("Missing", sorted(set(named) - set(values))),
     )
     lines = [f"{kind} key(s): {', '.join(map(repr, keys))}." for kind, keys in wrong if keys]
     if lines:

@@ -54,7 +54,7 @@ def test_other_names_are_attributes_for_the_time_of_the_call():
     module = nn.Linear(1, 1)
     functional_call(module, {"extra": torch.ones(1)}, torch.ones(1, 1))
     assert not hasattr(module, "extra")
-    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'extra'.\n\tMissing key\(s\): 'weight', 'bias'"):
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'extra'.\n\tMissing key\(s\): 'bias', 'weight'"):
         functional_call(module, {"extra": torch.ones(1)}, torch.ones(1, 1), strict=True)
     with pytest.raises(TypeError, match="is not an instance of torch.Tensor"):
         functional_call(module, {"weight": 1.0}, torch.ones(1, 1))

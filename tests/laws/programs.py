@@ -51,7 +51,7 @@ def _inner_constant_grad(x):
 
 
 def _inner_jvp(x):
-    return jvp(lambda y: y.exp() * x, (x,), (x.cos(),))[1]
+    return jvp(lambda y: y.sin() * x, (x,), (x.cos(),))[1]
 
 
 def _inner_vmap(x):
