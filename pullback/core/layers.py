@@ -104,7 +104,7 @@ class Seams:
 
     # ---- asked by operators, of other layouts and names
     execute_layout: Callable[[Operator, tuple, int], Any] = seam(
-        _not_for("sparse, nested or transformed"), asked_by="ops.system.dispatch", set_by="ops.layout.entry",
+        _not_for("sparse, nested or transformed"), asked_by="ops.system.dispatch library.operator", set_by="ops.layout.entry",
         promise="the result of an operator with arguments that are no dense arrays; nothing is recorded",
     )
     write_layout: Callable[[Tensor, Tensor], None] = seam(
