@@ -75,7 +75,8 @@ def run_all(tasks: list[Callable]) -> list:
 
 
 def native_pool() -> int | None:
-    """The address of `parallel` of the pool for C code; None where the extension is not built."""
+    """The address of `parallel` of the pool for C code; None where the extension is not built, or by an older source."""
     from .native import _native
 
-    return None if _native is None else _native.pool()
+    pool = getattr(_native, "pool", None)
+    return None if pool is None else pool()
