@@ -76,10 +76,14 @@ class Attributes(World):
 
     def _of_module(self, module: types.ModuleType, name: str):
         touched = self.journal.is_touched(module.__dict__, name)
-        if not touched and name not in module.__dict__:
-            table = self.outside.conditions.constant(module.__dict__)
-            self.outside.conditions.test(f"{name!r} not in {table}", f"{module.__name__} has no {name!r}")
-        value = getattr(module, name)
+        try:
+            value = getattr(
+                module, name
+            )  # a module that makes names as they are asked for may have this one from now on
+        finally:
+            if not touched and name not in module.__dict__:
+                table = self.outside.conditions.constant(module.__dict__)
+                self.outside.conditions.test(f"{name!r} not in {table}", f"{module.__name__} has no {name!r}")
         if touched:
             return self.outside.settled(value)
         if isinstance(value, types.ModuleType) or self.is_ours(module.__name__) and not isinstance(value, SIMPLE):

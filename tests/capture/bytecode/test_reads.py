@@ -1511,3 +1511,20 @@ def test_as_it_is_now(name, tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "PLACE", str(tmp_path))
     row = ROWS[name]
     assert str(row(lambda f: torch.compile(f, backend="eager"))) == str(row(lambda f: f))
+
+
+def test_a_module_that_makes_names_as_they_are_asked_for(recwarn):
+    lazy = types.ModuleType("lazy")
+
+    def made(name):
+        if name != "scale":
+            raise AttributeError(name)
+        lazy.scale = 3.0
+        return 3.0
+
+    lazy.__getattr__ = made
+    run = torch.compile(lambda x: x * lazy.scale, backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    assert [run(x).tolist(), run(x).tolist()] == [[3.0, 3.0]] * 2
+    lazy.scale = 4.0
+    assert run(x).tolist() == [4.0, 4.0]
