@@ -308,6 +308,9 @@ class Native(Attributes):
                 self.grad_changes.append(self.top.count)
         is_leaf = isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and out.view_info is None
         if is_leaf and id(out) not in self.outside.reals:
+            if id(out) not in self.made_leaves and function is not Tensor.requires_grad_:
+                out.autograd = None  # a factory was asked for it, which the graph's call of it does not say
+                Tensor.requires_grad_(out)
             self.made_leaves.setdefault(id(out), (out, self.top.count))
         if not ambient.mode & (modes.TRANSFORM | modes.FORWARD):
             for value in out if type(out) is tuple else (out,):

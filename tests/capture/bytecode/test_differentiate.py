@@ -165,3 +165,12 @@ def test_a_hook_that_comes_later_is_called() -> None:
     w.register_hook(lambda g: seen.append(g))
     run()
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_factory_that_is_asked_for_a_leaf(backend):
+    def f(g):
+        leaf = torch.full((3,), 2.0, requires_grad=True)
+        return torch.autograd.grad(leaf**3, leaf, grad_outputs=g)[0]
+
+    assert torch.compile(f, backend=backend)(torch.ones(3)).tolist() == [12.0] * 3
