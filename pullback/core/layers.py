@@ -199,7 +199,7 @@ class Seams:
 
     # ---- asked by operators, of fake tensors
     execute_fake: Callable[[Operator, tuple], Any] = seam(
-        _not_for("fake"), asked_by="ops.system.dispatch", set_by="capture.fake.mode",
+        _not_for("fake"), asked_by="ops.system.dispatch library.operator", set_by="capture.fake.mode",
         promise="the shape rule of an operator, with the device of its arguments; no data is touched",
     )
     write_fake: Callable[[Operator, tuple], None] = seam(
