@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.arrays import set_thread_count
+from ...core.threads import set_thread_count
 from .fetch import DatasetKind
 
 WorkerInitFunction = Callable[[int], None]  # what `DataLoader(worker_init_fn=...)` takes
