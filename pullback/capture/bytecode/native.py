@@ -298,7 +298,7 @@ class Native(Attributes):
         if ambient.mode != before:
             if ambient.mode & ~before & modes.SAVED_HOOKS:
                 ambient.saved_hooks.pop()
-                ambient.mode = before
+                ambient.restore(before)
                 raise Break("it enters hooks for saved tensors, which see what is saved when the graph runs")
             if (ambient.mode ^ before) & ALIEN_BITS:
                 raise Break("it enters a mode that looks at all calls")

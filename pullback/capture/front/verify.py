@@ -277,7 +277,7 @@ class Outcome:
         except Exception as error:
             self.error = error
         if not echo:
-            ambient.mode = before
+            ambient.restore(before)
         self.text = text.getvalue()
         if echo and self.text:
             sys.stdout.write(self.text)
