@@ -15,6 +15,7 @@ from ..core import dtype as dtypes
 from ..core.cupy_library import device_count
 from ..core.modes import no_grad
 from ..core.tensor import SPARSE, Tensor
+from ..ops.make.factories import full
 
 
 class OptState(Enum):
@@ -59,8 +60,6 @@ class GradScaler:
 
     # ---- the scale
     def _lazy_init(self) -> None:
-        from ..ops.make.factories import full
-
         if self._scale is None:
             self._scale = full((), self._init_scale, dtype=dtypes.float32)
             self._growth_tracker = full((), self._init_growth_tracker, dtype=dtypes.int32)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.modes import CAPTURE, LISTENING, ambient, is_grad_enabled
+from ..batching.vmap import vmap
+from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled, process
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
@@ -18,8 +19,6 @@ _warned: set = set()
 def warn_once(message: str) -> None:
     """A warning that is given once, or always if the process asks for that."""
     import warnings
-
-    from ..core.modes import process
 
     if message not in _warned or process.warn_always:
         _warned.add(message)
@@ -137,7 +136,6 @@ def backward(
         ambient.captures[-1].refuse(
             "it calls backward(), which adds to .grad of tensors that are no results of the graph"
         )
-    from ..core.modes import TRANSFORM
 
     if ambient.mode & TRANSFORM:
         raise RuntimeError(
@@ -229,8 +227,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
 
 def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tuple:
     """One backward per row of the gradients, all at once by vmap."""
-    from ..batching.vmap import vmap
-
     unused: list = []
 
     def one(*gs):

@@ -26,6 +26,7 @@ from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
 from ..core.tensor import CUDA, SPARSE, Tensor, stride_of
 from ..ops.eager.functions import choose
+from ..ops.layout.sparse.gradients import take_over
 from .cached_tensors import is_cached
 
 MAX_DEPTH = 20
@@ -473,8 +474,6 @@ def lies_as(g: Tensor, variable: Tensor) -> bool:
 
 def copy_of(g: Tensor, variable: Tensor) -> Tensor:
     if g.keys & SPARSE:
-        from ..ops.layout.sparse.gradients import take_over
-
         return take_over(g)
     shape, stride = variable.array.shape, stride_of(variable)
     if grad_layout.enforced and not (g.keys | variable.keys) & ~CUDA and is_dense(shape, stride):

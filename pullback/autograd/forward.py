@@ -17,6 +17,7 @@ from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Autograd, as_leaf, edge_of, own_autograd, requires_grad
 from ..core.tensor import INFERENCE_TENSOR, LAYOUTS, Tensor, stride_of
+from ..ops.family.pointwise import POINTWISE
 from ..ops.shape.complex_views import view_dtype
 from ..ops.shape.views import alias as alias_op
 from ..ops.shape.views import view_ as view_op
@@ -31,6 +32,9 @@ from ..ops.system.record import (
     result_names,
     shape_of,
 )
+from .calls import grad
+from .engine import reduce_to
+from .views import recipe, replay
 
 _next_level = itertools.count().__next__
 
@@ -80,8 +84,6 @@ def tangent_of(t, level: int) -> Tensor | None:
 
 def replay_tangent(t: Tensor, level: int) -> Tensor:
     """The tangent of a view, as the same view of its base's tangent."""
-    from .views import recipe, replay
-
     with below_level(level):
         found = replay(recipe(t.view_info), tangent_of(t.view_info.base, level))
     with_tangent(t, found, level)
@@ -187,8 +189,6 @@ def jvp(op: Operator, args: tuple, tangents: list, out):
 
 
 def _is_elementwise(op: Operator, tangents: list) -> bool:
-    from ..ops.family.pointwise import POINTWISE
-
     return op.family is POINTWISE and not any(
         r.joint or isinstance(r.function, Missing) for r in _rules_in_use(op, tangents)
     )
@@ -284,8 +284,6 @@ def _elementwise(op: Operator, args: tuple, tangents: list, out: Tensor) -> Tens
 
 def transposed(op: Operator, args: tuple, tangents: list, out):
     """The derivative of `<vjp(g), tangents>` with respect to `g`: the jvp, by transposing the vjp."""
-    from .calls import grad
-
     if any(isinstance(r.function, Missing) for r in _rules_in_use(op, tangents)):
         raise NotImplementedError(
             f"Trying to use forward AD with {op.name} that does not support it because it has not been implemented yet."
@@ -329,8 +327,6 @@ def _settle(t, seed: Tensor) -> Tensor:
 
 def _vjp_pairs(op: Operator, args: tuple, tangents: list, out, seeds: list) -> list:
     """(gradient, tangent) of each argument that has a tangent, the gradients as functions of `seeds`."""
-    from .engine import reduce_to
-
     pairs = []
     index = op.schema.index
     for rule in plan_of(op).rules:

@@ -21,6 +21,7 @@ from ..core.modes import ambient
 from ..core.node import Node, NodeMeta, edge_of, next_sequence, raise_freed, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
+from ..ops.make.factories import zeros
 from . import saved as saving
 from .engine import users_code
 from .function_outputs import connect, save_tensors
@@ -153,7 +154,6 @@ class BackwardCFunction(Node, FunctionCtx):
             return g
         if self.outputs[i] is None and not self._materialize_non_diff_grads:
             return None
-        from ..ops.make.factories import zeros
 
         shape, dtype, device = self.zeros[i]
         return zeros(shape, dtype=dtype, device=device)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..batching.vmap import vmap
 from ..core import modes
 from ..core.layers import above
 from ..core.modes import set_grad_enabled
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import forward_ad
 from . import functional_words as words
 from .calls import grad
@@ -285,8 +286,6 @@ def _check_forward_mode(inputs, create_graph: bool, strict: bool, vectorize: boo
 
 
 def _by_forward_mode(func: Callable, inputs, create_graph: bool, strict: bool, vectorize: bool):
-    from ..batching.vmap import vmap
-
     many_in, xs = _check_forward_mode(inputs, create_graph, strict, vectorize)
     seen: list = []
 

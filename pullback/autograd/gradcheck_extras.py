@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+from ..batching.vmap import vmap
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import forward_ad
 from . import gradcheck_words as words
 from .calls import grad
@@ -106,8 +107,6 @@ def undefined_forward(fn: Callable, inputs: tuple, directions: list[tuple]) -> N
 
 # ---- batches of gradients
 def _vmapped(function: Callable, argument: Tensor, complaint: str) -> tuple:
-    from ..batching.vmap import vmap
-
     def seen_through(x: Tensor) -> tuple:
         ambient.transforms[-1].transparent = True  # custom functions need no batching rule of their own here
         return function(x)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..core.dtype import float64
 from ..core.random import Generator
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import gradcheck_words as words
 from .calls import grad
 from .gradcheck_extras import (

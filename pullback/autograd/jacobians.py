@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import forward_ad
 from .calls import grad
 from .gradcheck import GradcheckError
@@ -57,7 +57,6 @@ def densified(x):
         return type(x)(map(densified, x))
     if not isinstance(x, Tensor) or is_strided(x) or x.is_mkldnn:
         return x
-    from ..ops import public
 
     dense = x.detach().to_dense()
     kept, layout = dense.shape[: x.sparse_dim()], str(x.layout)

@@ -9,6 +9,7 @@ from ..core import modes
 from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
+from ..core.storage import storage_of
 from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor, undeletable
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
@@ -228,7 +229,6 @@ def set_data(self, value: Tensor) -> None:
         )
     if self.requires_grad and value.dtype.category < 2:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
-    from ..core.storage import storage_of
 
     told_mode("set_memory", self, value)
     self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core.random import Generator, set_states, states
 from ..core.tensor import Tensor
+from ..ops.shape.joining import stack
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import Operator
 
@@ -30,8 +31,6 @@ def display_loop_warnings(enabled: bool) -> None:
 
 def loop_rule(op: Operator, values: tuple, dims: tuple, size: int, before_each=None):
     """The rule that always works: each example on its own, results stacked."""
-    from ..ops.shape.joining import stack
-
     if loops.warn:
         _warn(op)
     results = []

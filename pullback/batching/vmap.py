@@ -7,6 +7,7 @@ import functools
 from ..core.random import set_states, states
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
+from ..ops.shape.joining import cat
 from .batched import BatchLevel, make_batched, outside, unwrap
 
 
@@ -173,7 +174,6 @@ def _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, k
             set_states(before)
         piece = [x.narrow(d, start, length) if d is not None else x for x, d in zip(flat, dims, strict=True)]
         parts.append(_call(func, piece, spec, dims, length, out_dims, randomness, kwargs))
-    from ..ops.shape.joining import cat
 
     leaves = [tree_flatten(p)[0] for p in parts]
     each = _output_dims(func, parts[0], out_dims)

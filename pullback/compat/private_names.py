@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..capture.trace.graph_trace import GraphTrace
+from ..core.device import device as device_type
+from ..core.device import device as device_type_of
 from ..core.modes import ambient
+from ..core.storage import storage_of
+from ..core.tensor import Tensor
+from ..surface.settings import get_default_device as default
 
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
 FILE_LIKE = Any
@@ -35,8 +40,6 @@ def get_privateuse1_backend_name() -> str:
 
 def cast(value, device_type: str, dtype):
     """Every floating point tensor in a nest of containers in another dtype (`torch.amp.autocast_mode._cast`)."""
-    from ..core.tensor import Tensor
-
     if isinstance(value, Tensor):
         wanted = value.is_floating_point() and value.device.type == device_type and value.dtype.name != "float64"
         return value.to(dtype) if wanted else value
@@ -51,8 +54,6 @@ def cast(value, device_type: str, dtype):
 
 def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device (`torch.cuda._utils._get_device_index`)."""
-    from ..core.device import device as device_type
-
     if isinstance(device, int):
         return device
     where = device_type(device) if isinstance(device, str) else device
@@ -74,15 +75,11 @@ def are_transforms_active() -> bool:
 
 
 def get_default_device() -> str:
-    from ..surface.settings import get_default_device as default
-
     return str(default())
 
 
 def is_alias_of(a, b) -> bool:
     """Whether two tensors share memory."""
-    from ..core.storage import storage_of
-
     return storage_of(a) is storage_of(b)
 
 
@@ -97,6 +94,4 @@ def tqdm(iterable=None, **options):
 
 def is_compile_supported(device_type: str) -> bool:
     """Whether `compile` makes graphs for a device type."""
-    from ..core.device import device as device_type_of
-
     return device_type_of(device_type).type in ("cpu", "cuda")

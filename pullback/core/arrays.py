@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .cupy_library import load, loaded, place
 from .device import device
 from .threads import run_all, thread_count
 
@@ -20,8 +21,6 @@ def library(where: device):
     if where.type in ("cpu", "meta"):
         return np
     if where.type == "cuda":
-        from .cupy_library import load
-
         return load(where)
     raise RuntimeError(f"no kernels for device type {where.type}")
 
@@ -30,7 +29,6 @@ def library_of(array):
     """The array library that an array belongs to."""
     if isinstance(array, np.ndarray):
         return np
-    from .cupy_library import loaded
 
     return loaded()
 
@@ -44,7 +42,6 @@ def to_device(array, where: device):
     """An array's numbers where `where` is: itself, if it is there."""
     if where.type != "cuda":
         return to_host(array)
-    from .cupy_library import place
 
     return place(array, where)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import device as devices
+from .cupy_library import device_count, loaded
 from .modes import outside_graphs
 
 DEFAULT_SEED = 67280421310721
@@ -262,8 +263,6 @@ def generator_of(where: devices.device) -> Generator:
 
 def states() -> dict[int | None, np.ndarray]:
     """The states of all default generators: the CPU's under None, those of CUDA devices in use under their numbers."""
-    from .cupy_library import device_count, loaded
-
     if loaded.cache_info().currsize:  # devices are in use: one that draws for the first time later on is made now
         for index in range(device_count()):
             generator_of(devices.device("cuda", index))

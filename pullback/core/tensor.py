@@ -14,8 +14,9 @@ import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
-from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous
+from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from .layers import above
+from .modes import is_inference_mode_enabled
 from .node import Autograd, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
@@ -160,7 +161,6 @@ class Tensor(TensorMethods):
     def size(self, dim: int | None = None):
         if dim is None:
             return make_size(self.array.shape)
-        from .geometry import wrap_dim
 
         if not self.array.ndim:
             wrap_dim_of_scalar(dim)
@@ -175,7 +175,6 @@ class Tensor(TensorMethods):
         strides = stride_of(self)
         if dim is None:
             return strides
-        from .geometry import wrap_dim
 
         return strides[wrap_dim(dim, self.array.ndim)]
 
@@ -383,8 +382,6 @@ def set_requires_grad(t: Tensor, value: bool) -> None:
     if value and not (t.dtype.is_floating_point or t.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     if value and t.keys & INFERENCE_TENSOR:
-        from .modes import is_inference_mode_enabled
-
         if not is_inference_mode_enabled():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if value or a is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import operators
 from .device_mesh import DeviceMesh
 from .groups import group_by_name, world_or_raise

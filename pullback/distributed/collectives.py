@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import FAKE, Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import traced
 from .groups import get_group_rank, group_or_world
 from .parts import parts_of

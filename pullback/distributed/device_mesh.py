@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .groups import get_rank, get_world_size, init_process_group, is_initialized, new_group, state
 from .process_group import ProcessGroup
 

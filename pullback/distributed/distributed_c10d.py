@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.device import device
 from . import groups as _groups
 from .collectives import *  # noqa: F403
 from .collectives import Works as _CoalescingManager  # noqa: F401
@@ -83,6 +84,4 @@ def _get_process_group_name(pg: ProcessGroup) -> str:
 
 def _get_pg_default_device(pg: Any = None) -> Any:
     """The device that a group's object collectives use."""
-    from ..core.device import device
-
     return device((pg or _groups.world_or_raise()).channel.device)

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..core.tensor import Tensor, wrap
 from ..graph.node import has_side_effect
-from ..ops import public
 from ..ops.family.base import operator
-from ..ops.system.operator import NOT_IMPLEMENTED, Operator, Spec
+from ..ops.system.operator import NOT_IMPLEMENTED, Operator, Spec, public
 from .groups import group_by_name
 from .parts import parts_of
 from .process_group import ProcessGroup

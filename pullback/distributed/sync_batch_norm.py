@@ -13,7 +13,7 @@ from ..core import dtype as dtypes
 from ..core.layers import above
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import operators
 from .groups import state
 

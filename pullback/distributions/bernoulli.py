@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import Size, Tensor, arange, logit, nan, no_grad
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .exp_family import ExponentialFamily
 from .parameters import ProbsOrLogits, broadcast_all

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from .. import Size, Tensor, no_grad, ones_like, rand, where, zeros_like
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .exp_family import ExponentialFamily
 from .parameters import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .. import Tensor, _dirichlet_grad, _sample_dirichlet, where, xlogy
 from ..autograd import Function
 from ..autograd.function import once_differentiable
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .exp_family import ExponentialFamily
 

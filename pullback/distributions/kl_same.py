@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from .. import Tensor, inf, where
-from ..ops import public
+from ..ops.system.operator import public
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import Size, Tensor, eye
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution

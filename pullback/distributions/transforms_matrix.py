@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import Tensor, eye, finfo, linalg
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .parameters import tril_matrix_to_vec, vec_to_tril_matrix
 from .transform import Transform

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import Tensor, broadcast_shapes, finfo, full_like
-from ..ops import public
+from ..ops.system.operator import public
 from . import constraints
 from .distribution import Distribution
 from .parameters import Number, broadcast_all, lazy_property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .. import core
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
@@ -37,8 +38,6 @@ class GuardsFn(Module):
         self.code = [compile(c, "<guard>", "eval") for c in conditions]
 
     def forward(self, *leaves: Any) -> None:
-        from .. import core
-
         given = dict(zip(self.names, leaves, strict=True))
         scope = {"math": math, "torch": core.dtype, "L": given} | given
         for code, condition in zip(self.code, self.conditions, strict=True):

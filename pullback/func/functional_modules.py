@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 
-from .stateless import replaced_state
+from ..ops.shape.joining import stack
+from .stateless import check_alike, replaced_state
 
 
 class FunctionalModule:
@@ -49,8 +50,6 @@ def make_functional_with_buffers(model, disable_autograd_tracking: bool = False)
 
 def combine_state_for_ensemble(models):
     """(function, parameters, buffers) of several like modules, each tensor stacked along a new first dimension."""
-    from .stateless import check_alike
-
     models = list(models)
     check_alike(models, "combine_state_for_ensemble")
     functions, params, buffers = zip(*[make_functional_with_buffers(m) for m in models], strict=True)
@@ -58,8 +57,6 @@ def combine_state_for_ensemble(models):
 
 
 def _stacked(states: tuple) -> tuple:
-    from ..ops.shape.joining import stack
-
     return tuple(
         stack([t.detach() for t in each]).requires_grad_(each[0].requires_grad) for each in zip(*states, strict=True)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from ..core.tensor import Tensor
+from ..ops.shape.joining import stack
 
 _ABSENT = object()
 
@@ -127,8 +128,6 @@ def check_alike(models: list, name: str) -> None:
 
 def stack_module_state(models):
     """(parameters, buffers) of several like modules, each stacked along a new first dimension."""
-    from ..ops.shape.joining import stack
-
     models = list(models)
     check_alike(models, "stack_module_state")
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..core import tree
 from ..core.device import device
 from ..core.layers import above
 from ..core.tensor import Tensor
@@ -122,7 +123,6 @@ def _described(prefix: str, items: Sequence, descs: Sequence[str], repr_fn: Call
 
 def standard_globals() -> dict[str, Any]:
     """What generated code may name without asking."""
-    from ..core import tree
     from . import tree_calls
 
     return {

@@ -22,6 +22,7 @@ from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, Tensor
+from ..func.stateless import functional_call
 from ..graph import GraphModule
 from ..nn.module import Module
 from .bases import OTHER_BASES, Place, base_of
@@ -286,7 +287,6 @@ def aot_function(
 
 def aot_module(mod: Module, *args, **kwargs) -> Module:
     """A module whose forward (with its parameters and buffers as inputs) is compiled ahead of time."""
-    from ..func.stateless import functional_call
 
     def run(state, args, kwargs):
         return functional_call(mod, state, args, kwargs)
@@ -318,8 +318,6 @@ def aot_module_simplified(
 ) -> Callable:
     """A flat module (a captured graph) compiled at once for the example arguments; parameters become inputs. Whoever calls
     the result sees to it that the arguments are of that kind."""
-    from ..func.stateless import functional_call
-
     if any(type(a) is list for a in args):
         if not isinstance(mod, GraphModule):
             raise TypeError(f"aot_module_simplified: only a captured graph takes lists, got {type(mod).__name__}")

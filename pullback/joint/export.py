@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..autograd.calls import grad
 from ..capture.fake.mode import FakeTensorMode, fake_mode_of
 from ..capture.trace.make_fx import by_operator
 from ..core import modes, tree
@@ -159,8 +160,6 @@ def _with_gradients(run: Callable, loss_index: int, parameters: int) -> Callable
     """A function that gives its outputs and the gradients of its loss."""
 
     def call(*given):
-        from ..autograd.calls import grad
-
         with modes.enable_grad():
             out = run(*given)
             leaves = tree.tree_leaves(out)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..autograd.calls import grad
 from ..autograd.engine import needed_for
 from ..autograd.function import BackwardCFunction
 from ..capture.fake.mode import FakeTensorMode, is_fake
@@ -271,7 +272,6 @@ class JointTrace:
         joint.gradients = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Tensor) and requires_grad(leaf)]
         if not wanted:
             return [None] * len(joint.gradients)
-        from ..autograd.calls import grad
 
         inputs = [self.leaves[i] for i in joint.gradients]
         try:

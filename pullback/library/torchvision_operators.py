@@ -14,7 +14,7 @@ import numpy as np
 from ..autograd import grad
 from ..core.modes import enable_grad
 from ..core.tensor import Tensor, wrap
-from ..ops import public
+from ..ops.system.operator import public
 from .registration import Library
 
 _libraries: list[Library] = []  # operators live as long as their library

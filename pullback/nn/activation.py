@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import functional as F
 from . import init as initializers
 from .lazy import empty

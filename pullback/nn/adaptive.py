@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import functional as F
 from .containers import ModuleList, Sequential
 from .linear import Linear

@@ -7,7 +7,7 @@ import warnings
 from ..core import dtype as dtypes
 from ..core.layers import above
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import functional as F
 from . import init
 from .lazy import LazyModuleMixin, empty

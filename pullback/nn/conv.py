@@ -10,7 +10,7 @@ import math
 
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import functional as F
 from . import init
 from .lazy import LazyModuleMixin, empty

@@ -11,7 +11,7 @@ import warnings
 
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from ..ops.system.overrides import any_overridden, call_overridden
 
 _LINEAR = (

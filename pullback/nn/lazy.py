@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 
-from ..ops import public
+from ..core.modes import no_grad
+from ..ops.system.operator import public
 from .parameter import is_lazy
 
 
@@ -41,8 +42,6 @@ class LazyModuleMixin:
 
     def _lazy_load_hook(self, state_dict, prefix: str, *rest) -> None:
         """An initialized tensor in the state dict gives its shape to the uninitialized one here."""
-        from ..core.modes import no_grad
-
         for name, t in (*self._parameters.items(), *self._buffers.items()):
             given = state_dict.get(prefix + name)
             if t is not None and given is not None and is_lazy(t) and not is_lazy(given):

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Self
 
 from ..core import dtype as dtypes
+from ..core.device import device as device_type
+from ..core.dtype import dtype as dtype_type
 from ..core.modes import no_grad
 from ..core.tensor import META, SPARSE, Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .parameter import Parameter, is_lazy
 
 
@@ -22,8 +24,6 @@ def _same_kind(a: Tensor, b: Tensor) -> bool:
 def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor=None, memory_format=None, copy=False):
     """(device, dtype, non_blocking, memory format) from the forms of `.to`."""
     del copy
-    from ..core.device import device as device_type
-    from ..core.dtype import dtype as dtype_type
 
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):

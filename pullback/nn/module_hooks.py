@@ -12,7 +12,9 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 
+from ..autograd.function import Function
 from ..autograd.methods import Hooks, RemovableHandle
+from ..core.modes import is_grad_enabled
 from ..core.tensor import Tensor
 
 
@@ -308,8 +310,6 @@ class BackwardHook:
         return made[0] if alone else made
 
     def _through_identity(self, hang: Callable, values: tuple) -> tuple[tuple, list[int] | None]:
-        from ..core.modes import is_grad_enabled
-
         at = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
         if not at or not is_grad_enabled() or not any(values[i].requires_grad for i in at):
             return values, None
@@ -392,7 +392,6 @@ class BackwardHook:
 @functools.cache
 def identity_function() -> type:
     """The autograd function that marks where a module begins and ends."""
-    from ..autograd.function import Function
 
     class BackwardHookFunction(Function):
         @staticmethod

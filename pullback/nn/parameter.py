@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core.modes import ambient
 from ..core.tensor import Parameter, Tensor, subclass_of
-from ..ops import public
+from ..ops.system.operator import public
 
 __all__ = [
     "Buffer",

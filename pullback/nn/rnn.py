@@ -11,7 +11,7 @@ import numbers
 import warnings
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from . import init
 from .lazy import empty
 from .module import Module

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops import public
 from ..ops.network.multihead import additive_mask
+from ..ops.system.operator import public
 from . import functional as F
 from . import init
 from .attention_module import MultiheadAttention

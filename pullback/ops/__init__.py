@@ -41,8 +41,3 @@ for _name, _function in exports["Tensor"].items():
         setattr(Tensor, _name, _function)
 
 dunders.install()
-
-
-def public(namespace: str, name: str):
-    """A public function by its namespace ("torch", "linalg", "nn.functional") and name."""
-    return exports[namespace][name]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ..core import modes
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer
 from .per_parameter import check_lr, number, real_view

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .per_parameter import PerParameter, number, zeros_like
 
 addmm = public("torch", "addmm")

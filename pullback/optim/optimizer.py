@@ -18,6 +18,7 @@ from typing import Any
 
 from ..autograd.methods import RemovableHandle
 from ..core import modes
+from ..core.dtype import float32
 from ..core.modes import ambient, set_grad_enabled
 from ..core.tensor import Tensor
 
@@ -336,6 +337,4 @@ def _adapted(value, p: Tensor, group: dict, key: str | None = None):
 
 
 def _float32():
-    from ..core.dtype import float32
-
     return float32

@@ -15,7 +15,7 @@ from ..core import modes
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .optimizer import Optimizer, use_grad_for_differentiable
 
 zeros_like = public("torch", "zeros_like")

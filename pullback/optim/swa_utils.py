@@ -11,7 +11,7 @@ from typing import Any
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..nn.module import Module
-from ..ops import public
+from ..ops.system.operator import public
 from .lr_scheduler.base import LRScheduler, per_group
 from .optimizer import Optimizer
 

@@ -123,7 +123,7 @@ class ArchiveReader:
             return self._inflate(entry)
         self.file.seek(self._data_offset(entry))
         data = _read_exactly(self.file, entry.file_size, name)
-        if zlib.crc32(data) != entry.CRC:
+        if zlib.crc32(data.data) != entry.CRC:
             raise _damaged(f"reading file {name}: crc32 check failed")
         return data
 
@@ -138,6 +138,8 @@ class ArchiveReader:
         entry = self._entry(name)
         if entry.compress_type != zipfile.ZIP_STORED:
             return self._inflate(entry)
+        if self.mapped is None:
+            raise RuntimeError(f"map_array({name!r}): the file of this archive is not mapped")
         start = self._data_offset(entry)
         part = self.mapped[start : start + entry.file_size]
         if part.size != entry.file_size:
@@ -158,7 +160,7 @@ def _read_exactly(file: IO[bytes], length: int, name: str) -> np.ndarray:
     """That many bytes, read in pieces so that a false length cannot ask for memory that no file backs."""
     if hasattr(file, "readinto") and length <= _remaining(file):
         data = np.empty(length, np.uint8)
-        view, done = memoryview(data), 0
+        view, done = data.data, 0
         while done < length:
             n = file.readinto(view[done:])
             if not n:

@@ -15,7 +15,7 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 
@@ -39,7 +39,7 @@ FileLike = str | os.PathLike | IO[bytes]
 FILE_LIKE = FileLike
 
 
-def _is_path(f: Any) -> bool:
+def _is_path(f: Any) -> TypeGuard[str | os.PathLike]:
     return isinstance(f, (str, os.PathLike))
 
 

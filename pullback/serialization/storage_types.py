@@ -12,7 +12,7 @@ class StorageType:
     """The name of a typed storage (`FloatStorage`), which stands for a dtype in files."""
 
     def __init__(self, name: str):
-        self.dtype = _BY_NAME[name]
+        self.dtype: dtypes.dtype = _BY_NAME[name]
         self.__name__ = self.__qualname__ = name
         self.__module__ = "torch"
 

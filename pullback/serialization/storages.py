@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core import device as devices
 from ..core.storage import Storage, UntypedStorage
-from ..ops.make.construct import TypedStorage
+from ..ops.make.construct import TYPED, TypedStorage
 
 
 def read_entry(entry: Any) -> tuple[Any, str, str, int]:
@@ -137,6 +137,4 @@ def normalize_storage_type(storage_type: Any) -> Any:
 
 def storage_to_tensor_type(storage: Any) -> type:
     """The typed tensor class for a typed storage."""
-    from ..ops.make.construct import TYPED
-
     return TYPED[f"{storage.dtype.scalar_name}Tensor"]

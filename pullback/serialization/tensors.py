@@ -33,8 +33,9 @@ from ..core.tensor import (
     wrap,
     wrap_meta,
 )
-from ..ops import public
+from ..ops.layout.nested.construct import nested_tensor, nested_tensor_from_jagged
 from ..ops.make.construct import TypedStorage
+from ..ops.system.operator import public
 from .storage_types import storage_type
 
 _COMPRESSED = {
@@ -83,7 +84,8 @@ def _reduce_plain(t: Tensor) -> tuple:
     storage: Any = face_of(storage_of(t))
     bits = {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t.keys & bit}
     extra = (bits,) if bits else ()
-    place = (t.offset, size, stride, t.requires_grad, OrderedDict())
+    hooks: OrderedDict[str, Any] = OrderedDict()  # the place of backward hooks, which are not kept
+    place = (t.offset, size, stride, t.requires_grad, hooks)
     if storage_type(t.dtype) is None:
         return rebuild_tensor_v3, (storage, *place, t.dtype, *extra)
     return rebuild_tensor_v2, (TypedStorage(wrap_storage=storage, dtype=t.dtype), *place, *extra)
@@ -193,7 +195,9 @@ def rebuild_parameter(data, requires_grad, backward_hooks) -> Parameter:
 
 def rebuild_parameter_with_state(data, requires_grad, backward_hooks, state) -> Parameter:
     """A parameter with attributes of its own."""
-    return _set_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
+    made = rebuild_parameter(data, requires_grad, backward_hooks)
+    _set_state(made, state)
+    return made
 
 
 def _set_state(t: Tensor, state: Any) -> Tensor:
@@ -257,8 +261,6 @@ def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, d
 
 def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
     """A strided nested tensor from its packed numbers and where its components lie in them."""
-    from ..ops.layout.nested.construct import nested_tensor
-
     rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
     plain = buffer.detach()
     made = nested_tensor([plain.as_strided(size, stride, offset) for size, stride, offset in rows])
@@ -267,8 +269,6 @@ def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
 
 def rebuild_jagged_tensor(parts) -> Tensor:
     """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
-    from ..ops.layout.nested.construct import nested_tensor_from_jagged
-
     lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
     made = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
     return _finish(made, parts.get("requires_grad"))

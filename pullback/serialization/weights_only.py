@@ -379,11 +379,12 @@ def load_safe(data: Any, persistent: Callable[[Any], Any], encoding: str = "byte
 def globals_in(data: bytes) -> set[str]:
     """All names that a pickle mentions; nothing of it is run."""
     found: set[str] = set()
-    protocol, strings = 0, []
+    protocol = 0
+    strings: list[str] = []
     for code, arg, _ in pickletools.genops(data):
-        if code.name == "PROTO":
+        if code.name == "PROTO" and isinstance(arg, int):
             protocol = arg
-        elif code.name == "GLOBAL":
+        elif code.name == "GLOBAL" and isinstance(arg, str):
             module, _, name = arg.partition(" ")
             found.add(".".join(python3_name(module, name) if protocol < 3 else (module, name)))
         elif code.name == "STACK_GLOBAL":

@@ -6,11 +6,11 @@ import platform
 import sys
 from importlib import metadata
 
+from .version import TORCH
+
 
 def get_env_info() -> dict[str, str]:
     """Versions of what matters, by name."""
-    from .version import TORCH
-
     found = {
         "pullback": metadata.version("pullback"),
         "PyTorch interface": TORCH,

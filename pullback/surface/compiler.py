@@ -15,7 +15,10 @@ from ..capture.front.backends import list_backends
 from ..capture.front.compile import compile
 from ..capture.front.config import config
 from ..capture.front.dynamic import forget_moving
+from ..core import tree
 from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..ops.system.operator import public
 
 
 def reset() -> None:
@@ -144,10 +147,6 @@ def cudagraph_mark_step_begin() -> None:
 
 def wrap_numpy(fn: Callable) -> Callable:
     """A function of NumPy arrays as one of tensors."""
-    from ..core import tree
-    from ..core.tensor import Tensor
-    from ..ops import public
-
     from_numpy = public("torch", "from_numpy")
 
     @functools.wraps(fn)

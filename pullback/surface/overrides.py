@@ -16,6 +16,7 @@ from ..ops.system.overrides import (
 )  # fmt: skip
 from ..ops.system.overrides import has_torch_function_unary as has_torch_function_unary
 from ..ops.system.overrides import has_torch_function_variadic as has_torch_function_variadic
+from . import settings
 
 BaseTorchFunctionMode = TorchFunctionMode
 _DisableTorchFunction = DisableTorchFunction
@@ -42,8 +43,6 @@ def get_overridable_functions() -> dict:
 
 def get_ignored_functions() -> set:
     """Public functions that are never handed to overrides."""
-    from . import settings
-
     return {f for f in settings.public.values() if callable(f)}
 
 

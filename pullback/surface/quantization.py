@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..nn.linear import Identity
 from ..nn.module import Module
-from ..ops import public
+from ..ops.system.operator import public
 
 
 class QuantStub(Identity):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.random import Generator
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .settings import get_default_dtype
 
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from ..core import dtype as dtypes
 from ..core.dtype import dtype as dtype_type
+from ..core.promotion import promote_types
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 from .differences import mismatch_of_numbers, mismatch_of_tensors
 
 as_tensor, isclose, make_tensor = public("torch", "as_tensor"), public("torch", "isclose"), public("torch", "tensor")
@@ -215,8 +216,6 @@ def _made_alike(actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
     if actual.dtype != expected.dtype:
-        from ..core.promotion import promote_types
-
         kinds = [dtypes.int64 if t.dtype in _UNSIGNED else t.dtype for t in (actual, expected)]
         common = promote_types(*kinds)
         actual, expected = actual.to(common), expected.to(common)

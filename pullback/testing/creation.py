@@ -12,7 +12,7 @@ from ..core.device import memory_format as format_type
 from ..core.dtype import dtype as dtype_type
 from ..core.dtype import finfo, iinfo
 from ..core.tensor import Tensor
-from ..ops import public
+from ..ops.system.operator import public
 
 empty, randint, view_as_real = public("torch", "empty"), public("torch", "randint"), public("torch", "view_as_real")
 

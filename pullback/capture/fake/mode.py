@@ -16,6 +16,7 @@ from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, new_object
+from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
 from ...ops.make.lifting import lift_fresh
 from ...ops.system import dispatch as dispatching
@@ -341,8 +342,6 @@ def active_fake_mode() -> FakeTensorMode | None:
 
 def detect_fake_mode(inputs=None) -> FakeTensorMode | None:
     """The one fake mode of what is active and of the fakes in nested `inputs`; an error where there are two."""
-    from ...core.tree import tree_leaves
-
     found = active_fake_mode()
     for v in tree_leaves(inputs):
         mode = maybe_get_fake_mode(v)

@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Iterator
 
+from ...autograd.calls import grad
 from ...core import random
 from ...core.modes import ambient, masked
 from ...core.node import Node, edge_of, requires_grad
@@ -307,7 +308,6 @@ def _gradient_difference(want: Outcome, have: Outcome, given, args) -> str | Non
         return None
     if any(_runs_python(outs[i]) for i in (0, 1)):
         return None
-    from ...autograd.calls import grad
 
     grads = []
     for made, leaves in zip(outs, wrt, strict=True):

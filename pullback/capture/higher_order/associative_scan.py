@@ -13,7 +13,7 @@ from ...batching.vmap import vmap
 from ...core import tree
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 
 def associative_scan(combine_fn: Callable, xs, dim: int, reverse: bool = False, combine_mode: str = "pointwise"):

@@ -15,7 +15,7 @@ from ...batching.vmap import vmap
 from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import FAKE, TRANSFORMED, Tensor, stride_of
-from ...ops import public
+from ...ops.system.operator import public
 from .autograd import recorded, wanted_of
 from .backward import backward_graph
 from .base import HigherOrderOperator, Part

@@ -20,7 +20,7 @@ from ...core.modes import enable_grad
 from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...nn.attention.flex_attention import attend
-from ...ops import public
+from ...ops.system.operator import public
 from ...ops.system.overrides import TorchFunctionMode
 from ...ops.system.packet import ops
 from .autograd import recorded, wanted_of

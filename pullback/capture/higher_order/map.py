@@ -12,7 +12,7 @@ from ...batching.batched import make_batched, outside, unwrap
 from ...batching.vmap import vmap
 from ...core import tree
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .autograd import recorded, wanted_of
 from .backward import backward_graph
 from .base import HigherOrderOperator, Part

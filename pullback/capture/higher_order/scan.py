@@ -17,7 +17,7 @@ from ...core import modes, tree
 from ...core.geometry import contiguous_strides, wrap_dim
 from ...core.modes import ambient
 from ...core.tensor import Tensor, stride_of
-from ...ops import public
+from ...ops.system.operator import public
 from .autograd import is_floating, recorded, wanted_of
 from .backward import backward_graph, refuse_random
 from .base import HigherOrderOperator, Part

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...core import tree
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ..front.effects import effect_of, is_output
 from .base import HigherOrderOperator, autograd_not_implemented
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...amp.autocast import autocast
 from ...core.modes import set_grad_enabled
 from .base import HigherOrderOperator
 
@@ -44,8 +45,6 @@ class WrapWithAutocast(HigherOrderOperator):
 
     def context(self, device_type: str, dtype, enabled: bool, cache_enabled):
         """The autocast context."""
-        from ...amp.autocast import autocast
-
         return autocast(device_type, dtype, enabled, cache_enabled)
 
 

@@ -25,7 +25,7 @@ from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
-from ...ops.system.operator import Operator
+from ...ops.system.operator import Operator, find
 from ...ops.system.overrides import TorchDispatchMode, call_form
 from ..fake.mode import FakeTensorMode, unset_fake_temporarily
 from .subclasses import is_wrapper, layout_of, parts_of, rebuilt, taken_by_wrappers
@@ -156,8 +156,6 @@ class GraphTrace(TorchDispatchMode):
             self.expressions.setdefault(expr, make)
 
     def graph_number(self, name: str, *args) -> Node:
-        from ...ops.system.operator import find
-
         return self.create_node(find(name), args, {})
 
     def number(self, value) -> Node | Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dtypes
-from ...ops import public
+from ...ops.system.operator import public
 from ..collectives import all_reduce, broadcast
 from ..process_group import ProcessGroup
 

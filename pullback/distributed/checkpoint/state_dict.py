@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...ops import public
+from ...ops.system.operator import public
 from ..tensor.dtensor import DTensor
 
 

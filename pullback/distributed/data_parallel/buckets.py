@@ -13,7 +13,7 @@ from typing import Any
 from ...autograd.leaf_rules import LeafRule
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .. import operators
 from ..process_group import ProcessGroup
 

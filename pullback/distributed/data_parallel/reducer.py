@@ -14,7 +14,7 @@ from ...autograd.engine import queue_callback
 from ...core.node import AccumulateGrad, edge_of
 from ...core.tensor import Tensor
 from ...core.tree import tree_leaves
-from ...ops import public
+from ...ops.system.operator import public
 from ..collectives import all_reduce, start_all_reduce
 from ..process_group import ProcessGroup
 from ..reduce_op import ReduceOp

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...ops import public
+from ...ops.system.operator import public
 from ..collectives import broadcast
 from ..groups import get_global_rank
 from ..objects import all_gather_object

@@ -16,9 +16,9 @@ from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...nn.parameter import Parameter
-from ...ops import public
 from ...ops.family.base import operator
 from ...ops.system.operator import Spec as ResultSpec
+from ...ops.system.operator import public
 from ..device_mesh import DeviceMesh
 from ..operators import all_gather_into_tensor, all_reduce, reduce_scatter_tensor, wait_tensor
 from ..tensor.dtensor import distribute_tensor

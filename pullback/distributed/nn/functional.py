@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .. import _functional_collectives as functional
 from ..groups import get_group_rank
 from ..reduce_op import ReduceOp

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ...optim.optimizer import Optimizer
 from ..collectives import broadcast
 from ..groups import world_or_raise

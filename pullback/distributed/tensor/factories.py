@@ -7,7 +7,7 @@ from typing import Any
 
 from ...nn.module import Module
 from ...nn.parameter import Parameter
-from ...ops import public
+from ...ops.system.operator import public
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..groups import get_world_size
 from .dtensor import DTensor, distribute_tensor

@@ -7,7 +7,7 @@ parts are gathered, partial values reduced (or reduced and cut in one call), who
 from __future__ import annotations
 
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .. import operators
 from .placements import Partial, Placement, Replicate, Shard, part_of
 from .spec import Spec

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 __all__ = ["causal_upper_left", "causal_lower_right", "CausalVariant", "CausalBias"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypedDict
 from ...core import dtype as dtypes
 from ...core.modes import DISPATCH, TRANSFORM, ambient
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ...ops.system.packet import ops
 
 _DEFAULT_BLOCK = 128

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.device import device as device_type
 from ...core.layers import above
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ..module import Module
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 
 def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

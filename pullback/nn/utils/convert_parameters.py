@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ..module import type_name
 
 

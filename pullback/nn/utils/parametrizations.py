@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .. import functional as F
 from ..module import Module
 from .parametrize import register_parametrization

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.device import contiguous_format
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ..module import Module
 from .convert_parameters import parameters_to_vector
 

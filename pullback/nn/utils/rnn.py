@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 _Packed = namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
 _Packed.__annotations__ = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter, is_lazy

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 from ..module import Module
 from ..parameter import Parameter, is_lazy
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from ...core import modes
 from ...core.device import device
 from ...core.modes import ambient
+from ...core.random import default_generator, generator_of
+from ...core.random_streams import rrelu_noise
 from ...core.tensor import PLAIN, Tensor
 from ..family.base import operator
 from ..family.pointwise import pointwise
@@ -174,11 +176,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 # ---- the randomised leak
 def _noise(xp, x, lower, upper, generator):
-    from ...core.random import default_generator
-    from ...core.random_streams import rrelu_noise
-
     if xp.__name__ != "numpy":
-        from ...core.random import generator_of
         from ...core.random_philox import sample_on_device
 
         own = generator or generator_of(device("cuda", x.device.id))

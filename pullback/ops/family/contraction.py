@@ -17,6 +17,7 @@ from ...core.tensor import wrap
 from ..eager import products
 from ..eager.straight import shortcut_lines
 from ..eager.text import Call
+from ..linalg.contraction_shapes import require_tensors
 from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
 from ..system.operator import Operator, registry
@@ -61,8 +62,6 @@ class Contraction(Family):
         return wrap(made, spec.dtype, device)
 
     def meta(self, op: Operator, args: tuple):
-        from ..linalg.contraction_shapes import require_tensors
-
         require_tensors(op, args)
         return op.meta_rule(*args)
 

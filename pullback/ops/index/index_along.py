@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 from ..family.base import operator
 from ..family.batching import batch_first
 from ..system.dispatch import dispatch
-from ..system.operator import LINEAR, Spec
+from ..system.operator import LINEAR, Spec, exports
 from ..system.overloads import overloaded
 from ..system.scalars import check_fits
 from . import scatter_kernels as kernels
@@ -208,8 +208,6 @@ def _mean_rule(g, self, dim, index, source, reduce, include_self, out):
 
 
 def _prod_rule(g, self, dim, index, source, reduce, include_self, out):
-    from ..system.operator import exports
-
     nonzero_self = self.masked_fill(self == 0, 1)
     rest = nonzero_self.index_reduce(dim, index, source, reduce, include_self=include_self)
     zero = source == 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
+from ...core.arrays import library
 from ...core.tensor import META, TRANSFORMED, Tensor
 from ..family.base import composite, operator
 from ..family.batching import batch_first
@@ -173,8 +174,6 @@ def _put_kernel(xp, self, indices, values, accumulate):
 
 
 def _put_write(self, indices, values, accumulate) -> None:
-    from ...core.arrays import library
-
     if self.keys & META:
         return
     arrays = [None if i is None else i.array for i in indices]

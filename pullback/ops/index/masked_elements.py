@@ -13,8 +13,10 @@ from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor, wrap
 from ..family.base import Family, composite, operator
 from ..family.batching import batch_first
+from ..shape.view_geometry import numel
 from ..system.calls import front
 from ..system.dispatch import dispatch
+from ..system.inplace import write_out
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Operator, Spec, exports
 from .gather_scatter import writer
 from .index_kernels import apply_at
@@ -157,8 +159,6 @@ def _masked_scatter(xp, out, mask, source) -> None:
 
 def _masked_source(g, mask, source_shape):
     """The gradient of `source`: what the mask named, in order; zeros for elements that were not used."""
-    from ..shape.view_geometry import numel
-
     count = numel(source_shape)
     flat = mask.expand(g.shape).reshape(-1)
     places = (flat.cumsum(0) - 1).masked_fill(~flat, count)  # what the mask does not name lands behind the end
@@ -230,8 +230,6 @@ def nonzero(input, *, out=None, as_tuple: bool = False):
             raise TypeError("nonzero() does not support the out kwarg when as_tuple is True")
         return tuple(dispatch(nonzero_op, (input if input.ndim else input.unsqueeze(0),)).unbind(1))
     if out is not None:
-        from ..system.inplace import write_out
-
         return write_out(nonzero_op, (input,), out)
     return dispatch(nonzero_op, (input,))
 

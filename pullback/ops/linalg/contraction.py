@@ -6,7 +6,8 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 
 from __future__ import annotations
 
-from ...core.tensor import NESTED, Tensor
+from ...core.geometry import broadcast_shapes
+from ...core.tensor import NESTED, Tensor, wrap
 from ..elementwise.arithmetic import conj
 from ..family.base import composite
 from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops
@@ -321,8 +322,6 @@ def _count(sizes) -> int:
 
 def _batched_matmul(self, other):
     """Batches on both sides: they broadcast, and become one dimension for bmm."""
-    from ...core.geometry import broadcast_shapes
-
     vector_left, vector_right = self.ndim == 1, other.ndim == 1
     left = self.unsqueeze(0) if vector_left else self
     right = other.unsqueeze(-1) if vector_right else other
@@ -339,8 +338,6 @@ class UnsafeView(type(CONTRACTION)):  # type: ignore[misc]
     """Gives a fresh result another shape: the same memory, and no view, since nobody else holds the source."""
 
     def execute(self, op: Operator, args: tuple):
-        from ...core.tensor import wrap
-
         t, size = args
         return wrap(t.array.reshape(op.meta_rule(t, size).shape), t.dtype, t.device)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...core.geometry import infer_size
 from ...core.tensor import Tensor
 from ..shape import view_geometry
+from ..shape.views import _check_expand
 from ..system.operator import Operator, Spec
 from ..system.schema import type_name
 
@@ -62,8 +63,6 @@ def _numbers(name: str, dtype) -> None:
 
 def check_expands(addend: Tensor, shape: tuple) -> None:
     """Raise the errors of `expand` where an addend does not broadcast to the product."""
-    from ..shape.views import _check_expand
-
     _check_expand(addend, shape)
     view_geometry.expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..system.calls import front
+from ..system.operator import public
 
 _TAKEN = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 
@@ -34,8 +35,6 @@ def _check(mat_a: Tensor, mat_b: Tensor, offs, bias, out_dtype) -> None:
 @front("nn.functional.grouped_mm")
 def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype=None):
     """The products of the groups: (rows, columns), or (groups, rows, columns) where groups have all rows and columns."""
-    from .. import public
-
     _check(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:
         return mat_a.bmm(mat_b)

@@ -14,7 +14,8 @@ from ..elementwise.arithmetic import conj
 from ..family.base import composite
 from ..family.contraction import contraction
 from ..system.calls import front
-from ..system.operator import Spec
+from ..system.inplace import write_out
+from ..system.operator import Spec, public
 from .contraction import _batched, _combine, _count, scaled, unsafe_view
 from .contraction_shapes import check_expands, require_tensors
 
@@ -97,8 +98,6 @@ def inner(self, other):
 
 @composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", autocast_cuda="widest")
 def cross(self, other, dim=None):
-    from .. import public
-
     require_tensors(cross, (self, other))
     if dim is None:
         warnings.warn(
@@ -178,7 +177,6 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
         ours, theirs = tuple(range(-dims, 0)), tuple(range(dims))
     if out is None:
         return tensordot_dims(a, b, ours, theirs)
-    from ..system.inplace import write_out
 
     return write_out(tensordot_dims, (a, b, ours, theirs), out)
 
@@ -186,8 +184,6 @@ def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor
 @front("torch.chain_matmul")
 def chain_matmul(*matrices, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the cheapest order."""
-    from .. import public
-
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",

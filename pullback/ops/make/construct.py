@@ -13,9 +13,9 @@ from ...core.dtype import computable, dtype, numpy_to_dtype
 from ...core.geometry import Geometry
 from ...core.layers import above, extend
 from ...core.modes import ambient
-from ...core.promotion import promote_types
+from ...core.promotion import promote_types, scalar_dtype
 from ...core.size import Size
-from ...core.storage import Storage, UntypedStorage, window
+from ...core.storage import Storage, UntypedStorage, storage_of, window
 from ...core.symbolic import concrete, symbolic
 from ...core.tensor import FAKE, META, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
@@ -31,8 +31,6 @@ def infer_dtype(data) -> dtype:
     if isinstance(data, (Tensor, np.generic, np.ndarray)):
         return data.dtype if isinstance(data, Tensor) else numpy_to_dtype(data.dtype)
     if isinstance(data, (bool, int, float, complex)) or getattr(data, "is_symbolic", False):
-        from ...core.promotion import scalar_dtype
-
         return scalar_dtype(data)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
@@ -268,7 +266,6 @@ def from_numpy(ndarray) -> Tensor:
             stacklevel=3,
         )
     made = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
-    from ...core.storage import storage_of
 
     storage_of(made).resizable = False
     return lifted(made)

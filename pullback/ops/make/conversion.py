@@ -8,6 +8,7 @@ from ...core.arrays import assign, library
 from ...core.device import device as device_type
 from ...core.dtype import computable
 from ...core.dtype import dtype as dtype_type
+from ...core.storage import new_array
 from ...core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..family.base import Family
 from ..family.factory import FACTORY
@@ -24,8 +25,6 @@ _FORMAT = "MemoryFormat? memory_format=None"
 
 # ---- copies
 def _copy_array(xp, spec: Spec, source, source_dtype):
-    from ...core.storage import new_array
-
     out = new_array(spec.shape, spec.dtype, spec.stride, xp)
     assign(out, cast_array(source, source_dtype, spec.dtype))
     return out

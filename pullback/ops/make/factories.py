@@ -20,6 +20,7 @@ from ..eager.functions import bypassing
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
+from ..system.inplace import check_inference_write, check_overlap, resize_output, write
 from ..system.operator import Operator, Spec, exports
 from ..system.scalars import check_fits
 from ..system.schema import Unfit, wrong_type
@@ -369,8 +370,6 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
 def finish(t: Tensor, requires_grad: bool = False, out: Tensor | None = None, by_count: bool = False) -> Tensor:
     """The last step of a factory: `out=` and `requires_grad=`. `by_count`: an `out` of as many elements keeps its shape."""
     if out is not None:
-        from ..system.inplace import check_inference_write, check_overlap, resize_output, write
-
         check_inference_write(out)
         check_overlap(out)
         if by_count and out.array.size == t.array.size:

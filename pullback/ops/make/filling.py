@@ -11,7 +11,7 @@ from ..system.calls import export_operator, front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
-from .factories import like_strides
+from .factories import _as_number, like_strides
 
 
 class Copying(Family):
@@ -70,7 +70,6 @@ def _fill_write(target: Tensor, value) -> None:
                 f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
             )
         value = value.item()
-    from .factories import _as_number
 
     if not target.keys & META:
         target.array.fill(_as_number(value, target.dtype))

@@ -7,6 +7,7 @@ import numpy as np
 from ...core import device as devices
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
+from ...core.geometry import contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.node import own_autograd
@@ -31,8 +32,9 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
 from ..system.operator import export
-from ..system.overrides import keeps_type
+from ..system.overrides import DisableTorchFunctionSubclass, keeps_type
 from .construct import TypedStorage
+from .factories import format_strides, like_strides, sizes_from
 
 
 def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
@@ -63,7 +65,6 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
         if size is None:
             size = (storage.length // self.dtype.itemsize,)
         size = (size,) if isinstance(size, int) else tuple(size)
-        from ...core.geometry import contiguous_strides
 
         stride = tuple(stride) if stride is not None else contiguous_strides(size)
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
@@ -85,8 +86,6 @@ front("Tensor.set_")(whole_in_graphs(_set_))
 @whole_in_graphs
 def resize_(self, *sizes, memory_format=None) -> Tensor:
     """Change the shape in place; the storage grows if it must."""
-    from .factories import format_strides, sizes_from
-
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     check_inference_write(self)
@@ -100,8 +99,6 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
 
 @front("Tensor.resize_as_", "torch.resize_as_")
 def resize_as_(input, the_template, memory_format=None) -> Tensor:
-    from .factories import like_strides
-
     if memory_format is not devices.preserve_format:
         return input.resize_(the_template.shape, memory_format=memory_format)
     input.resize_(the_template.shape)
@@ -253,8 +250,6 @@ def _deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     import copy as copying
-
-    from ..system.overrides import DisableTorchFunctionSubclass
 
     with DisableTorchFunctionSubclass():
         if self.keys & (META | LAYOUTS):

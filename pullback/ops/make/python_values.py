@@ -23,7 +23,7 @@ from ...core.tensor import (
 )
 from ..eager.functions import bypassing
 from ..system.calls import front
-from ..system.dispatch import dispatch
+from ..system.dispatch import dispatch, resolve_bits
 from ..system.operator import export
 from .lifting import local_scalar_dense
 
@@ -62,8 +62,6 @@ def no_numbers(t: Tensor, what: str) -> Exception:
 
 def plain_numbers(t: Tensor) -> Tensor:
     """A tensor whose array holds its numbers: dense, conjugation and negation carried out."""
-    from ..system.dispatch import resolve_bits
-
     if t.keys & (SPARSE | OPAQUE):
         t = t.to_dense()
     return resolve_bits(t) if t.keys & (CONJ | NEG) else t

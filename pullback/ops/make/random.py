@@ -32,6 +32,7 @@ from ...core.random_streams import (
 from ...core.tensor import META, Tensor, wrap
 from ..family.base import operator
 from ..system.calls import front, make_function
+from ..system.inplace import resize_output
 from ..system.operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export, missing
 from .factories import finish, zeros_like
 
@@ -127,8 +128,6 @@ def random_(self, *bounds, generator=None, **named) -> Tensor:
 
 def drawn_into(name: str, out: Tensor, shape, draw: Callable) -> Tensor:
     """`out=`: the numbers are drawn where they will stay, in the order of that memory."""
-    from ..system.inplace import resize_output
-
     if modes.is_grad_enabled() and out.requires_grad:
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "

@@ -17,7 +17,7 @@ from ..family.base import composite, operator
 from ..family.contraction import working
 from ..linalg.contraction_shapes import c_name
 from ..system.dispatch import dispatch
-from ..system.operator import NONDIFFERENTIABLE, Spec
+from ..system.operator import NONDIFFERENTIABLE, Spec, public
 from . import attention_kernels as kernels
 from .attention_lowering import lower_attention, lower_attention_backward
 
@@ -25,14 +25,10 @@ MATH, FLASH = 0, 1  # the implementations that there are here, by their public n
 
 
 def _torch(name: str):
-    from .. import public
-
     return public("torch", name)
 
 
 def _functional(name: str):
-    from .. import public
-
     return public("nn.functional", name)
 
 

@@ -15,8 +15,8 @@ from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
 from ..linalg.contraction_shapes import require_tensors
 from ..lowering import NotLowerable
-from ..system.calls import front, make_function
-from ..system.operator import NONDIFFERENTIABLE, Operator, Spec, export
+from ..system.calls import export_operator, front, make_function
+from ..system.operator import NONDIFFERENTIABLE, Operator, Spec, export, public
 
 SUM, MEAN, MAX = range(3)
 _MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
@@ -56,8 +56,6 @@ LOOKUP = Lookup()
 
 
 def _lookup(schema: str, **rules) -> Operator:
-    from ..system.calls import export_operator
-
     return export_operator(Operator(schema, LOOKUP, **rules))
 
 
@@ -354,7 +352,6 @@ def _reduce_bags(xp, rows, chosen, owner, sizes, mode):
 def _bag_of(indices, offsets, include_last_offset):
     """The bag that each index belongs to."""
     starts = offsets[:-1] if include_last_offset else offsets
-    from .. import public
 
     places = public("torch", "arange")(indices.shape[0], dtype=indices.dtype, device=indices.device)
     return public("torch", "searchsorted")(starts.to(places.dtype), places, right=True) - 1

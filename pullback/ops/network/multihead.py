@@ -14,18 +14,15 @@ from ...core.symbolic import sym_sqrt
 from ...core.tensor import Tensor
 from ..linalg.contraction import linear
 from ..system.calls import front
+from ..system.operator import public
 from .attention import scaled_dot_product_attention
 
 
 def _torch(name: str):
-    from .. import public
-
     return public("torch", name)
 
 
 def _functional(name: str):
-    from .. import public
-
     return public("nn.functional", name)
 
 

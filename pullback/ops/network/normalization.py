@@ -11,8 +11,10 @@ from __future__ import annotations
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..eager.rows import export_layer_norm
+from ..elementwise.division import div
 from ..family.base import composite, operator
 from ..reduce.reductions import HIDDEN, not_implemented
+from ..shape.joining import cat
 from ..system.calls import front
 from ..system.operator import Spec
 from ..system.precision import NARROW, rounded, wide
@@ -291,7 +293,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     length = input.norm(p, dim, keepdim=True).clamp_min(eps)
     if out is None:
         return input / length.expand_as(input)
-    from ..elementwise.division import div
 
     return div(input, length.expand_as(input), out=out)
 
@@ -299,8 +300,6 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 @front("nn.functional.local_response_norm")
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """Division by a power of the mean of squares over neighbouring channels."""
-    from ..shape.joining import cat
-
     if input.ndim < 3:
         raise ValueError(
             f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)"

@@ -16,14 +16,12 @@ from ..family.base import composite, operator
 from ..family.contraction import working
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import NONDIFFERENTIABLE, DataDependent, Spec
+from ..system.operator import NONDIFFERENTIABLE, DataDependent, Spec, public
 from . import recurrent_steps as steps
 from .recurrent_steps import Cell
 
 
 def _torch(name: str):
-    from .. import public
-
     return public("torch", name)
 
 

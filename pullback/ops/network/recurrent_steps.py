@@ -11,6 +11,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ..system.operator import public
+
 
 class Cell(NamedTuple):
     """The weights of one direction of one layer."""
@@ -82,8 +84,6 @@ class Tensors:
     """The functions that steps need, in operators."""
 
     def __init__(self):
-        from .. import public
-
         self.linear = public("nn.functional", "linear")
         self.stack = public("torch", "stack")
         self._cat = public("torch", "cat")

@@ -13,7 +13,9 @@ from ...core.promotion import result_type
 from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
+from ..linalg.function_kernels import vector_norm as norm_of
 from ..linalg.norms import matrix_norm_function, norm_vjp, vector_norm
+from ..shape.rearranging import triu_indices
 from ..system.calls import front
 from ..system.inplace import write_out
 from ..system.operator import Spec, export
@@ -129,8 +131,6 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 
 @widened
 def _renorm(xp, a, p, dim, maxnorm):
-    from ..linalg.function_kernels import vector_norm as norm_of
-
     norm = norm_of(xp, a, float(p), _others(a.ndim, dim), True)
     return a * xp.where(norm > maxnorm, maxnorm / (norm + _TINY), 1).astype(norm.dtype)
 
@@ -317,8 +317,6 @@ def _pdist(xp, a, p):
 
 def _square(values: Tensor, n: int) -> Tensor:
     """Values of the pairs (i, j), i < j, as a symmetric matrix with zeros on the diagonal."""
-    from ..shape.rearranging import triu_indices
-
     at = triu_indices(n, n, 1, device=values.device)
     upper = values.new_zeros((n * n,)).scatter(0, at.select(0, 0) * n + at.select(0, 1), values).reshape(n, n)
     return upper + upper.t()

@@ -17,6 +17,7 @@ from ..elementwise.arithmetic import conj
 from ..family.along import along
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
+from ..shape.joining import cat
 from ..system.concrete import may_have_zeros
 from ..system.operator import NONDIFFERENTIABLE, Spec
 from ..system.overloads import overloaded
@@ -70,8 +71,6 @@ export_reduction("sum", native.SUM, sum_all, sum_dim, defaults=(None,))
 
 def _product_of_others(x: Tensor, dim: int) -> Tensor:
     """For each element the product of all others along `dim`: exact, and differentiable, where some are zero."""
-    from ..shape.joining import cat
-
     n = x.shape[dim]
     one = x.new_ones((*x.shape[:dim], min(n, 1), *x.shape[dim + 1 :]))
     if n <= 1:

@@ -15,6 +15,7 @@ from ..elementwise.arithmetic import conj
 from ..family.along import along
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG
+from ..shape.joining import cat
 from ..system.calls import front
 from ..system.concrete import may_have_zeros
 from ..system.operator import LINEAR, Spec
@@ -26,8 +27,6 @@ from .scan_lowering import lower_cumprod, lower_cumsum, lower_logcumsumexp, runn
 
 
 def _cat(*parts: Tensor, dim: int) -> Tensor:
-    from ..shape.joining import cat
-
     return cat(parts, dim)
 
 

@@ -12,6 +12,7 @@ from ...core.tensor import Tensor
 from ..family.along import along
 from ..family.base import composite
 from ..family.reduction import reduction
+from ..system.concrete import concrete
 from ..system.operator import NONDIFFERENTIABLE
 from ..system.overloads import overloaded
 from . import sort_kernels as kernels
@@ -236,8 +237,6 @@ def _read(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
 
 
 def _check_q(name: str, q: Tensor) -> None:
-    from ..system.concrete import concrete
-
     if concrete(q) and not ((q.array >= 0) & (q.array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 

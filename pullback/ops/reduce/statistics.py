@@ -16,6 +16,7 @@ from ...core.promotion import to_float
 from ...core.tensor import Tensor
 from ..eager.rows import export_reduction
 from ..elementwise.arithmetic import conj
+from ..elementwise.complex_numbers import complex_
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
 from ..system.concrete import concrete
@@ -372,6 +373,5 @@ def corrcoef(self):
     c = c / spread.unsqueeze(1) / spread.unsqueeze(0)
     if not c.dtype.is_complex:
         return c.clamp(-1, 1)
-    from ..elementwise.complex_numbers import complex_
 
     return complex_(c.real.clamp(-1, 1), c.imag.clamp(-1, 1))

@@ -17,6 +17,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
 from .shape_lowering import lower_flip, lower_repeat, lower_roll, lower_triangle
+from .view_backward import diagonal_backward
 
 
 # ---- flip, roll, rot90
@@ -355,8 +356,6 @@ def diagflat(self, offset):
 
 @composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", out=False)
 def diag_embed(self, offset, dim1, dim2):
-    from .view_backward import diagonal_backward
-
     rank = self.ndim + 1
     a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
     if a == b:

@@ -24,6 +24,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import Operator, export, find
 from ..system.overrides import any_overridden, call_overridden
 from ..system.schema import Unfit, type_name
+from .complex_views import view_dtype
 from .view_geometry import numel
 from .views import alias, expand, slice_, squeeze_all, squeeze_dim, squeeze_dims, view_
 
@@ -160,8 +161,6 @@ def _view_general(self, size, dtype):
     if isinstance(size, dtype_type):
         size, dtype = (), size
     if dtype is not None:
-        from .complex_views import view_dtype
-
         return dispatch(view_dtype, (self, dtype))
     try:
         return dispatch(view_, (self, view_.schema.arguments[1].convert_value(size)))

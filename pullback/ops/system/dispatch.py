@@ -11,6 +11,7 @@ Each layer does its own work and calls the next; with nothing listening the four
 from __future__ import annotations
 
 from ...core import modes
+from ...core.arrays import library
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
@@ -27,8 +28,10 @@ from ...core.tensor import (
     NESTED,
     TRANSFORMED,
     Tensor,
+    wrap,
 )  # fmt: skip
 from . import overrides
+from .inplace import run_inplace, write_out
 from .operator import NONDIFFERENTIABLE, Operator
 from .placement import execute_on_device
 
@@ -42,8 +45,6 @@ def general(function, op: Operator, args: tuple, out=None):
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
     args = _converted(op, args)
     if out is not None:
-        from .inplace import write_out
-
         return write_out(op, args, out)
     return dispatch(op, args)
 
@@ -83,8 +84,6 @@ def autograd_layer(op: Operator, args: tuple):
     """Record the call where a gradient is wanted; keep track of views; carry tangents."""
     mode = ambient.mode
     if op.inplace_of is not None:
-        from .inplace import run_inplace
-
         if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
             return above.forward_inplace(op, args)
         return run_inplace(op, args)
@@ -206,9 +205,6 @@ def _resolve(a):
 
 def resolve_bits(t: Tensor) -> Tensor:
     """A tensor whose array holds the numbers the tensor means: conjugation and negation carried out."""
-    from ...core.arrays import library
-    from ...core.tensor import wrap
-
     array = t.array
     if t.keys & META:
         return t.shallow()

@@ -12,12 +12,12 @@ from functools import cache
 from ...core import modes
 from ...core import node as nodes
 from ...core.arrays import assign
-from ...core.geometry import is_dense, may_overlap
+from ...core.geometry import Geometry, contiguous_strides, is_dense, may_overlap
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.promotion import can_cast
-from ...core.storage import storage_of, unset, window
+from ...core.storage import UntypedStorage, span_bytes, storage_of, unset, window
 from ...core.tensor import (
     CONJ,
     CUDA,
@@ -34,6 +34,7 @@ from ...core.tensor import (
 from . import overrides
 from .operator import Operator
 from .placement import write_on_device
+from .record import plan_of
 
 OVERLAP = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
@@ -152,8 +153,6 @@ def check_partial_overlap(target: Tensor, other: Tensor) -> None:
 
 def before_write(op: Operator, target: Tensor) -> Tensor:
     """The first argument as the rules must see it: its old history, and its old values where a rule reads them."""
-    from .record import plan_of
-
     name = op.schema.arguments[0].name
     if name in plan_of(op).saved:
         kept = target.detach().clone()
@@ -427,9 +426,6 @@ def _nobody(*args) -> None:
 
 def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     """Change a tensor's shape in place; its storage grows if it must, and keeps its contents."""
-    from ...core.geometry import Geometry, contiguous_strides
-    from ...core.storage import UntypedStorage, span_bytes
-
     negative = next((s for s in shape if s < 0), None)
     if negative is not None:
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {list(shape)}")

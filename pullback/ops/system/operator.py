@@ -373,6 +373,11 @@ def export(namespace: str, name: str, function: Callable) -> Callable:
     return function
 
 
+def public(namespace: str, name: str) -> Callable:
+    """A public function by its namespace ("torch", "linalg", "nn.functional") and name."""
+    return exports[namespace][name]
+
+
 def _name_publicly(namespace: str, name: str, function: types.FunctionType) -> None:
     """Let a function be found by its module and name, as pickles do: where it was exported first."""
     if "public_name" in function.__dict__:

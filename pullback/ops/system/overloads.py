@@ -13,6 +13,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..eager.signature import describe
 from .dispatch import dispatch
+from .inplace import write_out
 from .operator import Operator, export
 from .overrides import any_overridden, call_overridden
 from .schema import Argument, Unfit
@@ -63,7 +64,6 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
         if bound is not None:
             if out is None:
                 return dispatch(op, bound)
-            from .inplace import write_out
 
             return write_out(op, bound, out)
     named = above.positions(args, kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.layers import above
 from ...core.modes import FUNCTION, LISTENING, ambient
+from .dispatch import dispatch
 from .operator import Operator, packet_key, packets
 from .overrides import any_overridden, call_overridden
 
@@ -59,7 +60,6 @@ class OpOverloadPacket:
             except (TypeError, RuntimeError) as e:
                 errors.append(e)
                 continue
-            from .dispatch import dispatch
 
             return dispatch(op, bound)
         raise self._mismatch(errors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.tree import tuple_types
-from .operator import Operator
+from .operator import Operator, registry
 
 _made: dict[str, type] = {}
 
@@ -52,8 +52,6 @@ def pack_results(op: Operator, values):
 
 def __getattr__(name: str):
     """The class of the results of the operator of that name."""
-    from .operator import registry
-
     for op in registry.values():
         names = tuple(n for _, n in op.schema.returns)
         if op.name == name and len(names) > 1 and all(names) and op.declared.named:

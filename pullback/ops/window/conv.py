@@ -21,6 +21,7 @@ from .conv_lowering import lower_convolution, lower_convolution_backward
 from .conv_shape import check_dtypes, conv_shape, expanded, settings
 from .kernels import conv as kernels
 from .kernels.geometry import narrow_to, widen
+from .pad import constant_pad_nd
 from .words import listed
 
 Array = Any
@@ -230,7 +231,6 @@ def _same_padding(input: Tensor, weight: Tensor, bias, stride: tuple, dilation: 
             "input be created",
             stacklevel=4,
         )
-        from .pad import constant_pad_nd
 
         pad = [e for t in reversed(total) for e in (0, t % 2)]
         input = dispatch(constant_pad_nd, (input, tuple(pad), 0))

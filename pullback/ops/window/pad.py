@@ -15,7 +15,7 @@ from ..lowering import NotLowerable, overflow
 from ..shape.shape_lowering import filled_within
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import Operator, Spec
+from ..system.operator import Operator, Spec, exports
 from .batching import fold_batch
 from .kernels import pad as kernels
 from .words import NUMBERS, listed, require
@@ -188,8 +188,6 @@ def _pad_circular(self: Tensor, pad: tuple) -> Tensor:
 
 
 def _cat(parts: list, axis: int) -> Tensor:
-    from ..system.operator import exports
-
     return exports["torch"]["cat"](parts, axis)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.dtype import float64
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 stack, as_tensor, make_tensor = public("torch", "stack"), public("torch", "as_tensor"), public("torch", "tensor")
 _WRONG = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from ...core.random import Generator
 from ...core.tensor import Tensor
-from ...ops import public
+from ...ops.system.operator import public
 
 randperm = public("torch", "randperm")
 T = TypeVar("T", covariant=True)

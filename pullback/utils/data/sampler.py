@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from ...core.dtype import float64, int64
 from ...core.random import Generator
-from ...ops import public
+from ...ops.system.operator import public
 
 empty, randint, randperm = public("torch", "empty"), public("torch", "randint"), public("torch", "randperm")
 multinomial, as_tensor = public("torch", "multinomial"), public("torch", "as_tensor")

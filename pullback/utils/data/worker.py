@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...core.random import manual_seed
 from ...core.threads import set_thread_count
 from .fetch import DatasetKind
 
@@ -103,8 +104,6 @@ class Plan:
 def seed_everything(base_seed: int, worker_id: int) -> int:
     """Give every random generator of this process a seed of its own; the first of them is returned."""
     import numpy as np
-
-    from ...core.random import manual_seed
 
     seed = base_seed + worker_id
     random.seed(seed)

@@ -12,9 +12,10 @@ from ....core.arrays import library
 from ....core.promotion import result_type
 from ....core.tensor import Tensor
 from ...family.pointwise import POINTWISE
+from ...make.factories import zeros as dense_zeros
 from ...system.operator import Operator, registry
 from . import kernels
-from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
+from .convert import as_tensor, coalesced, convert, coo_to_compressed, to_coo, to_dense
 from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked
 from .table import not_implemented, run_dense, sparse_rule
@@ -226,8 +227,6 @@ def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
 # ---- copies
 @sparse_rule("clone")
 def clone(op: Operator, self, memory_format=None):
-    from .layouts import CompressedArray
-
     a = self.array
     if is_coo(self):
         return wrap_coo(a.indices.clone(), a.values.clone(), a.shape, a.coalesced)
@@ -244,8 +243,6 @@ def to_copy(op: Operator, self, dtype, layout, device, *rest):
     if device is not None and device.type == "meta":
         raise NotImplementedError("sparse tensors on device meta are not supported")
     if layout is not None and layout is not self.layout:
-        from .convert import convert
-
         self = convert(self, layout)
         return self if dtype is None else _cast(self, dtype) if is_sparse(self) else self.to(dtype)
     source = clone(op, self)
@@ -281,8 +278,6 @@ def zeros(op: Operator, self, *options):
     dtype = options[0] if options else None
     layout = options[1] if options and options[1] is not None else self.layout
     if layout is devices.strided:
-        from ...make.factories import zeros as dense_zeros
-
         return dense_zeros(self.shape, dtype=dtype or self.dtype)
     a = self.array
     if is_coo(self):
@@ -294,8 +289,6 @@ def zeros(op: Operator, self, *options):
 
 
 def _empty_compressed(t: Tensor) -> Tensor:
-    from .layouts import CompressedArray
-
     a, at = t.array, t.array.batch_dim
     values = a.values.narrow(at, 0, 0).clone()
     return wrap_sparse(

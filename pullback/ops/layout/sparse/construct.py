@@ -12,7 +12,7 @@ from __future__ import annotations
 from ....core import device as devices
 from ....core.tensor import Tensor, set_requires_grad, view_of
 from ...make.construct import tensor as make_tensor
-from ...make.factories import sizes_from
+from ...make.factories import empty, sizes_from, zeros
 from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, NONDIFFERENTIABLE
@@ -28,6 +28,7 @@ from .layouts import (
     wrap_coo,
     wrap_sparse,
 )
+from .masks import sparse_mask
 from .table import layout_operator, refuse_dense
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -40,8 +41,6 @@ def _values_grad(g, out):
 
 
 def _mask_operator():
-    from .masks import sparse_mask
-
     return sparse_mask
 
 
@@ -118,8 +117,6 @@ def _finish(t: Tensor, requires_grad: bool) -> Tensor:
 
 def empty_coo(size: tuple, dtype=None, device=None) -> Tensor:
     """A COO tensor without specified elements."""
-    from ...make.factories import empty
-
     if any(s < 0 for s in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     indices = empty((len(size), 0), dtype=make_tensor(0).dtype, device=device)
@@ -135,7 +132,6 @@ def empty_sparse(size: tuple, layout, dtype=None, device=None) -> Tensor:
             f"torch.empty: Only batched sparse (non-block) CSR and CSC layouts can be made without parts, but got "
             f"{layout}"
         )
-    from ...make.factories import zeros
 
     return convert.to_compressed(zeros(size, dtype=dtype, device=device), layout)
 

@@ -11,6 +11,7 @@ from ....core.arrays import library, library_of, to_host
 from ....core.tensor import SPARSE, Tensor
 from ...elementwise.arithmetic import conj
 from ...linalg.contraction import addmm, mm
+from ...linalg.contraction_shapes import c_name
 from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import NOT_IMPLEMENTED, Operator
@@ -18,6 +19,7 @@ from . import kernels
 from .convert import as_tensor, coalesced, coo_to_compressed, to_coo, to_dense
 from .layouts import BY_ROW, is_compressed, is_coo, is_sparse, wrap_coo, wrap_sparse
 from .masks import masked, pattern_of, sparse_mask
+from .shapes import select
 from .table import layout_operator, refuse_dense, sparse_rule
 
 
@@ -81,8 +83,6 @@ def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _c_name(t: Tensor) -> str:
-    from ...linalg.contraction_shapes import c_name
-
     return c_name(t.dtype)
 
 
@@ -141,7 +141,6 @@ def _bmm(op: Operator, self, mat2):
         raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
     if self.ndim != 3 or mat2.ndim != 3 or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         raise RuntimeError(f"bmm_sparse: shapes {list(self.shape)} and {list(mat2.shape)} cannot be multiplied")
-    from .shapes import select
 
     parts = [product(select(None, self, 0, i), mat2[i]) for i in range(self.shape[0])]
     xp = library(mat2.device)

@@ -10,11 +10,12 @@ from ....core.geometry import wrap_dims
 from ....core.tensor import Tensor
 from ...system.calls import front
 from ...system.dispatch import dispatch
+from ...system.inplace import check_writable
 from ...system.operator import Operator
 from .convert import as_tensor, coalesced, convert, to_coo, to_dense
 from .layouts import is_compressed, is_coo, is_sparse, layout_name, wrap_coo
 from .masks import pattern_of, sparse_mask
-from .table import layout_operator, run_dense, sparse_rule
+from .table import layout_operator, refuse_dense, run_dense, sparse_rule
 
 
 @sparse_rule("sum")
@@ -100,9 +101,6 @@ def sparse_sum(input, dim=None, dtype=None) -> Tensor:
 
 # ---- resizing in place
 def _check_resizable(name: str, t: Tensor) -> None:
-    from ...system.inplace import check_writable
-    from .table import refuse_dense
-
     if not is_coo(t):
         raise refuse_dense(name, t)
     check_writable(t)

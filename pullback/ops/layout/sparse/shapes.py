@@ -13,7 +13,7 @@ from ....core.tensor import Tensor
 from ...system.operator import Operator
 from .convert import as_tensor, coo_to_compressed, to_coo, to_dense
 from .layouts import CompressedArray, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
-from .table import not_implemented, sparse_rule
+from .table import not_implemented, run_dense, sparse_rule
 
 _TRANSPOSED = {
     devices.sparse_csr: devices.sparse_csc,
@@ -252,6 +252,4 @@ def reshape(op: Operator, self, *rest):
 @sparse_rule("select_backward", "slice_backward")
 def scatter_back(op: Operator, grad_output, input_sizes, *rest):
     """Gradients of selections: the sparse gradient is made dense, then put in its place."""
-    from .table import run_dense
-
     return run_dense(op, to_dense(grad_output) if is_sparse(grad_output) else grad_output, input_sizes, *rest)

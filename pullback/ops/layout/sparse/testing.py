@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....core.tensor import Tensor
+from ...system.operator import exports
 from .layouts import is_coo, is_sparse
 
 
@@ -42,8 +43,6 @@ def _leaf(x, masked: bool):
     leaf = pattern.values().detach().clone().requires_grad_()
 
     def build(values):
-        from ...system.operator import exports
-
         a = pattern.array
         if is_coo(pattern):
             return exports["torch"]["sparse_coo_tensor"](a.indices, values, a.shape, is_coalesced=True)
