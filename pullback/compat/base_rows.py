@@ -120,7 +120,11 @@ ROWS: dict[str, dict[str, str]] = {
         "tqdm": "pullback.compat.private_names:tqdm",
     },
     "torch.utils._contextlib": {"_DecoratorContextManager": "pullback.core.modes:DecoratorContextManager"},
-    "torch._tensor_str": {"_tensor_str": "pullback.core.printing:tensor_repr"},
+    "torch._tensor_str": {
+        "_tensor_str": "pullback.core.printing:tensor_repr",
+        "PRINT_OPTS": "pullback.core.printing:_options",
+    },
+    "torch.distributed.constants": {"default_pg_timeout": "pullback.distributed.distributed_c10d:default_pg_timeout"},
     "torch._C._functions": {
         "AccumulateGrad": "pullback.core.node:AccumulateGrad",
         "UndefinedGrad": "pullback.autograd.nodes:UndefinedGrad",
@@ -157,6 +161,10 @@ ROWS: dict[str, dict[str, str]] = {
             "_rebuild_sparse_tensor",
             "_rebuild_meta_tensor_no_storage",
         )
+    }
+    | {
+        "_flatten_dense_tensors": "pullback.nn.utils.convert_parameters:flatten_dense",
+        "_unflatten_dense_tensors": "pullback.nn.utils.convert_parameters:unflatten_dense",
     },  # fmt: skip
     "torch.storage": {
         "UntypedStorage": "pullback:UntypedStorage",

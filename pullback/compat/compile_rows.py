@@ -14,7 +14,10 @@ OBJECTS = {
 }
 
 # Names of private modules that are variables: read anew each time, and assigned to at their home.
-VARIABLES = {"torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER")}
+VARIABLES = {
+    "torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER"),
+    "torch._tensor_str": ("PRINT_OPTS",),
+}
 
 ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {

@@ -10,6 +10,8 @@ RENAMED: dict[str, str] = {
     "torch.utils.data._utils.fetch": "pullback.utils.data.fetch",
     "torch.utils.data._utils.worker": "pullback.utils.data.worker",
     "torch.utils.data._utils.pin_memory": "pullback.utils.data.pinning",
+    "torch.distributed.tensor.placement_types": "pullback.distributed.tensor.placements",
+    "torch.distributed._tensor": "pullback.distributed.tensor",
     "torch.return_types": "pullback.ops.system.return_types",
     "torch.torch_version": "pullback.surface.version",
     "torch.__config__": "pullback.surface.build_config",

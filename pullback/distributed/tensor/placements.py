@@ -59,6 +59,13 @@ class Partial(Placement):
         return f"P({self.reduce_op})"
 
 
+class _StridedShard(Shard):
+    """A dimension that two axes of a mesh cut one after the other, the inner one first. It is not built."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("_StridedShard: one dimension sharded over two axes of a mesh is not implemented")
+
+
 def part_of(size: int, parts: int, index: int) -> tuple[int, int]:
     """(beginning, length) of a rank's part of a dimension, as `chunk` cuts it."""
     step = -(-size // parts)

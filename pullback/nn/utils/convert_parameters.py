@@ -30,3 +30,14 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         n = p.numel()
         p.data = vec[at : at + n].view_as(p).data
         at += n
+
+
+def flatten_dense(tensors) -> Tensor:
+    """Dense tensors of one dtype as one vector, in their order."""
+    return public("torch", "cat")([t.contiguous().view(-1) for t in tensors])
+
+
+def unflatten_dense(flat: Tensor, tensors) -> tuple[Tensor, ...]:
+    """The parts of a vector, with the shapes of the tensors that it was made of."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view_as(t) for part, t in zip(parts, tensors, strict=True))
