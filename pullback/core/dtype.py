@@ -7,6 +7,8 @@ from ml_dtypes. `by_numpy` maps a NumPy dtype back to ours.
 
 from __future__ import annotations
 
+import builtins
+
 import ml_dtypes
 import numpy as np
 
@@ -158,3 +160,6 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+PYTHON_TYPES: dict[type, dtype] = {float: float64, int: int64, builtins.bool: bool, complex: complex128}  # as a dtype

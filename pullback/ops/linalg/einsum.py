@@ -317,7 +317,14 @@ einsum_operator = export_operator(
 )
 
 
-@front("torch.einsum")
+def _operands_one_by_one(args: tuple) -> tuple:
+    """`einsum(equation, (a, b))` as `einsum(equation, a, b)`."""
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (tuple, list)):
+        return args[0], *args[1]
+    return args
+
+
+@front("torch.einsum", spelled=_operands_one_by_one)
 def einsum(*args) -> Tensor:
     """`einsum(equation, *operands)`, or `einsum(operand, sublist, ..., [output sublist])`."""
     if len(args) < 2:
@@ -329,8 +336,6 @@ def einsum(*args) -> Tensor:
         equation, operands = _from_sublists(args)
     else:
         equation, operands = args[0], args[1:]
-    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        return einsum(equation, *operands[0])
     if not isinstance(equation, str):
         raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     for i, t in enumerate(operands):

@@ -6,7 +6,7 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core.arrays import assign, library
 from ...core.device import device as device_type
-from ...core.dtype import computable
+from ...core.dtype import PYTHON_TYPES, computable
 from ...core.dtype import dtype as dtype_type
 from ...core.storage import new_array
 from ...core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
@@ -143,7 +143,7 @@ def _to_target(function: str, args: tuple, dtype, device, other) -> tuple:
     for a in args:
         if isinstance(a, Tensor):
             other = a
-        elif isinstance(a, dtype_type):
+        elif isinstance(a, dtype_type) or isinstance(a, type) and a in PYTHON_TYPES:
             dtype = a
         elif isinstance(a, (device_type, str)) or isinstance(a, int) and not isinstance(a, bool):
             device = device_type(a)
@@ -151,6 +151,7 @@ def _to_target(function: str, args: tuple, dtype, device, other) -> tuple:
             raise TypeError(
                 f"{function}() received an invalid combination of arguments - got ({type(a).__name__}), but expected a dtype, a device or a tensor"
             )
+    dtype = PYTHON_TYPES.get(dtype, dtype) if isinstance(dtype, type) else dtype
     if dtype is not None and not isinstance(dtype, dtype_type):
         raise TypeError(
             f"{function}() received an invalid combination of arguments - got (dtype={type(dtype).__name__}, )"

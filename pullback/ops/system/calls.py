@@ -155,11 +155,16 @@ def export_operator(op: Operator) -> Operator:
     return op
 
 
-def front(*names: str):
-    """Export a hand-written function under the names given ("torch.max", "Tensor.max"), open to overrides."""
+def front(*names: str, spelled=None):
+    """Export a hand-written function under the names given ("torch.max", "Tensor.max"), open to overrides.
+
+    `spelled(args)` gives the positional arguments as overrides and graphs are to see them.
+    """
 
     def decorate(body):
         def function(*args, **kwargs):
+            if spelled is not None:
+                args = spelled(args)
             if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
                 return call_overridden(function, args, kwargs)
             return body(*args, **kwargs)

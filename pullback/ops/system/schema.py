@@ -316,7 +316,7 @@ def _dtype(value):
     if isinstance(value, dtype):
         return value
     if value in (float, int, bool, complex):
-        return {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}[value]
+        return dtypes.PYTHON_TYPES[value]
     raise Unfit
 
 
