@@ -6,6 +6,7 @@ names are those that `serialization` writes into files, so a pickle finds its cl
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 
 # Classes of the core, whose module is not the one their file has in PyTorch either.
@@ -46,6 +47,10 @@ def name_classes(package: ModuleType) -> None:
 
 
 def _rename(cls: type, module: str) -> None:
+    try:
+        importlib.import_module(module)  # annotations of the class are looked up there
+    except ModuleNotFoundError:
+        return  # PyTorch has no such module, or none that is here
     try:
         cls.__module__ = module
     except TypeError:  # a class of C: its name is fixed

@@ -11,6 +11,7 @@ RENAMED: dict[str, str] = {
     "torch.utils.data._utils.worker": "pullback.utils.data.worker",
     "torch.utils.data._utils.pin_memory": "pullback.utils.data.pinning",
     "torch.distributed.tensor.placement_types": "pullback.distributed.tensor.placements",
+    "torch.distributed.checkpoint._consolidate_hf_safetensors": "pullback.distributed.checkpoint.hf_storage",
     "torch.distributed._tensor": "pullback.distributed.tensor",
     "torch.return_types": "pullback.ops.system.return_types",
     "torch.torch_version": "pullback.surface.version",

@@ -62,7 +62,7 @@ class _Finder(Aliased):
         if spec.name in OBJECTS:
             return _resolve(OBJECTS[spec.name])
         if self.home(spec.name) is None:
-            return _Private(spec.name)
+            return _made_of_rows(spec.name)
         module = super().create_module(spec)
         _answer_private_names(module, spec.name)
         return module
@@ -104,6 +104,16 @@ class _Private(types.ModuleType):
             setattr(importlib.import_module(home), attribute, value)
         else:
             super().__setattr__(name, value)
+
+
+def _made_of_rows(name: str) -> _Private:
+    """A module of the table. One that stands for a whole module here has its globals, in which annotations are looked up."""
+    module = _Private(name)
+    home = PRIVATE.get(name, {}).get("*")
+    if home is not None and home != "pullback":
+        names = vars(importlib.import_module(home)).items()
+        vars(module).update({key: value for key, value in names if not key.startswith("__")})
+    return module
 
 
 def _resolve(home: str):

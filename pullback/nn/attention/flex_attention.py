@@ -18,7 +18,7 @@ from ...core.tensor import Tensor
 from ...ops.system.operator import public
 from ...ops.system.packet import ops
 
-_DEFAULT_BLOCK = 128
+_DEFAULT_BLOCK = _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class FlexKernelOptions(TypedDict, total=False):
