@@ -24,7 +24,7 @@ from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
 from ..core.objects import native_delivery
-from ..core.tensor import CUDA, SPARSE, Tensor, stride_of
+from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of
 from ..ops.eager.functions import choose
 from ..ops.layout.sparse.gradients import take_over
 from .cached_tensors import is_cached
@@ -475,9 +475,10 @@ def lies_as(g: Tensor, variable: Tensor) -> bool:
 def copy_of(g: Tensor, variable: Tensor) -> Tensor:
     if g.keys & SPARSE:
         return take_over(g)
-    shape, stride = variable.array.shape, stride_of(variable)
-    if grad_layout.enforced and not (g.keys | variable.keys) & ~CUDA and is_dense(shape, stride):
-        return g.detach().new_empty_strided(shape, stride).copy_(g.detach())
+    if grad_layout.enforced and not (g.keys | variable.keys) & ~(CUDA | FAKE | META):
+        shape, stride = variable.array.shape, stride_of(variable)
+        if stride_of(g) != stride and is_dense(shape, stride):
+            return g.detach().new_empty_strided(shape, stride).copy_(g.detach())
     return g.detach().clone()
 
 

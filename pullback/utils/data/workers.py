@@ -149,8 +149,8 @@ class ByWorkers(DataLoaderIterator):
                 if pipe in ready:
                     try:
                         return pipe.recv()
-                    except (EOFError, ConnectionResetError):
-                        pass  # its process has died: said below
+                    except (EOFError, ConnectionError, FileNotFoundError):
+                        pass  # its process has died, perhaps with memory that it meant to share: said below
             self._check_processes()
 
     def _open(self) -> list:
