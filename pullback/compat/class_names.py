@@ -18,7 +18,6 @@ _CORE = {
     "torch.nn.parameter": ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"),
     "torch.storage": ("UntypedStorage", "TypedStorage"),
 }  # fmt: skip
-_PACKAGES = ("nn", "optim", "utils.data", "distributions")
 
 
 def take_names() -> None:

@@ -14,7 +14,6 @@ from ..core.tensor import Tensor
 from ..surface.settings import get_default_device as default
 
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
-FILE_LIKE = Any
 
 
 def log_api_usage_once(event: str) -> None:
@@ -28,10 +27,6 @@ def get_tracing_state() -> None:
 def get_proxy_mode() -> GraphTrace | None:
     """The trace that records operators now, if there is one."""
     return next((mode for mode in reversed(ambient.dispatch_modes) if isinstance(mode, GraphTrace)), None)
-
-
-def is_privateuse1_backend_available() -> bool:
-    return False
 
 
 def get_privateuse1_backend_name() -> str:

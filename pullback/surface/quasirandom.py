@@ -50,8 +50,9 @@ class SobolEngine:
         self._directions = scrambled
 
     def _steps(self, n: int) -> np.ndarray:
-        """The next n states after the present one."""
-        numbers = np.arange(self.num_generated, self.num_generated + n)
+        """The next n states after the present one; steps are counted from the first point, which has none of its own."""
+        first = max(self.num_generated - 1, 0)
+        numbers = np.arange(first, first + n)
         rightmost_zero = np.bitwise_count(numbers & ~(numbers + 1))  # as many ones as end the number
         steps = self._directions[:, rightmost_zero].T
         return np.bitwise_xor.accumulate(np.concatenate([self._state[None], steps]), axis=0)[1:]
@@ -64,8 +65,7 @@ class SobolEngine:
         if n and self.num_generated == 0:
             states, n = self._state[None].copy(), n - 1
         if n:
-            # The point at the start has no step of its own: the steps are counted from it.
-            more = self._steps_after_first(n)
+            more = self._steps(n)
             self._state = more[-1].copy()
             states = np.concatenate([states, more])
         self.num_generated += len(states)
@@ -74,14 +74,6 @@ class SobolEngine:
             return points
         out.resize_(points.shape).copy_(points)
         return out
-
-    def _steps_after_first(self, n: int) -> np.ndarray:
-        kept = self.num_generated
-        self.num_generated = max(kept - 1, 0)
-        try:
-            return self._steps(n)
-        finally:
-            self.num_generated = kept
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype=None) -> Tensor:
         """The next 2**m points; all points drawn so far must be a power of two again."""
@@ -103,7 +95,7 @@ class SobolEngine:
         """Skip n points."""
         skipped = n - 1 if self.num_generated == 0 and n else n
         if skipped > 0:
-            self._state = self._steps_after_first(skipped)[-1].copy()
+            self._state = self._steps(skipped)[-1].copy()
         self.num_generated += n
         return self
 
