@@ -128,19 +128,25 @@ def module_stub(module: ModuleType, space: str) -> str:
     return "\n".join([BANNER + HEADER.format(core=f"{PACKAGE}.core"), shared, *imports, "", *lines, ""])
 
 
-def fileless(module: ModuleType) -> Iterator[str]:
-    """The namespaces under a module that were made of operators alone: `linalg`, `signal`, `signal.windows`."""
-    for name, value in vars(module).items():
-        if isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}" and not source_of(value):
-            yield value.__name__.partition(".")[2]
-            yield from fileless(value)
+def fileless(space: str = "") -> Iterator[str]:
+    """The namespaces that were made of operators alone (`linalg`, `signal.windows`), below one of them or below the package.
+
+    They are known by the package's own name: under the alias it answers to another, and so do modules hung on it.
+    """
+    parent = f"{PACKAGE}.{space}".rstrip(".")
+    for name, value in list(vars(importlib.import_module(parent)).items()):
+        full = f"{parent}.{name}"
+        if isinstance(value, ModuleType) and sys.modules.get(full) is value and not source_of(value):
+            below = full[len(PACKAGE) + 1 :]
+            yield below
+            yield from fileless(below)
 
 
 def namespaces() -> Iterator[tuple[str, ModuleType]]:
     """Every module that needs a stub, by the name that operators know it by."""
     package = importlib.import_module(PACKAGE)  # by name: it stands above this layer, and declares all that is written
     yield "torch", package
-    for space in sorted({*exports, *fileless(package)} - {"torch", "Tensor"}):
+    for space in sorted({*exports, *fileless()} - {"torch", "Tensor"}):
         if space.startswith("_"):  # reached through the alias of private names alone
             continue
         yield space, importlib.import_module(f"{PACKAGE}.{space}")

@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -104,3 +105,18 @@ def test_several_operators_are_overloads():
     text = stubs.function_text("Tensor", "max", exports["Tensor"]["max"], results)
     assert text.count("@_overload") == len(signatures("Tensor", "max", exports["Tensor"]["max"], {})) > 2
     assert results == {"max_result": ["values: _Tensor", "indices: _Tensor"]}
+
+
+def test_namespaces_do_not_depend_on_the_alias():
+    """Under `torch` the package answers to another name, and modules of the alias hang on it."""
+    script = """
+        from pullback.compat.torch import install
+        from pullback.ops.system import stubs
+        before = dict(stubs.namespaces())
+        install()
+        import torch.storage
+        assert torch.storage.__name__ == "torch.storage"
+        assert dict(stubs.namespaces()).keys() == before.keys()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
