@@ -238,10 +238,10 @@ def best_times(calls: list[Callable], rounds: int, seconds: float) -> list[float
 
 
 def measure(name: str, libs: list[ModuleType], rounds: int, seconds: float) -> Times:
-    made = [prepared(lib, CASES[name]) for lib in libs]
-    best = best_times([call for compiled, eager, _ in made for call in (compiled, eager)], rounds, seconds)
+    result = [prepared(lib, CASES[name]) for lib in libs]
+    best = best_times([call for compiled, eager, _ in result for call in (compiled, eager)], rounds, seconds)
     theirs = best[2:] or [None, None]
-    return Times(name, best[0], best[1], *theirs, made[0][2], made[1][2] if len(made) > 1 else None)
+    return Times(name, best[0], best[1], *theirs, result[0][2], result[1][2] if len(result) > 1 else None)
 
 
 def show(times: list[Times]) -> None:

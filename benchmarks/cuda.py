@@ -107,7 +107,7 @@ def _step(width: int, heads: int, depth: int, symbols: int, batch: int, context:
 
 def _cases() -> list[Case]:
     once = "work(); wait()"
-    made = [Case(f"{REPEATS} x mul, 8 elements", once, _many_small)]
+    result = [Case(f"{REPEATS} x mul, 8 elements", once, _many_small)]
     calls: dict[str, Callable] = {
         "add": lambda lib, x, y: x + y,
         "mul by a number": lambda lib, x, y: x * 2.0,
@@ -121,12 +121,12 @@ def _cases() -> list[Case]:
         "copy to the CPU": lambda lib, x, y: x.cpu(),
     }
     for size, label in ((SMALL, "4M"), (LARGE, "64M")):
-        made += [Case(f"{name}, {label}", once, _elements(size, call)) for name, call in calls.items()]
-    made += [Case(f"matmul 4096, {d}", once, _products(4096, d)) for d in ("float32", "bfloat16", "float16")]
-    made.append(Case("gpt step, 12 x 768, 8 x 512, float32", once, _step(768, 12, 12, 50257, 8, 512)))
-    made.append(Case("gpt step, 12 x 768, 8 x 512, autocast", once, _step(768, 12, 12, 50257, 8, 512, "bfloat16")))
-    made.append(Case("gpt step, 2 x 64, 16 x 48, float32", once, _step(64, 4, 2, 64, 16, 48)))
-    return made
+        result += [Case(f"{name}, {label}", once, _elements(size, call)) for name, call in calls.items()]
+    result += [Case(f"matmul 4096, {d}", once, _products(4096, d)) for d in ("float32", "bfloat16", "float16")]
+    result.append(Case("gpt step, 12 x 768, 8 x 512, float32", once, _step(768, 12, 12, 50257, 8, 512)))
+    result.append(Case("gpt step, 12 x 768, 8 x 512, autocast", once, _step(768, 12, 12, 50257, 8, 512, "bfloat16")))
+    result.append(Case("gpt step, 2 x 64, 16 x 48, float32", once, _step(64, 4, 2, 64, 16, 48)))
+    return result
 
 
 def main() -> int:

@@ -64,8 +64,8 @@ def _gradient_of(i: int, out, g, batched: bool):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        made = None if out.keys or ambient.mode >= LISTENING else _plain_ones(out)
-        return ones_like(out) if made is None else made
+        result = None if out.keys or ambient.mode >= LISTENING else _plain_ones(out)
+        return ones_like(out) if result is None else result
     if not isinstance(g, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)
     have = tuple(g.shape)[1:] if batched else tuple(g.shape)
@@ -234,5 +234,5 @@ def _batched(edges: list, wanted: list, grads: list, create_graph: bool) -> tupl
         unused[:] = [got.get(e) is None for e in wanted]
         return tuple(got[e] for e in wanted if got.get(e) is not None)
 
-    made = iter(vmap(one)(*grads))
-    return tuple(None if empty else next(made) for empty in unused)
+    result = iter(vmap(one)(*grads))
+    return tuple(None if empty else next(result) for empty in unused)

@@ -91,9 +91,9 @@ def run_graph(
         return _in_new_thread(run_graph, roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
     needed = needed_for(roots, inputs, accumulate_inputs) if inputs is not None else None
     if ambient.backward_compiler is not None:
-        made = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed)
-        if made is not None:
-            return made
+        result = above.run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs, needed)
+        if result is not None:
+            return result
     task = Walk(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
     run_task(task, create_graph, _walk)
     return task.captured
@@ -264,37 +264,37 @@ def run_tensor_hooks(node: Node, gs: list) -> list:
             continue
         for hook in list(hooks.values()):
             with users_code():
-                made = hook(gs[number])
-            gs[number] = _checked(made, gs[number], hook)
+                result = hook(gs[number])
+            gs[number] = _checked(result, gs[number], hook)
     for number, keep in list((retained or {}).items()):
         if gs[number] is not None:
             gs[number] = keep(gs[number])
     return gs
 
 
-def _checked(made, g, hook):
+def _checked(result, g, hook):
     """What a tensor hook returned, if it may stand for the gradient."""
-    if made is None:
+    if result is None:
         return g
-    if not isinstance(made, Tensor):
+    if not isinstance(result, Tensor):
         raise TypeError(
-            f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(made).__name__})"
+            f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(result).__name__})"
             if g is not None
             else "expected hook to return a Tensor or None"
         )
-    if g is not None and (made.shape != g.shape or made.dtype is not g.dtype or made.device is not g.device):
-        what = "type" if made.dtype is not g.dtype else "size" if made.shape != g.shape else "device"
+    if g is not None and (result.shape != g.shape or result.dtype is not g.dtype or result.device is not g.device):
+        what = "type" if result.dtype is not g.dtype else "size" if result.shape != g.shape else "device"
         raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has changed the {what} of value")
-    return made
+    return result
 
 
 def run_pre_hooks(node: Node, gs: list) -> list:
     """Node pre-hooks: they see and may replace all gradients that arrived."""
     for hook in list((node.pre_hooks or {}).values()):
         with users_code():
-            made = hook(tuple(gs))
-        if made is not None:
-            gs = list(made) if isinstance(made, (tuple, list)) else [made]
+            result = hook(tuple(gs))
+        if result is not None:
+            gs = list(result) if isinstance(result, (tuple, list)) else [result]
     return gs
 
 
@@ -302,14 +302,14 @@ def run_post_hooks(node: Node, results, gs: list):
     """Node post-hooks: they see gradients of inputs and outputs, and may replace the former."""
     for hook in list(node.post_hooks.values()):
         with users_code():
-            made = hook(tuple(results), tuple(gs))
-        if made is not None:
-            made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-            if len(made) != len(results):
+            result = hook(tuple(results), tuple(gs))
+        if result is not None:
+            result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+            if len(result) != len(results):
                 raise RuntimeError(
-                    f"hook has returned an incorrect number of values (got {len(made)}, but expected {len(results)})"
+                    f"hook has returned an incorrect number of values (got {len(result)}, but expected {len(results)})"
                 )
-            results = made
+            results = result
     return results
 
 
@@ -442,8 +442,8 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
     if a.post_accumulate_hooks:
         for hook in list(a.post_accumulate_hooks.values()):
             with users_code():
-                made = hook(variable)
-            if made is not None:
+                result = hook(variable)
+            if result is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 

@@ -109,9 +109,9 @@ def _copy(t: Tensor, tangents: dict | None) -> Tensor:
     """The same values at the same place in the graph, with other tangents."""
     a = Autograd(requires_grad(t), edge_of(t))
     a.tangents = tangents or None
-    made = t.shallow(a if a.requires_grad or tangents else None)
-    made.view_info = t.view_info
-    return made
+    result = t.shallow(a if a.requires_grad or tangents else None)
+    result.view_info = t.view_info
+    return result
 
 
 def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
@@ -129,13 +129,13 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
         out = dispatching.autograd_layer(op, primals)
         if all(t is None for t in tangents) or not op.differentiable:
             return out
-        made = jvp(op, primals, tangents, out)
+        result = jvp(op, primals, tangents, out)
     many = isinstance(out, (tuple, list))
     results = [
         _copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r
         for r in (out if many else (out,))
     ]
-    for r, t in zip(results, made if isinstance(made, (tuple, list)) else (made,), strict=True):
+    for r, t in zip(results, result if isinstance(result, (tuple, list)) else (result,), strict=True):
         if t is not None and isinstance(r, Tensor) and r.dtype.category >= 2:
             with_tangent(r, t if op.is_view else _own_memory(t, tangents), level)
     final = type(out)(results) if many else results[0]
@@ -155,9 +155,9 @@ def _laid_out_alike(t: Tensor, tangent: Tensor, level: int) -> Tensor:
     stride = contiguous_strides(t.array.shape) if may_overlap(t.array.shape, stride) else stride
     if tangent.keys or stride == stride_of(tangent):
         return tangent
-    made = tangent.new_empty_strided(t.shape, stride).copy_(tangent)
-    with_tangent(t, made, level)
-    return made
+    result = tangent.new_empty_strided(t.shape, stride).copy_(tangent)
+    with_tangent(t, result, level)
+    return result
 
 
 def _own_memory(t: Tensor, tangents: list) -> Tensor:
@@ -233,18 +233,18 @@ def _fill(tangent, a):
 def _values(op: Operator, names, args: tuple, out, **extra) -> list:
     """What a rule's parameters name."""
     index, results = op.schema.index, result_names(op)
-    made = []
+    result = []
     for p in names:
         if p in extra:
-            made.append(extra[p])
+            result.append(extra[p])
         elif p in index:
-            made.append(args[index[p]])
+            result.append(args[index[p]])
         elif p in results:
-            made.append(out if len(results) == 1 else out[results.index(p)])
+            result.append(out if len(results) == 1 else out[results.index(p)])
         else:
             base, suffix = base_argument(p, index)  # type: ignore[misc]
-            made.append({"_shape": shape_of, "_dtype": dtype_of, "_info": info_of}[suffix](args[index[base]]))
-    return made
+            result.append({"_shape": shape_of, "_dtype": dtype_of, "_info": info_of}[suffix](args[index[base]]))
+    return result
 
 
 def _by_rules(op: Operator, rules: dict, args: tuple, tangents: list, out):
@@ -298,12 +298,12 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
         pairs = _vjp_pairs(op, args, tangents, out, seeds)
         live = [s for s in seeds if s is not None]
         pairs = [(v, t) for v, t in pairs if v is not None and v.requires_grad]
-        made = (
+        result = (
             grad([v for v, _ in pairs], live, [t for _, t in pairs], create_graph=True, allow_unused=True)
             if pairs
             else [None] * len(live)
         )
-    found = iter(made)
+    found = iter(result)
     each = [None if s is None else _settle(next(found), s) for s in seeds]
     if not recorded:
         each = [t if t is None else _copy(t.detach(), t.autograd.tangents if t.autograd else None) for t in each]
@@ -316,9 +316,9 @@ def _recordable(a):
         return tuple(_recordable(v) for v in a)
     if not isinstance(a, Tensor) or not a.keys & INFERENCE_TENSOR:
         return a
-    made = a.shallow(a.autograd)
-    made.keys &= ~INFERENCE_TENSOR
-    return made
+    result = a.shallow(a.autograd)
+    result.keys &= ~INFERENCE_TENSOR
+    return result
 
 
 def _settle(t, seed: Tensor) -> Tensor:
@@ -358,8 +358,8 @@ def dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
         raise RuntimeError(
             f"Expected tangent to have the same shape as primal, got {tuple(tangent.shape)} and {tuple(primal.shape)}"
         )
-    made = dispatching.dispatch(alias_op, (batch_everywhere(primal),))
-    value, wraps = strip(made)
+    result = dispatching.dispatch(alias_op, (batch_everywhere(primal),))
+    value, wraps = strip(result)
     with_tangent(value, lower(tangent, wraps, ambient.transforms), level)
     return rewrap(value, wraps)
 

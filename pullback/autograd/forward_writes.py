@@ -33,18 +33,18 @@ def forward_inplace(op: Operator, args: tuple, written=None):
         if op.inplace_of.is_view:
             return _reshaped(op, args, tangents[0])
         if any(t is not None for t in tangents):
-            made = _new_tangent(op.inplace_of, tuple(primal_of(a, level) for a in args), tangents)
-            written = partial(_store, args[0], tangents[0], made, level, outer, written)
+            result = _new_tangent(op.inplace_of, tuple(primal_of(a, level) for a in args), tangents)
+            written = partial(_store, args[0], tangents[0], result, level, outer, written)
         return forward_inplace(op, args, written) if outer else run_inplace(op, args, written)
 
 
-def _store(target: Tensor, tangent: Tensor | None, made: Tensor | None, level: int, outer: tuple, then) -> None:
+def _store(target: Tensor, tangent: Tensor | None, result: Tensor | None, level: int, outer: tuple, then) -> None:
     """Put the new tangent where the old one is, with the levels open that are further out."""
     with at_levels(outer):
         if tangent is not None:
-            tangent.zero_() if made is None else tangent.copy_(made)
-        elif made is not None:
-            _first_tangent(target, made, level)
+            tangent.zero_() if result is None else tangent.copy_(result)
+        elif result is not None:
+            _first_tangent(target, result, level)
     if then is not None:
         then()
 
@@ -72,21 +72,21 @@ def _new_tangent(op: Operator, primals: tuple, tangents: list) -> Tensor | None:
         memory = [t.version for t in (primals[0], tangents[0]) if t is not None]
         primals, tangents = ([_apart(a, memory) for a in group] for group in (primals, tangents))
     out = dispatching.dispatch(op, tuple(primals))
-    made = jvp(op, tuple(primals), tangents, out)
-    return made.clone() if made is not None and made.version is primals[0].version else made
+    result = jvp(op, tuple(primals), tangents, out)
+    return result.clone() if result is not None and result.version is primals[0].version else result
 
 
-def _first_tangent(target: Tensor, made: Tensor, level: int) -> None:
+def _first_tangent(target: Tensor, result: Tensor, level: int) -> None:
     """A tensor without a tangent was written with one: if it is a view, its base has one from now on."""
-    made = made.to(target.dtype)
+    result = result.to(target.dtype)
     info = target.view_info
     if info is None or tangent_of(info.base, level) is not None:
-        with_tangent(target, made.clone(), level)
+        with_tangent(target, result.clone(), level)
         return
-    source = info.base.new_zeros(()) + made.new_zeros(())  # inside vmap, batched if either is
+    source = info.base.new_zeros(()) + result.new_zeros(())  # inside vmap, batched if either is
     whole = source.new_zeros(info.base.shape)
     part = replay(recipe(info), whole)
-    part.copy_(made)
+    part.copy_(result)
     with_tangent(info.base, whole, level)
     with_tangent(target, part, level)
 

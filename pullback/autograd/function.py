@@ -103,10 +103,10 @@ class BackwardCFunction(Node, FunctionCtx):
             return self.saved_for_forward
         if self.saved is None:
             raise_freed()
-        made = tuple([unpack(entry, self) for entry in self.saved])
+        result = tuple([unpack(entry, self) for entry in self.saved])
         if self._forward_cls.clear_saved_tensors_on_access:
             self.saved = None
-        return made
+        return result
 
     @property
     def saved_variables(self) -> tuple:
@@ -129,16 +129,16 @@ class BackwardCFunction(Node, FunctionCtx):
         """Gradients of the inputs. `by(function, *args)`: what calls the user's backward, where it is not just called."""
         given = [self._arriving(i, g) for i, g in enumerate(grads)]
         with users_code():
-            made = self.apply(*given) if by is None else functools.partial(by, self._get_user_fn(), self)(*given)
-        made = made if isinstance(made, tuple) else (made,)
+            result = self.apply(*given) if by is None else functools.partial(by, self._get_user_fn(), self)(*given)
+        result = result if isinstance(result, tuple) else (result,)
         count = len(self.is_tensor)
-        if len(made) > count and all(g is None for g in made[count:]):
-            made = made[:count]
-        if len(made) != count:
+        if len(result) > count and all(g is None for g in result[count:]):
+            result = result[:count]
+        if len(result) != count:
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(made)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(result)})"
             )
-        for i, (g, tensor) in enumerate(zip(made, self.is_tensor, strict=True)):
+        for i, (g, tensor) in enumerate(zip(result, self.is_tensor, strict=True)):
             if not tensor and g is not None:
                 raise RuntimeError(
                     f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
@@ -146,7 +146,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 )
             if g is not None and not isinstance(g, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
-        return tuple(g for g, tensor in zip(made, self.is_tensor, strict=True) if tensor)
+        return tuple(g for g, tensor in zip(result, self.is_tensor, strict=True) if tensor)
 
     def _arriving(self, i: int, g: Tensor | None) -> Tensor | None:
         """A gradient as `backward` sees it: zeros stand for one that nobody sent."""
@@ -158,7 +158,7 @@ class BackwardCFunction(Node, FunctionCtx):
         shape, dtype, device = self.zeros[i]
         return zeros(shape, dtype=dtype, device=device)
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         """What was saved, what the user put on the node, and what is known of inputs and outputs."""
         return {
             **self.users_attributes(),
@@ -401,11 +401,11 @@ def once_differentiable(fn: Callable) -> Callable:
     @functools.wraps(fn)
     def wrapper(ctx, *args, **kwargs):
         with modes.masked(modes.GRAD):
-            made = fn(ctx, *args, **kwargs)
+            result = fn(ctx, *args, **kwargs)
         wanted = any(isinstance(a, Tensor) and a.requires_grad for a in args)
         if not ambient.mode & modes.GRAD or not wanted:
-            return made
-        results = made if isinstance(made, tuple) else (made,)
+            return result
+        results = result if isinstance(result, tuple) else (result,)
         return delayed_error(
             "trying to differentiate twice a function that was marked with @once_differentiable", results
         )

@@ -73,21 +73,21 @@ def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separa
     )
     ctx.zeros = tuple(_metadata(t) if isinstance(t, Tensor) else None for t in raw) if recording else ()
     outputs: list = []
-    made: dict[int, Tensor] = {}  # an object returned twice stays one object
+    result: dict[int, Tensor] = {}  # an object returned twice stays one object
     for i, t in enumerate(raw):
         if not isinstance(t, Tensor):
             outputs.append(t)
             continue
-        if id(t) not in made:
+        if id(t) not in result:
             kept = id(t) in given, id(t) in dirty
-            made[id(t)] = _connected(ctx, t, i, *kept, differentiable[i], id(t) in to_save, len(raw))
+            result[id(t)] = _connected(ctx, t, i, *kept, differentiable[i], id(t) in to_save, len(raw))
             if ambient.mode & modes.GRAD:
-                _mark_view(ctx, made[id(t)], i, kept == (True, True), sum(differentiable), inputs)
+                _mark_view(ctx, result[id(t)], i, kept == (True, True), sum(differentiable), inputs)
         elif differentiable[i] and id(t) in given:
-            made[id(t)] = _connected(ctx, t, i, True, id(t) in dirty, True, False, 1)
+            result[id(t)] = _connected(ctx, t, i, True, id(t) in dirty, True, False, 1)
         elif differentiable[i]:
-            made[id(t)].autograd.edge = (ctx, i)
-        outputs.append(made[id(t)])
+            result[id(t)].autograd.edge = (ctx, i)
+        outputs.append(result[id(t)])
     if not dirty <= {id(t) for t in raw if isinstance(t, Tensor)}:
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "

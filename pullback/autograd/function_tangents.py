@@ -28,16 +28,16 @@ def _push_level(ctx, args: tuple, raw: tuple, outputs: tuple, tangents: list, le
     saved, ctx.saved_for_forward = ctx.saved_for_forward, ctx.saved_for_forward or ()
     try:
         with at_levels(outer):
-            made = ctx.apply_jvp(*given)
+            result = ctx.apply_jvp(*given)
     finally:
         ctx.saved_for_forward = saved
-    made = made if isinstance(made, tuple) else (made,)
-    if len(made) != len(outputs):
+    result = result if isinstance(result, tuple) else (result,)
+    if len(result) != len(outputs):
         raise RuntimeError(
             f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} but got "
-            f"{len(made)})"
+            f"{len(result)})"
         )
-    for i, (was, out, t) in enumerate(zip(raw, outputs, made, strict=True)):
+    for i, (was, out, t) in enumerate(zip(raw, outputs, result, strict=True)):
         if not _takes_tangent(ctx, was):
             if t is not None:
                 raise RuntimeError(

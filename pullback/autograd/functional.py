@@ -38,9 +38,9 @@ def _tensors(x, what: str, function: str) -> tuple[bool, tuple]:
 
 
 def _outputs(x, function: str, strict: bool) -> tuple[bool, tuple]:
-    many, made = _tensors(x, "outputs of the user-provided function", function)
-    _check_live(made, words.OUTPUT, strict)
-    return many, made
+    many, result = _tensors(x, "outputs of the user-provided function", function)
+    _check_live(result, words.OUTPUT, strict)
+    return many, result
 
 
 def _tracked(inputs: tuple, create_graph: bool, live: bool = True) -> tuple:
@@ -106,14 +106,14 @@ def _gradients(outputs: tuple, inputs: tuple, gs: tuple | None = None, **options
 
 def _filled(grads: tuple, like: tuple, strict: bool, create_graph: bool, stage: words.Stage) -> tuple:
     """Zeros for gradients that are not there, which in strict mode is an error."""
-    made = []
+    result = []
     for i, (g, t) in enumerate(zip(grads, like, strict=True)):
         if g is None and strict:
             raise RuntimeError(stage.absent.format(i))
         if g is not None and strict and create_graph and not g.requires_grad:
             raise RuntimeError(stage.constant.format(i))
-        made.append(zeros_like(t) if g is None else g)
-    return tuple(made)
+        result.append(zeros_like(t) if g is None else g)
+    return tuple(result)
 
 
 def _finish(grads: Callable[[], tuple], create_graph: bool) -> tuple:
@@ -132,10 +132,10 @@ def vjp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         xs = _tracked(xs, create_graph)
         many_out, outputs = _outputs(func(*xs), "vjp", strict)
         v = _vector(v, outputs, many_out, "vjp", create_graph, words.V_OF_OUTPUT)
-    made = _finish(lambda: _gradients(outputs, xs, v, create_graph=create_graph), create_graph)
-    made = _filled(made, xs, strict, create_graph, words.BACK)
-    outputs, made = _settled(outputs, create_graph), _settled(made, create_graph)
-    return _as_given(outputs, many_out), _as_given(made, many_in)
+    result = _finish(lambda: _gradients(outputs, xs, v, create_graph=create_graph), create_graph)
+    result = _filled(result, xs, strict, create_graph, words.BACK)
+    outputs, result = _settled(outputs, create_graph), _settled(result, create_graph)
+    return _as_given(outputs, many_out), _as_given(result, many_in)
 
 
 def jvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -148,20 +148,20 @@ def jvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         seeds = tuple(zeros_like(o, requires_grad=True) for o in outputs)
         pulled = _gradients(outputs, xs, seeds, create_graph=True)
         _check_live(pulled, words.GRADIENT, strict)
-    made = _finish(lambda: _gradients(pulled, seeds, v, create_graph=create_graph), create_graph)
-    made = _filled(made, outputs, strict, create_graph, words.BACK_TRICK)
-    outputs, made = _settled(outputs, create_graph), _settled(made, create_graph)
-    return _as_given(outputs, many_out), _as_given(made, many_out)
+    result = _finish(lambda: _gradients(pulled, seeds, v, create_graph=create_graph), create_graph)
+    result = _filled(result, outputs, strict, create_graph, words.BACK_TRICK)
+    outputs, result = _settled(outputs, create_graph), _settled(result, create_graph)
+    return _as_given(outputs, many_out), _as_given(result, many_out)
 
 
 def _single(x, function: str, strict: bool) -> tuple:
     """The output of a function to scalars."""
-    many, made = _outputs(x, function, strict)
+    many, result = _outputs(x, function, strict)
     if many:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
-    if made[0].numel() != 1:
+    if result[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
-    return made
+    return result
 
 
 def _scalar_gradient(func: Callable, inputs, v, create_graph: bool, strict: bool, name: str) -> tuple:
@@ -179,9 +179,9 @@ def vhp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
     """(output, v^T H) of a function to scalars."""
     with modes.masked(0, modes.GRAD):
         many, xs, v, outputs, jac = _scalar_gradient(func, inputs, v, create_graph, strict, "vhp")
-    made = _finish(lambda: _gradients(jac, xs, v, create_graph=create_graph), create_graph)
-    made = _filled(made, xs, strict, create_graph, words.DOUBLE_BACK)
-    return _settled(outputs, create_graph)[0], _as_given(_settled(made, create_graph), many)
+    result = _finish(lambda: _gradients(jac, xs, v, create_graph=create_graph), create_graph)
+    result = _filled(result, xs, strict, create_graph, words.DOUBLE_BACK)
+    return _settled(outputs, create_graph)[0], _as_given(_settled(result, create_graph), many)
 
 
 def hvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:
@@ -191,9 +191,9 @@ def hvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         seeds = tuple(zeros_like(x, requires_grad=True) for x in xs)
         pulled = _gradients(jac, xs, seeds, create_graph=True)
         _check_live(jac, words.HESSIAN, strict)
-    made = _finish(lambda: _gradients(pulled, seeds, v, create_graph=create_graph), create_graph)
-    made = _filled(made, xs, strict, create_graph, words.DOUBLE_BACK_TRICK)
-    return _settled(outputs, create_graph)[0], _as_given(_settled(made, create_graph), many)
+    result = _finish(lambda: _gradients(pulled, seeds, v, create_graph=create_graph), create_graph)
+    result = _filled(result, xs, strict, create_graph, words.DOUBLE_BACK_TRICK)
+    return _settled(outputs, create_graph)[0], _as_given(_settled(result, create_graph), many)
 
 
 # ---- whole matrices
@@ -216,8 +216,8 @@ def jacobian(
         if vectorize and strict:
             raise RuntimeError(words.TOGETHER.format("`vectorized=True`", "", "`vectorize=False`"))
         rows = _rows_at_once if vectorize else _rows_one_by_one
-        made = rows(outputs, xs, create_graph, strict)
-    return _matrix(_settled(made, create_graph), many_out, many_in)
+        result = rows(outputs, xs, create_graph, strict)
+    return _matrix(_settled(result, create_graph), many_out, many_in)
 
 
 def _matrix(blocks: tuple, many_out: bool, many_in: bool):
@@ -226,7 +226,7 @@ def _matrix(blocks: tuple, many_out: bool, many_in: bool):
 
 def _rows_one_by_one(outputs: tuple, xs: tuple, create_graph: bool, strict: bool) -> tuple:
     """One backward per element of the outputs."""
-    made = []
+    result = []
     for i, out in enumerate(outputs):
         columns: list[list] = [[] for _ in xs]
         for element in out.reshape(-1):
@@ -237,8 +237,8 @@ def _rows_one_by_one(outputs: tuple, xs: tuple, create_graph: bool, strict: bool
                 if strict and create_graph and not g.requires_grad:
                     raise RuntimeError(words.BACK.constant.format(i))
                 column.append(zeros_like(x) if g is None else g)
-        made.append(tuple(_stacked(c, (*out.shape, *x.shape), x) for c, x in zip(columns, xs, strict=True)))
-    return tuple(made)
+        result.append(tuple(_stacked(c, (*out.shape, *x.shape), x) for c, x in zip(columns, xs, strict=True)))
+    return tuple(result)
 
 
 def _stacked(parts: list, shape: tuple, like: Tensor) -> Tensor:
@@ -248,13 +248,13 @@ def _stacked(parts: list, shape: tuple, like: Tensor) -> Tensor:
 def _basis(tensors: tuple) -> tuple:
     """For tensors of n elements in all, n unit vectors, each split over the tensors."""
     total = sum(t.numel() for t in tensors)
-    made, at = [], 0
+    result, at = [], 0
     for t in tensors:
         chunk = t.new_zeros((total, t.numel()))
         chunk[at : at + t.numel()].fill_diagonal_(1)
-        made.append(chunk)
+        result.append(chunk)
         at += t.numel()
-    return tuple(made)
+    return tuple(result)
 
 
 def _rows_at_once(outputs: tuple, xs: tuple, create_graph: bool, strict: bool) -> tuple:
@@ -323,16 +323,16 @@ def hessian(
 
     if outer_jacobian_strategy == "forward-mode":
         _check_forward_mode(xs, create_graph, strict, vectorize)
-        made = above.forward_over_reverse(scalar, xs)
-        return made if many else made[0][0]
+        result = above.forward_over_reverse(scalar, xs)
+        return result if many else result[0][0]
 
     def gradient(*given) -> tuple:
         jac = jacobian(scalar, given, create_graph=True)
         _check_live(jac, words.JACOBIAN, strict)
         return jac
 
-    made = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
-    return made if many else made[0][0]
+    result = jacobian(gradient, xs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return result if many else result[0][0]
 
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

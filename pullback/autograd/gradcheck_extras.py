@@ -31,8 +31,8 @@ def linear_in_cotangent(outputs: tuple, inputs: tuple, masked: bool | None) -> N
     sources = _sources(inputs)
     if not outputs:
         return
-    made = grad(outputs, sources, [zeros_like(o) for o in outputs], allow_unused=True)
-    for g, x in zip(made, sources, strict=True):
+    result = grad(outputs, sources, [zeros_like(o) for o in outputs], allow_unused=True)
+    for g, x in zip(result, sources, strict=True):
         if g is None:
             continue
         if not is_strided(g):
@@ -65,22 +65,22 @@ def undefined_backward(func: Callable, outputs: tuple, inputs: tuple) -> None:
     sources = _sources(inputs)
     _without_cotangents([UndefinedGrad()(o) for o in differentiable(func(*inputs))], sources)
     for i in range(len(outputs) if len(outputs) > 1 else 0):
-        made = differentiable(func(*inputs))
-        _without_cotangents([UndefinedGrad()(o) if i == k else o for k, o in enumerate(made)], sources)
+        result = differentiable(func(*inputs))
+        _without_cotangents([UndefinedGrad()(o) if i == k else o for k, o in enumerate(result)], sources)
 
 
 def _without_cotangents(outputs: list, sources: list) -> None:
     if not outputs:
         return
     try:
-        made = grad(outputs, sources, [zeros_like(o) for o in outputs], allow_unused=True)
+        result = grad(outputs, sources, [zeros_like(o) for o in outputs], allow_unused=True)
     except RuntimeError as e:
         warnings.warn(words.UNDEFINED, stacklevel=4)
         raise GradcheckError(
             "Expected backward function to handle undefined output grads. Please look at "
             '"Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
         ) from e
-    for g in made:
+    for g in result:
         if g is not None and not (g if is_strided(g) else g.to_dense()).eq(0).all():
             warnings.warn(words.UNDEFINED, stacklevel=4)
             raise GradcheckError(
@@ -132,8 +132,8 @@ def batched_backward(inputs: tuple, output: Tensor, number: int) -> None:
     sources = _sources(inputs)
 
     def pull(g: Tensor) -> tuple:
-        made = grad(output, sources, g, retain_graph=True, allow_unused=True)
-        return tuple(x.new_zeros(x.shape) if d is None else d for d, x in zip(made, sources, strict=True))
+        created = grad(output, sources, g, retain_graph=True, allow_unused=True)
+        return tuple(x.new_zeros(x.shape) if d is None else d for d, x in zip(created, sources, strict=True))
 
     gs = [randn_like(output).detach() for _ in range(2)]
     each = [pull(g) for g in gs]

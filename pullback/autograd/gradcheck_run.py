@@ -151,11 +151,11 @@ def _backward_cases(func: Callable, inputs: tuple, results: tuple, outputs: tupl
     for part in ("imag", "real"):
 
         def of_part(*given, part=part):
-            made = as_tuple(func(*given))
-            return tuple(getattr(o, part) if isinstance(o, Tensor) and o.is_complex() else o for o in made)
+            result = as_tuple(func(*given))
+            return tuple(getattr(o, part) if isinstance(o, Tensor) and o.is_complex() else o for o in result)
 
-        made = of_part(*inputs)
-        yield Case(of_part, inputs, made, differentiable(made), False, split, part == "imag")
+        result = of_part(*inputs)
+        yield Case(of_part, inputs, result, differentiable(result), False, split, part == "imag")
 
 
 def _forward_cases(func: Callable, inputs: tuple, results: tuple, outputs: tuple):
@@ -173,8 +173,8 @@ def _forward_cases(func: Callable, inputs: tuple, results: tuple, outputs: tuple
             return as_tuple(func(*whole))
 
         parts = tuple(getattr(x, part) if i in split else x for i, x in enumerate(inputs))
-        made = of_part(*parts)
-        yield Case(of_part, parts, made, differentiable(made), True, split, part == "imag")
+        result = of_part(*parts)
+        yield Case(of_part, parts, result, differentiable(result), True, split, part == "imag")
 
 
 # ---- slow mode: whole Jacobians
@@ -193,8 +193,8 @@ def _slow(case: Case, options: Options) -> None:
     chosen = [o for o in case.results if is_inexact(o)]
     live = [k for k, o in enumerate(chosen) if o.requires_grad]
     if case.forward:
-        made = [forward_jacobian(case.fn, case.inputs, i, options.check_grad_dtypes) for i in wanted(case.inputs)]
-        analytical = [[matrices[k] for matrices in made] for k in live]
+        result = [forward_jacobian(case.fn, case.inputs, i, options.check_grad_dtypes) for i in wanted(case.inputs)]
+        analytical = [[matrices[k] for matrices in result] for k in live]
     else:
         analytical = [_backward_jacobian(case, chosen[k], options) for k in live]
     for output, (k, matrices) in enumerate(zip(live, analytical, strict=True)):
@@ -220,9 +220,9 @@ def _backward_jacobian(case: Case, output: Tensor, options: Options, gs: list[Te
 def _vector(x: Tensor, generator: Generator, real: bool = True) -> Tensor:
     """Random numbers for the entries of a tensor, of length 1 in all."""
     content = content_of(x)
-    made = rand(content.numel(), generator=generator).to(float64 if content.dtype is float64 else content.dtype)
-    made = made.real if real and made.is_complex() else made
-    return (made / made.norm()).reshape(content.shape)
+    result = rand(content.numel(), generator=generator).to(float64 if content.dtype is float64 else content.dtype)
+    result = result.real if real and result.is_complex() else result
+    return (result / result.norm()).reshape(content.shape)
 
 
 def _directions(case: Case, options: Options) -> tuple[list[tuple], list[Tensor] | None]:
@@ -282,13 +282,13 @@ def _dense(x: Tensor, u: tuple) -> tuple:
         return tuple(part.reshape(-1) for part in u)
     from .jacobians import entries
 
-    made = []
+    result = []
     for part in u:
         flat = part.new_zeros(x.numel())
         for _, index, at in entries(x):
             flat[at] = part[index]
-        made.append(flat)
-    return tuple(made)
+        result.append(flat)
+    return tuple(result)
 
 
 def _product(row: Tensor, u: tuple) -> Tensor:
@@ -322,8 +322,8 @@ def second(func: Callable, inputs, grad_outputs, apart: bool) -> tuple[Callable,
         xs = tuple(x.requires_grad_() if i in sources else x for i, x in enumerate(args[: -len(gs)]))
         outputs = differentiable(func(*xs))
         cotangents = tuple(g.requires_grad_() if i in live else g for i, g in enumerate(args[-len(gs) :]))
-        made = grad(outputs, [xs[i] for i in sorted(sources)], cotangents, create_graph=True, allow_unused=True)
-        return tuple(g for g in made if g is not None)
+        result = grad(outputs, [xs[i] for i in sorted(sources)], cotangents, create_graph=True, allow_unused=True)
+        return tuple(g for g in result if g is not None)
 
     return gradients, given + gs
 
@@ -331,9 +331,9 @@ def second(func: Callable, inputs, grad_outputs, apart: bool) -> tuple[Callable,
 def _random_like(o: Tensor, apart: bool) -> Tensor:
     """A cotangent with numbers in [-1, 1), perhaps with gaps in memory."""
     shape = (*o.shape[:-1], o.shape[-1] * 2) if apart and o.ndim else tuple(o.shape)
-    made = rand(shape, dtype=o.dtype) * 2 - 1
-    made = made[..., ::2] if apart and o.ndim else made
-    return made.detach().requires_grad_()
+    result = rand(shape, dtype=o.dtype) * 2 - 1
+    result = result[..., ::2] if apart and o.ndim else result
+    return result.detach().requires_grad_()
 
 
 # ---- what was public before it was private
@@ -345,8 +345,8 @@ def numerical_of_first(fn: Callable, inputs, target, eps: float, grad_out: float
     results = as_tuple(fn(given))
     if any(o.is_complex() for o in results):
         raise ValueError(words.REAL_OUTPUT.format("get_numerical_jacobian"))
-    made = as_tuple(given if target is None else target)
-    return tuple(numerical_jacobian(lambda *xs: fn(xs), given, i, results, eps, made[i])[0] for i in wanted(made))
+    result = as_tuple(given if target is None else target)
+    return tuple(numerical_jacobian(lambda *xs: fn(xs), given, i, results, eps, result[i])[0] for i in wanted(result))
 
 
 def analytical_with_checks(inputs, output: Tensor, nondet_tol: float, grad_out: float) -> tuple:

@@ -119,11 +119,11 @@ def difference(call: Callable[[], tuple], target: Tensor, step, eps: float, inde
     target.copy_(before + step)
     high = call()
     target.copy_(before)
-    made = []
+    result = []
     for a, b in zip(low, high, strict=True):
         check_same(a, b, eps, index)
-        made.append(((b - a) / (2 * eps)).detach().reshape(-1))
-    return made
+        result.append(((b - a) / (2 * eps)).detach().reshape(-1))
+    return result
 
 
 def numerical_column(call, target: Tensor, steps: tuple, eps: float, is_complex: bool, index=None) -> list[Tensor]:
@@ -150,17 +150,17 @@ def numerical_jacobian(fn: Callable, inputs: tuple, place: int, outputs: tuple, 
     x = inputs[place] if x is None else x
     call = call_on(fn, inputs)
     chosen = [k for k, o in enumerate(outputs) if is_inexact(o)]
-    made = [_zeros(outputs[k], x.numel(), outputs[k].numel(), x.dtype.is_complex) for k in chosen]
+    result = [_zeros(outputs[k], x.numel(), outputs[k].numel(), x.dtype.is_complex) for k in chosen]
     for content, index, at in entries(x):
         column = numerical_column(call, content[index], (eps, eps), eps, x.is_complex(), index)
-        for matrix, k in zip(made, chosen, strict=True):
+        for matrix, k in zip(result, chosen, strict=True):
             matrix[at] = column[k]
-    return made
+    return result
 
 
 def _zeros(o: Tensor, rows: int, columns: int, is_complex: bool) -> Tensor:
-    made = o.new_zeros((rows, columns))
-    return made * 1j if is_complex and not o.is_complex() else made
+    result = o.new_zeros((rows, columns))
+    return result * 1j if is_complex and not o.is_complex() else result
 
 
 # ---- by backward
@@ -172,26 +172,26 @@ def gradients(output: Tensor, inputs: tuple, g: Tensor) -> tuple:
 def backward_columns(output: Tensor, inputs: tuple, gs: list[Tensor]) -> tuple[list[Tensor], bool, bool]:
     """(per input a matrix with a column per given cotangent, whether sizes are right, whether dtypes are)."""
     sources = [inputs[i] for i in wanted(inputs)]
-    made = [content_of(x).new_zeros((x.numel(), len(gs)), layout=output.layout) for x in sources]
+    result = [content_of(x).new_zeros((x.numel(), len(gs)), layout=output.layout) for x in sources]
     sizes = types = True
     for j, g in enumerate(gs):
-        for matrix, x, d in zip(made, sources, gradients(output, inputs, g), strict=True):
+        for matrix, x, d in zip(result, sources, gradients(output, inputs, g), strict=True):
             if d is None:
                 continue
             sizes, types = sizes and d.shape == x.shape, types and d.dtype == x.dtype
             if d.shape != x.shape:
                 raise GradcheckError("Analytical gradient has incorrect size")
             matrix[:, j] = (d if is_strided(d) else d.to_dense()).reshape(-1)
-    return made, sizes, types
+    return result, sizes, types
 
 
 def unit_cotangents(output: Tensor) -> list[Tensor]:
-    made = []
+    result = []
     for j in range(output.numel()):
         g = output.new_zeros(output.numel())
         g[j] = 1.0
-        made.append(g.reshape(output.shape))
-    return made
+        result.append(g.reshape(output.shape))
+    return result
 
 
 def equal_within(first: list[Tensor], second: list[Tensor], atol: float) -> bool:
@@ -201,31 +201,31 @@ def equal_within(first: list[Tensor], second: list[Tensor], atol: float) -> bool
 # ---- by forward mode
 def dual_inputs(inputs: tuple, tangents: dict[int, Tensor | None]) -> list:
     """Inputs without history, with tangents where `tangents` has them."""
-    made = []
+    result = []
     for i, x in enumerate(inputs):
         x = x.detach() if isinstance(x, Tensor) and x.requires_grad else x
         t = tangents.get(i)
-        made.append(x if t is None else forward_ad.make_dual(x, t if t.view_info is None else t.clone()))
-    return made
+        result.append(x if t is None else forward_ad.make_dual(x, t if t.view_info is None else t.clone()))
+    return result
 
 
 def tangents_of(fn: Callable, inputs: tuple, tangents: dict[int, Tensor | None], check_dtypes: bool = False) -> list:
     """Tangents of the floating-point outputs, None where an output has none."""
-    made = []
+    result = []
     for o in filter(is_inexact, as_tuple(fn(*dual_inputs(inputs, tangents)))):
         value, t = forward_ad.unpack_dual(o)
         if check_dtypes and t is not None and value.is_complex() != t.is_complex():
             raise GradcheckError("Forward AD gradient has dtype mismatch.")
-        made.append((value, t))
-    return made
+        result.append((value, t))
+    return result
 
 
 def forward_row(fn: Callable, inputs: tuple, place: int, direction: Tensor, check_dtypes: bool) -> list[Tensor]:
     """Derivatives of all outputs along a direction of one input, flat; the other inputs have zero tangents."""
     with forward_ad.dual_level():
         tangents = {i: zeros_like(inputs[i]) for i in wanted(inputs)} | {place: direction}
-        made = tangents_of(fn, inputs, tangents, check_dtypes)
-        return [(zeros_like(v) if t is None else t).reshape(-1).detach() for v, t in made]
+        result = tangents_of(fn, inputs, tangents, check_dtypes)
+        return [(zeros_like(v) if t is None else t).reshape(-1).detach() for v, t in result]
 
 
 def forward_jacobian(fn: Callable, inputs: tuple, place: int, check_dtypes: bool = False) -> list[Tensor]:

@@ -46,11 +46,11 @@ def insert(node: Node, tensors: tuple):
     )
     node.saved, node.sequence = [], next_sequence()
     recorded = any(node.edges)
-    made = tuple(
+    result = tuple(
         t.shallow(Autograd(True, (node, i)) if recorded else None) if takes else t
         for i, (t, takes) in enumerate(zip(tensors, live, strict=True))
     )
-    return made[0] if len(made) == 1 else made
+    return result[0] if len(result) == 1 else result
 
 
 class UndefinedGrad(Node):
@@ -62,7 +62,7 @@ class UndefinedGrad(Node):
     def run(self, grads: list) -> tuple:
         return (None,) * len(grads)
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         return {}
 
 
@@ -74,7 +74,7 @@ class Error(Node):
     def run(self, grads: list) -> tuple:
         raise RuntimeError(self.message)
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         return {"message": self.message}
 
 

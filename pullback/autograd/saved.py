@@ -229,16 +229,16 @@ def _packed_later(entry: tuple, hooks: tuple) -> Packed:
     """An entry that was saved without hooks, packed: the hook sees it without history."""
     mark, tensor, _, place = entry
     seen = tensor.detach()
-    made = pack(seen, mark is SAVED_OUTPUT, hooks)
+    result = pack(seen, mark is SAVED_OUTPUT, hooks)
     if mark is SAVED_OUTPUT:
-        made.edge = place
+        result.edge = place
     else:
         edge = edge_of(tensor)
         leaf = edge is not None and tensor.autograd.edge is None
-        made.edge = None if leaf else edge
-        made.accumulator = weakref.ref(edge[0]) if leaf else None
-    made.tangents = tensor.autograd.tangents if tensor.autograd is not None else None
-    return made
+        result.edge = None if leaf else edge
+        result.accumulator = weakref.ref(edge[0]) if leaf else None
+    result.tangents = tensor.autograd.tangents if tensor.autograd is not None else None
+    return result
 
 
 def raw_saved(node: Node, index: int):
@@ -250,9 +250,9 @@ def raw_saved(node: Node, index: int):
 
 
 def _handle(node: Node, path: tuple) -> SavedTensor:
-    made = new_object(SavedTensor)
-    made._node, made._path = node, path
-    return made
+    result = new_object(SavedTensor)
+    result._node, result._path = node, path
+    return result
 
 
 above.saved_entry = raw_saved

@@ -58,7 +58,7 @@ def _per_example(hook, wraps: list, levels: list):
     @functools.wraps(hook)
     def of_example(grad):
         with inside(levels):
-            made = hook(raise_(grad, wraps, levels))
-            return None if made is None else lower(made, wraps, levels)
+            result = hook(raise_(grad, wraps, levels))
+            return None if result is None else lower(result, wraps, levels)
 
     return of_example

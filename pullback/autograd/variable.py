@@ -26,5 +26,5 @@ class Variable(metaclass=_VariableMeta):
     _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad: bool = False, volatile=None):
-        made = Tensor() if data is None else data.detach() if isinstance(data, Tensor) else Tensor(data)
-        return made.requires_grad_(requires_grad)
+        result = Tensor() if data is None else data.detach() if isinstance(data, Tensor) else Tensor(data)
+        return result.requires_grad_(requires_grad)

@@ -125,7 +125,7 @@ class CopySlices(Node):
         room = source.new_zeros([shape[d] for d in order])
         return room.permute([order.index(d) for d in range(len(shape))]).copy_(g)
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         if self.write is None:
             nodes.raise_freed()
         shape, stride = self.base_geometry
@@ -206,9 +206,9 @@ def refresh(target: Tensor) -> None:
     _refuse_reshaped(info, target)
     info.version = target.version[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        made = remake(target)
-    if made.autograd is not None and made.autograd.requires_grad:
-        set_history(target, made.autograd.edge)
+        result = remake(target)
+    if result.autograd is not None and result.autograd.requires_grad:
+        set_history(target, result.autograd.edge)
 
 
 def _refuse_reshaped(info: View, target: Tensor) -> None:
@@ -224,9 +224,9 @@ def _refuse_reshaped(info: View, target: Tensor) -> None:
 def _dead_end(target: Tensor) -> tuple:
     """History of a view whose base has none: that of the view alone, which leads nowhere."""
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        made = as_leaf(target.view_info.base.detach()).as_strided(target.shape, target.stride(), target.offset)
-    made.autograd.edge[0].edges = (None,)
-    return made.autograd.edge
+        result = as_leaf(target.view_info.base.detach()).as_strided(target.shape, target.stride(), target.offset)
+    result.autograd.edge[0].edges = (None,)
+    return result.autograd.edge
 
 
 above.rebase_history = rebase_history

@@ -204,8 +204,8 @@ class Writer:
             return
         gs = self._tensor_hooks(step, gs)
         for hook in step.pre_hooks:
-            made = self._call(replay.pre_hook, self._value(hook), gs, self.place)
-            gs = [self._call(operator.getitem, made, i) for i in range(len(gs))]
+            result = self._call(replay.pre_hook, self._value(hook), gs, self.place)
+            gs = [self._call(operator.getitem, result, i) for i in range(len(gs))]
         if step.ruled:
             self._rule(step, gs[0])
             return
@@ -258,8 +258,8 @@ class Writer:
 
     def _finish_rules(self) -> None:
         for rule, started in self.started:
-            made = self._call(rule.finish, started)
+            result = self._call(rule.finish, started)
             for i, member in enumerate(rule.members):
                 variable, _, place = self.ruled[rule][id(member)]
-                boxed = self._call(replay.box, self._call(operator.getitem, made, i))
+                boxed = self._call(replay.box, self._call(operator.getitem, result, i))
                 self._call(replay.replace_grad, variable, boxed, place)

@@ -41,9 +41,9 @@ def run_compiled(roots, grads, keep_graph, create_graph, inputs, accumulate_inpu
         try:
             backward = Backward(roots, grads, inputs, accumulate_inputs, create_graph, needed)
         except SavedError as error:
-            made = engine.run_graph(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
+            result = engine.run_graph(roots, grads, keep_graph, create_graph, inputs, accumulate_inputs)
             say_uncompiled(str(error))
-            return made
+            return result
         return run(compiler.made_for(backward), backward, keep_graph, create_graph)
     finally:
         switch_to(compiler)
@@ -59,7 +59,7 @@ above.run_compiled = run_compiled
 compiling.state.on_reset.append(clear_cache)
 
 
-def run(made: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> dict:
+def run(result: Callable, backward: Backward, keep_graph: bool, create_graph: bool) -> dict:
     """Call a compiled backward as the engine would run."""
     task = Running(backward.task_roots, backward.needed, backward.wanted_edges, keep_graph, backward.place)
     if not keep_graph and not backward.calls_python:
@@ -68,7 +68,7 @@ def run(made: Callable, backward: Backward, keep_graph: bool, create_graph: bool
 
     def work(task: Running) -> None:
         nonlocal captured
-        captured = made(*backward.inputs.lists())
+        captured = result(*backward.inputs.lists())
         task.finish()
 
     engine.run_task(task, create_graph, work)

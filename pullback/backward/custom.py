@@ -62,9 +62,9 @@ def users_python(node: BackwardCFunction, known: dict | None = None) -> tuple[tu
     if function not in known:
         known[function] = _read_class(function)
     key, effect, in_place = known[function]
-    held = node.users_attributes()
-    effect = effect or effect_of_values(held)
-    if effect is None and in_place and holds_containers(held.values()):
+    state = node.users_attributes()
+    effect = effect or effect_of_values(state)
+    if effect is None and in_place and holds_containers(state.values()):
         effect = "may change a container that it keeps"
     return (node._compiled_autograd_key(), key if effect is None else ()), effect
 

@@ -133,11 +133,11 @@ class NodeCall:
 
     def node(self, values: Iterator) -> Node:
         """A node of the class, in no graph, that holds these values."""
-        made = object.__new__(self.cls)
-        made.edges = self.edges
+        result = object.__new__(self.cls)
+        result.edges = self.edges
         for name, entry in self.template.items():
-            setattr(made, name, fill(entry, values))
-        return made
+            setattr(result, name, fill(entry, values))
+        return result
 
     def __call__(self, grads: list, values: list) -> tuple:
         return tuple(self.node(iter(values)).run(list(grads)))

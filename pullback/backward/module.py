@@ -63,9 +63,9 @@ def inlined(module: BackwardModule) -> BackwardModule:
     graph = Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     inline(graph)
-    made = BackwardModule({}, graph, class_name="CompiledAutograd")
-    made.__dict__["of_nodes"] = module
-    return made
+    result = BackwardModule({}, graph, class_name="CompiledAutograd")
+    result.__dict__["of_nodes"] = module
+    return result
 
 
 def unless_recorded(module: BackwardModule, compiled: Callable) -> Callable:
@@ -144,9 +144,9 @@ class WithSinksLast:
         self.used = list(dict.fromkeys(n for s in self.sinks for n in s.all_input_nodes if n not in after))
         results = tuple(copies[n] if isinstance(n, GraphNode) else n for n in wanted)
         graph.output((results, tuple(copies[n] for n in self.used)))
-        made = GraphModule(module, graph, class_name="CompiledAutograd")
-        set_locals_to_steal(made, ["inputs"])
-        self.run = make(made)
+        result = GraphModule(module, graph, class_name="CompiledAutograd")
+        set_locals_to_steal(result, ["inputs"])
+        self.run = make(result)
 
     def __call__(self, *lists):
         captured, values = self.run(*lists)
@@ -169,6 +169,6 @@ def replaced(value, known: dict):
     return value
 
 
-def in_pieces(module: BackwardModule, make: Callable, in_stretches: bool = False) -> Callable:
-    """Graphs of what lies between calls into Python, which are made as they are; or, for custom functions, in stretches."""
-    return Pieces(module.graph, into_python, make, in_stretches)
+def in_pieces(module: BackwardModule, make: Callable, in_segments: bool = False) -> Callable:
+    """Graphs of what lies between calls into Python, which are made as they are; or, for custom functions, in segments."""
+    return Pieces(module.graph, into_python, make, in_segments)

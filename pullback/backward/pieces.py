@@ -73,9 +73,9 @@ class Pieces:
     """The actions of one backward, in order. Called with its arguments."""
 
     def __init__(
-        self, graph: Graph, into_python: Callable[[GraphNode], bool], make: Callable, in_stretches: bool = False
+        self, graph: Graph, into_python: Callable[[GraphNode], bool], make: Callable, in_segments: bool = False
     ):
-        self.make, self.into_python, self.in_stretches = make, into_python, in_stretches
+        self.make, self.into_python, self.in_segments = make, into_python, in_segments
         self.number = {node: i for i, node in enumerate(graph.nodes)}
         self.last = {n: user for user in graph.nodes for n in user.all_input_nodes}
         self.arguments = [self.number[n] for n in graph.nodes if n.op == "placeholder"]
@@ -115,12 +115,12 @@ class Pieces:
     def _called(self, target: Callable) -> Callable:
         """What is called between graphs: the backward of a custom function is compiled on its own where it may break, and
         where there is something in it to compile."""
-        if not self.in_stretches or not isinstance(target, ObjectCall):
+        if not self.in_segments or not isinstance(target, ObjectCall):
             return target
         backward = target.users_backward()
         if backward is None or uses_libraries(backward):
             return target
-        return self.known.setdefault(target.key, InStretches(self.make))
+        return self.known.setdefault(target.key, InSegments(self.make))
 
     def _flush(self, segment: list[GraphNode]) -> None:
         """Compile what came since the last call into Python, if there is something to compute in it."""
@@ -160,13 +160,13 @@ class Pieces:
             if into.__class__ is int:
                 values[into] = function(*given)
             else:
-                for i, made in zip(into, function(*given), strict=True):
-                    values[i] = made
-            given = made = None
+                for i, result in zip(into, function(*given), strict=True):
+                    values[i] = result
+            given = result = None
         return fill(self.wanted, values)
 
 
-class InStretches:
+class InSegments:
     """A node of a custom function that is run itself, its Python in graphs as far as they go."""
 
     def __init__(self, make: Callable):

@@ -182,8 +182,8 @@ def tensor_hook(hook: Callable, g: Tensor | None, place: int, number: int) -> Te
     if g is None and is_of_many_calls(place):
         return g
     with engine.users_code():
-        made = hook(g)
-    return engine._checked(made, g, hook)
+        result = hook(g)
+    return engine._checked(result, g, hook)
 
 
 def retain_grad(keep: Callable, g: Tensor | None) -> Tensor | None:
@@ -196,8 +196,8 @@ def pre_hook(hook: Callable, gs: list, place: int) -> list:
     if removed(hook, "pre", place):
         return gs
     with engine.users_code():
-        made = hook(tuple(gs))
-    return gs if made is None else list(made) if isinstance(made, (tuple, list)) else [made]
+        result = hook(tuple(gs))
+    return gs if result is None else list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 def post_hook(hook: Callable, results: tuple, gs: list, place: int) -> tuple:
@@ -218,15 +218,15 @@ def late_post_hooks(results: tuple, gs: list, known: list, place: int) -> tuple:
 
 def _after(hook: Callable, results: tuple, gs: list) -> tuple:
     with engine.users_code():
-        made = hook(tuple(results), tuple(gs))
-    if made is None:
+        result = hook(tuple(results), tuple(gs))
+    if result is None:
         return results
-    made = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-    if len(made) != len(results):
+    result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(result) != len(results):
         raise RuntimeError(
-            f"hook has returned an incorrect number of values (got {len(made)}, but expected {len(results)})"
+            f"hook has returned an incorrect number of values (got {len(result)}, but expected {len(results)})"
         )
-    return made
+    return result
 
 
 # ---- what nodes hold

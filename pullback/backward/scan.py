@@ -101,27 +101,27 @@ def scan(node: Node, inputs: Inputs, inside: bool = False) -> tuple:
     edges = node.edges
     live = tuple([e is not None for e in edges]) if None in edges else len(edges)
     if not isinstance(node, BackwardCFunction):
-        held = node.held(inputs.differentiable)
-        if held is None:
+        state = node.saved_state(inputs.differentiable)
+        if state is None:
             inputs.hooks.append(node)
             return cls, live, None
-        return cls, live, *scan_held(node, held, which_are_sizes(cls), inputs)
+        return cls, live, *scan_state(node, state, which_are_sizes(cls), inputs)
     own, effect = users_python(node, inputs.read)
     foreign = effect is not None and not inside and node._forward_cls.computes_only is False
     if effect is not None and not foreign:
         inputs.hooks.append(node)
         return cls, live, own, effect, None
-    parts = scan_held(node, node.held(inputs.differentiable), None, inputs)
+    parts = scan_state(node, node.saved_state(inputs.differentiable), None, inputs)
     if foreign:
         inputs.hooks.append(node)
     return cls, live, own, effect, *parts
 
 
-def scan_held(node: Node, held: dict, sizes: list[bool] | None, inputs: Inputs) -> list:
+def scan_state(node: Node, state: dict, sizes: list[bool] | None, inputs: Inputs) -> list:
     """The names of what a node holds, then the key of each. `sizes`: see `which_are_sizes`."""
     before = len(inputs.sizes)
-    parts: list = [tuple(held)]
-    for name, value in held.items():
+    parts: list = [tuple(state)]
+    for name, value in state.items():
         if name != "saved" or not value:
             parts.append(scan_value(value, node, inputs, numbers_of(node, name)))
         elif sizes is not None:
@@ -171,8 +171,8 @@ def scan_value(entry: Any, node: Node, inputs: Inputs, numbers: bool | str = Fal
         if isinstance(first, Operator):
             _, args, *rest = entry
             sizes = sizes_in_call(first, len(args))
-            made = [scan_value(a, node, inputs, s) for a, s in zip(args, sizes, strict=True)]
-            return first, tuple(made), tuple([constant(r) for r in rest])
+            result = [scan_value(a, node, inputs, s) for a, s in zip(args, sizes, strict=True)]
+            return first, tuple(result), tuple([constant(r) for r in rest])
     if kind in CONSTANTS:
         return entry
     if kind is Info:

@@ -104,8 +104,8 @@ class BatchLevel:
         values, dims = tuple(v for v, _ in pairs), tuple(d for _, d in pairs)
         with outside(self):
             if draws(op):
-                made = draw_examples(op, values, dims, self.size, self.randomness)
-                return args[0] if op.inplace_of is not None else self.wrap_result(*made)
+                result = draw_examples(op, values, dims, self.size, self.randomness)
+                return args[0] if op.inplace_of is not None else self.wrap_result(*result)
             if all(d is None for d in dims):
                 return dispatch(op, values)
             if op.inplace_of is not None:
@@ -126,16 +126,16 @@ class BatchLevel:
             return out if dims is None else make_batched(out, dims, self)
         if isinstance(out, (tuple, list)):
             each = dims if isinstance(dims, (tuple, list)) else [dims] * len(out)
-            made = [self.wrap_result(o, d) for o, d in zip(out, each, strict=True)]
-            return type(out)(made) if isinstance(out, (list, ResultTuple)) else tuple(made)
+            result = [self.wrap_result(o, d) for o, d in zip(out, each, strict=True)]
+            return type(out)(result) if isinstance(out, (list, ResultTuple)) else tuple(result)
         return out
 
     def reshape(self, op: Operator, target: Tensor, values: tuple, dims: tuple) -> Tensor:
         """An in-place operator that writes no element: the batched tensor becomes the view of its value."""
         value, dim = batch_rule(op.inplace_of, values, dims, self.size)
-        made = make_batched(value, dim, self)
+        result = make_batched(value, dim, self)
         for name in ("array", "autograd", "version", "memory", "offset", "view_info", "wrapped"):
-            setattr(target, name, getattr(made, name))
+            setattr(target, name, getattr(result, name))
         return target
 
     def write(self, op: Operator, written: Tensor, values: tuple, dims: tuple) -> Tensor:
@@ -175,5 +175,5 @@ def unbatched_write(op: Operator) -> RuntimeError:
 
 def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):
     """(result, batch dimension) by the operator's own rule, its family's, or a loop over examples."""
-    made = op.vmap(values, dims, size) if op.vmap is not None else op.family.vmap(op, values, dims, size)
-    return made if made is not None else loop_rule(op, values, dims, size)
+    result = op.vmap(values, dims, size) if op.vmap is not None else op.family.vmap(op, values, dims, size)
+    return result if result is not None else loop_rule(op, values, dims, size)

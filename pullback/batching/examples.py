@@ -117,15 +117,15 @@ def _whole_batch(op: Operator, values: tuple, dims: tuple, size: int) -> tuple:
     if not tensors:
         at = op.schema.index["size"]
         return (*values[:at], (size, *values[at]), *values[at + 1 :])
-    made = list(values)
+    result = list(values)
     rank = max(values[i].ndim - (dims[i] is not None) for i in tensors)
     for i in tensors:
         if dims[i] is not None:
             t = values[i].movedim(dims[i], 0)
-            made[i] = t.reshape((size, *(1,) * (rank - t.ndim + 1), *t.shape[1:])) if t.ndim <= rank else t
+            result[i] = t.reshape((size, *(1,) * (rank - t.ndim + 1), *t.shape[1:])) if t.ndim <= rank else t
     if all(dims[i] is None for i in tensors):
-        made[tensors[0]] = values[tensors[0]].expand((size, *values[tensors[0]].shape)).contiguous()
-    return tuple(made)
+        result[tensors[0]] = values[tensors[0]].expand((size, *values[tensors[0]].shape)).contiguous()
+    return tuple(result)
 
 
 def _from_one_state(values: tuple):

@@ -115,8 +115,8 @@ def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: 
         out = func(*tree_unflatten(wrapped, spec), **kwargs)
         flat_out, out_spec = tree_flatten(out)
         each = _output_dims(func, out, out_dims)
-        made = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
-    return tree_unflatten(made, out_spec)
+        result = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
+    return tree_unflatten(result, out_spec)
 
 
 def _check_out_dims(func, out_dims) -> None:

@@ -23,15 +23,15 @@ WINDOW = 12  # kernels back from the last in which a step that shares inputs loo
 # ---- inlining
 def inline(steps: list, kept: set[Buffer]) -> list:
     """Steps with producers written into readers; producers that nobody reads any more are gone. `kept` must be stored."""
-    made: list = []
+    result: list = []
     current: dict[Buffer, Compute] = {}  # the only writer of a buffer, as it is now
     for step in steps:
         if isinstance(step, Compute):
             step = _absorb(step.squeezed(), current, kept)
             if len(step.buffer.writers) == 1 and step.reduce is None and not step.scatter:
                 current[step.buffer] = step
-        made.append(step)
-    return without_dead(made, kept)
+        result.append(step)
+    return without_dead(result, kept)
 
 
 def without_dead(steps: list, kept: set[Buffer]) -> list:
@@ -58,13 +58,13 @@ def _absorb(step: Compute, current: dict[Buffer, Compute], kept: set[Buffer]) ->
                 refused.add(e)
         if found is None:
             return step
-        made = _inlined(step, found, current[found.args[0]])
-        if made is None:
+        result = _inlined(step, found, current[found.args[0]])
+        if result is None:
             refused.add(found)
-        elif made.dims != step.dims:  # loops were split: other expressions
-            step, refused = made, set()
+        elif result.dims != step.dims:  # loops were split: other expressions
+            step, refused = result, set()
         else:
-            step = made
+            step = result
 
 
 def _worth(source: Compute, step: Compute, kept: set[Buffer]) -> bool:
@@ -143,34 +143,34 @@ class Kernel:
 
 def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
     """Kernels and calls in an order in which they can run."""
-    made: list[Kernel | Call] = []
+    result: list[Kernel | Call] = []
     home: dict[Buffer, int] = {}  # the last kernel that writes a buffer
     for step in steps:
         if isinstance(step, Call):
-            made.append(step)
-            home[step.buffer] = len(made) - 1
+            result.append(step)
+            home[step.buffer] = len(result) - 1
             continue
-        place = _place(step, made, home) if fusing else None
+        place = _place(step, result, home) if fusing else None
         if place is None:
-            made.append(Kernel(step))
-            place = len(made) - 1
+            result.append(Kernel(step))
+            place = len(result) - 1
         home[step.buffer] = place
-    return made
+    return result
 
 
-def _place(step: Compute, made: list, home: dict[Buffer, int]) -> int | None:
+def _place(step: Compute, result: list, home: dict[Buffer, int]) -> int | None:
     """The kernel that takes a step in, if one does."""
     if step.alone or len(step.buffer.writers) > 1:
         return None
     earliest = max((home[b] for b in step.reads() if b in home), default=-1)
     candidates = [earliest] if earliest >= 0 else []
     reads = step.reads()
-    for n in range(len(made) - 1, max(earliest, len(made) - WINDOW - 1), -1):
-        k = made[n]
+    for n in range(len(result) - 1, max(earliest, len(result) - WINDOW - 1), -1):
+        k = result[n]
         if isinstance(k, Kernel) and any(s.reads() & reads for s in k.steps):
             candidates.append(n)
     for n in candidates:
-        kernel = made[n]
+        kernel = result[n]
         if isinstance(kernel, Kernel) and not kernel.alone and len(kernel.steps[0].buffer.writers) == 1:
             if fit(step, kernel):
                 return n
@@ -213,10 +213,10 @@ def fit(step: Compute, kernel: Kernel) -> bool:
 def _matched(step: Compute, kernel: Kernel):
     """The step, its loops split as needed, and which loop is which of the kernel's; None where there is a clash."""
     for _ in range(16):
-        made = _match_once(step, kernel)
-        if made is None or made[1] is not None:
-            return made
-        step = made[0]
+        result = _match_once(step, kernel)
+        if result is None or result[1] is not None:
+            return result
+        step = result[0]
     return None
 
 

@@ -65,24 +65,24 @@ class Lowering(Builder):
         if refused is not None:
             return refused
         strides = stride_of(t)
-        made = Value(self.buffer(t.dtype, span(t.array.shape, strides), "input"), t.array.shape, strides)
-        self.values[node] = made
-        return made
+        result = Value(self.buffer(t.dtype, span(t.array.shape, strides), "input"), t.array.shape, strides)
+        self.values[node] = result
+        return result
 
     def run_node(self, node: Node) -> object:
         """The value(s) of a node, or `NotLowerable`."""
         steps = len(self.steps)
         try:
-            made = self._lower(node)
+            result = self._lower(node)
         except Unlowerable as error:
-            made = NotLowerable(str(error))
+            result = NotLowerable(str(error))
         except Exception as error:
-            made = failed(node.target, error)
-        if isinstance(made, NotLowerable):
+            result = failed(node.target, error)
+        if isinstance(result, NotLowerable):
             self.undo(steps)
         else:
-            self.values[node] = made
-        return made
+            self.values[node] = result
+        return result
 
     def _lower(self, node: Node):
         if node.target is python_operators.getitem:
@@ -138,10 +138,10 @@ class Lowering(Builder):
                 values.append(rounded_number(given, compute))
             else:
                 values.append(given)
-        made = scalar_rule(op)(*values)
-        if not isinstance(made, Element):
-            return NotLowerable(f"its kernel gives {type(made).__name__}")
-        expr = made.expr
+        output = scalar_rule(op)(*values)
+        if not isinstance(output, Element):
+            return NotLowerable(f"its kernel gives {type(output).__name__}")
+        expr = output.expr
         if result in dtypes.reduced_precision or compute is not working:
             expr = cast(expr, result)
         return self.fill(out, expr)
@@ -150,10 +150,10 @@ class Lowering(Builder):
         if op.family.retypes or op.declared.names_memory:
             return NotLowerable("a window on the memory under a tensor")
         source = self._given(args[0])
-        made = op.declared.geometry(source.shape, source.strides, source.offset, *self.fakes[1:])
-        if isinstance(made, list):
-            return tuple([Value(source.buffer, *m[:3]) for m in made])
-        return Value(source.buffer, *made[:3])
+        result = op.declared.geometry(source.shape, source.strides, source.offset, *self.fakes[1:])
+        if isinstance(result, list):
+            return tuple([Value(source.buffer, *m[:3]) for m in result])
+        return Value(source.buffer, *result[:3])
 
 
 def _tensors(value) -> list[Tensor]:
@@ -215,8 +215,8 @@ def refuses(t) -> NotLowerable | None:
     return None
 
 
-def refuses_results(made) -> NotLowerable | None:
-    for t in made if isinstance(made, (tuple, list)) else (made,):
+def refuses_results(result) -> NotLowerable | None:
+    for t in result if isinstance(result, (tuple, list)) else (result,):
         refused = refuses(t) if t is not None else None
         if refused is not None:
             return refused

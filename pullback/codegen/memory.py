@@ -46,16 +46,16 @@ def plan(order: list[tuple[set[Buffer], set[Buffer]]], outside: set[Buffer]) -> 
 
 def overwrites(nest: Nest, dying: set[Buffer], free: set[Buffer]) -> dict[Buffer, Buffer]:
     """{buffer that is read for the last time: buffer that can take its memory}. `free`: those that may be chosen for that."""
-    made: dict[Buffer, Buffer] = {}
+    result: dict[Buffer, Buffer] = {}
     for s in nest.steps:
         target = s.buffer
-        if target not in nest.stored or target not in free or s.reduce or s.scatter or target in made.values():
+        if target not in nest.stored or target not in free or s.reduce or s.scatter or target in result.values():
             continue
-        for old in sorted(dying - set(made), key=lambda b: b.name):
+        for old in sorted(dying - set(result), key=lambda b: b.name):
             if old.dtype is target.dtype and old.size == target.size and _same_elements(nest, old, target, s):
-                made[old] = target
+                result[old] = target
                 break
-    return made
+    return result
 
 
 def _same_elements(nest: Nest, old: Buffer, target: Buffer, writer) -> bool:

@@ -94,12 +94,12 @@ def attribute(module, path: str):
 def last_uses(stages: list, output: Node) -> list[list[Node]]:
     """Per stage, the values that nobody needs after it."""
     kept = set(output.all_input_nodes)
-    made: list[list[Node]] = []
+    result: list[list[Node]] = []
     for stage in reversed(stages):
         needed = {i for n in stage.nodes for i in n.all_input_nodes} | set(stage.nodes)
-        made.append(list(needed - kept))
+        result.append(list(needed - kept))
         kept |= needed
-    return made[::-1]
+    return result[::-1]
 
 
 def compile_graph(module: GraphModule) -> Callable:
@@ -114,10 +114,10 @@ def compile_static(module: GraphModule) -> Callable:
     try:
         if not readable():
             raise NoCompiler("this Python lays its objects out in a way that native code does not read")
-        made = Native(module)
-        if not made.segments:
+        result = Native(module)
+        if not result.segments:
             return module
-        made.build()
+        result.build()
     except NoCompiler as error:  # once: it holds for every graph
         if not _warned:
             _warned = True
@@ -127,8 +127,8 @@ def compile_static(module: GraphModule) -> Callable:
         warnings.warn(f"compile: a graph runs operator by operator: {error}", RuntimeWarning, stacklevel=2)
         return module
     if artifacts["output_code"]:
-        logger("output_code").debug("%s", made.source)
-    return made
+        logger("output_code").debug("%s", result.source)
+    return result
 
 
 __all__ = ["Native", "compile_graph"]

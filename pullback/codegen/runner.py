@@ -59,20 +59,20 @@ def runner(native) -> Callable:
 
 def _results(native, segment, names: dict, inputs: list[str], scope: dict) -> str:
     """The expression of what the graph returns."""
-    made: dict[Node, str] = dict(names)
+    result: dict[Node, str] = dict(names)
     for k, (node, (kind, at, value)) in enumerate(zip(segment.results, segment.places, strict=True)):
         base = inputs[at] if kind == "given" else f"t{at}"
         if value is None:
-            made[node] = base
+            result[node] = base
             continue
         from .segment import view
 
         scope["view"], scope[f"value{k}"] = view, value
-        made[node] = f"view({base}, value{k})"
+        result[node] = f"view({base}, value{k})"
 
     def text(x) -> str:
         if isinstance(x, Node):
-            return made[x]
+            return result[x]
         if isinstance(x, (tuple, list)):
             inner = ", ".join(text(i) for i in x)
             return f"({inner}{',' if len(x) == 1 else ''})" if isinstance(x, tuple) else f"[{inner}]"
@@ -80,7 +80,7 @@ def _results(native, segment, names: dict, inputs: list[str], scope: dict) -> st
         scope[name] = x
         return name
 
-    repeated = [n for n in segment.results if "view(" in made[n]]
+    repeated = [n for n in segment.results if "view(" in result[n]]
     if len(set(repeated)) != len(repeated):
         raise AssertionError("a result is made twice")
     return text(native.output)

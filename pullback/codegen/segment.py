@@ -83,9 +83,9 @@ class Segment:
             n for n in wanted if not isinstance(values[n], Value)
         ]  # sequences of values, taken apart elsewhere
         fed = {values[n].buffer for n in self.given}
-        made = list(dict.fromkeys(values[n].buffer for n in self.results if values[n].buffer not in fed))
-        self.source: Source = write(lowering.steps, [values[n] for n in self.given], made, settings.max_fusion)
-        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in made]
+        result = list(dict.fromkeys(values[n].buffer for n in self.results if values[n].buffer not in fed))
+        self.source: Source = write(lowering.steps, [values[n] for n in self.given], result, settings.max_fusion)
+        self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in result]
         self.places = [place_of(values[n], self.given, values, self.makers) for n in self.results]
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
@@ -112,9 +112,9 @@ class Segment:
             if wrong:
                 run_nodes(self.nodes, values)
                 return
-        made = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
+        result = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
         for node, (kind, at, value) in zip(self.results, self.places, strict=True):
-            base = tensors[at] if kind == "given" else made[at]
+            base = tensors[at] if kind == "given" else result[at]
             values[node] = base if value is None else view(base, value)
 
 
@@ -128,8 +128,8 @@ def lower_nodes(inputs: list[Node], nodes: list[Node]) -> Lowering:
     """The loops of some nodes, given others: all of them have some."""
     forget()
     lowering = Lowering()
-    for made in (*map(lowering.input, inputs), *map(lowering.run_node, nodes)):
-        assert not isinstance(made, NotLowerable), made.reason
+    for result in (*map(lowering.input, inputs), *map(lowering.run_node, nodes)):
+        assert not isinstance(result, NotLowerable), result.reason
     return lowering
 
 
@@ -149,8 +149,8 @@ class Maker:
         self.back = None if back == tuple(range(len(back))) else back
 
     def make(self):
-        made = np.empty(self.shape, self.dtype.numpy)
-        return made if self.back is None else made.transpose(self.back)
+        result = np.empty(self.shape, self.dtype.numpy)
+        return result if self.back is None else result.transpose(self.back)
 
     def wrap(self, array) -> Tensor:
         return wrap(array, self.dtype)

@@ -46,10 +46,10 @@ class Sized:
                 for a in (args[k] for k in self.watched)
             ]
         )
-        made = self.known.get(key)
-        if made is None:
-            made = self.known[key] = self._specialised(args)
-        return made(*args)
+        result = self.known.get(key)
+        if result is None:
+            result = self.known[key] = self._specialised(args)
+        return result(*args)
 
     def _specialised(self, args: tuple) -> Callable:
         tensors = [a for a in args if isinstance(a, Tensor)]

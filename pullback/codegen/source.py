@@ -55,9 +55,9 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
             continue
         nest = schedule(item, _needed(item, n, readers, kept))
         nests[n] = nest
-        made = Printer(nest, bad).print()
-        printed.append(made)
-        flow.append((nest.stored, {b for b in made.buffers if b is not bad} - nest.stored))
+        result = Printer(nest, bad).print()
+        printed.append(result)
+        flow.append((nest.stored, {b for b in result.buffers if b is not bad} - nest.stored))
     given = {v.buffer for v in inputs}
     shared = _shared(flow, nests, given, kept)
     flow = [tuple({shared.get(b, b) for b in side} for side in step) for step in flow]  # type: ignore[misc]

@@ -109,8 +109,8 @@ def _refusal(lowering: Lowering, node: Node) -> NotLowerable | None:
     missing = [i for i in node.all_input_nodes if i not in lowering.values]
     if missing:
         return NotLowerable(f"its input {missing[0]} has no loops")
-    made = lowering.run_node(node)
-    return made if isinstance(made, NotLowerable) else None
+    result = lowering.run_node(node)
+    return result if isinstance(result, NotLowerable) else None
 
 
 def drop_torn(graph: Graph, found: set[Node]) -> set[Node]:

@@ -222,9 +222,9 @@ def softmax_backward(g, out, axis: int, logarithm: bool = False):
     if axis != out.ndim - 1 or not applies(out, g):
         return None
     n = out.shape[-1]
-    made = library_of(out).empty(out.shape, out.dtype)
-    _launch("softmax_backward", out.size // n, n, out.dtype, g, out, made, np.int64(n), np.int32(logarithm))
-    return made
+    result = library_of(out).empty(out.shape, out.dtype)
+    _launch("softmax_backward", out.size // n, n, out.dtype, g, out, result, np.int64(n), np.int32(logarithm))
+    return result
 
 
 def layer_norm(x, n: int, weight, bias, eps: float):

@@ -87,8 +87,8 @@ def on_cpu(function):
     def over(*args, **kwargs):
         import cupy
 
-        made = function(*[_host(a) for a in args], **{k: _host(v) for k, v in kwargs.items()})
-        return tuple(cupy.asarray(m) for m in made) if isinstance(made, tuple) else cupy.asarray(made)
+        result = function(*[_host(a) for a in args], **{k: _host(v) for k, v in kwargs.items()})
+        return tuple(cupy.asarray(m) for m in result) if isinstance(result, tuple) else cupy.asarray(result)
 
     return over
 
@@ -130,10 +130,10 @@ class Library:
         """As NumPy's; CuPy widens pairs of bfloat16."""
         if x is None:
             return self.cupy.where(condition)
-        made = self.cupy.where(*[_on_device(self.cupy, a) for a in (condition, x, y)])
+        result = self.cupy.where(*[_on_device(self.cupy, a) for a in (condition, x, y)])
         wanted = getattr(x, "dtype", None)
         narrow = wanted is not None and wanted == getattr(y, "dtype", wanted) and wanted.itemsize == 2
-        return made.astype(wanted) if narrow and made.dtype != wanted else made
+        return result.astype(wanted) if narrow and result.dtype != wanted else result
 
     def asarray(self, a, dtype=None, **kwargs):
         """As CuPy's; kinds of numbers that it cannot read are read by NumPy."""
@@ -236,9 +236,9 @@ class Ufunc:
         try:
             self.ufunc.at(a, indices, *values)
         except (TypeError, NotImplementedError):  # only some dtypes have atomic updates
-            made = a.get()
-            self.host.at(made, _host(indices), *[_host(v) for v in values])
-            a[...] = self.cupy.asarray(made)
+            result = a.get()
+            self.host.at(result, _host(indices), *[_host(v) for v in values])
+            a[...] = self.cupy.asarray(result)
 
     def _extremes_at(self, a, indices, values) -> None:
         """The largest (smallest) value of each place by sorting: CuPy's own rounds float64. NaN sorts last, as it must."""

@@ -71,9 +71,9 @@ def softmax_backward(g, out, axis: int, logarithm: bool = False):
     """The gradient of softmax, or of its logarithm, from its result; along the last axis."""
     if not applies(g) or not applies(out) or g.dtype != out.dtype or axis != out.ndim - 1:
         return None if is_host(out) else on_device().softmax_backward(g, out, axis, logarithm)
-    made = np.empty(out.shape, out.dtype)
-    _native.softmax_backward(g, out, made, logarithm, out.shape[-1], _threads(out))
-    return made
+    result = np.empty(out.shape, out.dtype)
+    _native.softmax_backward(g, out, result, logarithm, out.shape[-1], _threads(out))
+    return result
 
 
 def layer_norm_backward(g, x, n: int, mean, rstd, weight, mask: tuple):
@@ -101,8 +101,8 @@ def _channels(x, axes: tuple) -> tuple[int, int, int] | None:
 def _each(x, axes: tuple, *values):
     """One value for each channel, flat and of the array's dtype; what does not fit the kernels is None."""
     n = math.prod(s for d, s in enumerate(x.shape) if d not in axes)
-    made = [None if v is None else np.ascontiguousarray(v, x.dtype).reshape(-1) for v in values]
-    return made if all(m is None or m.size == n for m in made) else None
+    result = [None if v is None else np.ascontiguousarray(v, x.dtype).reshape(-1) for v in values]
+    return result if all(m is None or m.size == n for m in result) else None
 
 
 def moments(x, axes: tuple):

@@ -128,7 +128,7 @@ class Node(metaclass=NodeMeta):
         """Gradients of the inputs from gradients of the outputs (None stands for zero)."""
         raise NotImplementedError(f"{type(self).__name__} has no backward rule")
 
-    def held(self, differentiable: bool = False) -> dict | None:
+    def saved_state(self, differentiable: bool = False) -> dict | None:
         """What `run` reads of this node, by attribute, without running it: another node of the class that has these runs
         alike, whatever their values. `differentiable`: the gradients are to be differentiated. None: only the node itself
         can be run."""
@@ -336,8 +336,8 @@ class WeakEdge:
 
 
 def _history(edge, kept: Autograd | None) -> Autograd | None:
-    made = Autograd(True, edge) if edge is not None else None
-    return with_tangents(made, kept.tangents) if kept is not None and kept.tangents else made
+    result = Autograd(True, edge) if edge is not None else None
+    return with_tangents(result, kept.tangents) if kept is not None and kept.tangents else result
 
 
 class SavedError(RuntimeError):

@@ -96,9 +96,9 @@ class PhiloxGenerator(Generator):
 
 
 def _restore(where: device, state: np.ndarray) -> PhiloxGenerator:
-    made = PhiloxGenerator(where)
-    made.set_state_bytes(state)
-    return made
+    result = PhiloxGenerator(where)
+    result.set_state_bytes(state)
+    return result
 
 
 def draw_on_device(fill, generator: PhiloxGenerator, out, *parameters):
@@ -106,11 +106,11 @@ def draw_on_device(fill, generator: PhiloxGenerator, out, *parameters):
     if generator.device.type != "cuda":
         raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
     quick = _BY_PHILOX.get(fill)
-    made = quick(generator, out, *parameters) if quick is not None and out.dtype.kind in "fVbiu" else None
-    if made is None:
+    result = quick(generator, out, *parameters) if quick is not None and out.dtype.kind in "fVbiu" else None
+    if result is None:
         blank = np.empty(out.shape, out.dtype)
-        made = fill(generator.host(), blank, *[_on_host(p) for p in parameters])
-    assign(out, made)
+        result = fill(generator.host(), blank, *[_on_host(p) for p in parameters])
+    assign(out, result)
     return out
 
 

@@ -41,8 +41,8 @@ class Settings:
         if name.startswith("__"):  # what Python asks any object for
             raise AttributeError(name)
         if name in _known_groups(self._where):
-            self.__dict__[name] = made = Settings(f"{self._where}.{name}")
-            return made
+            self.__dict__[name] = result = Settings(f"{self._where}.{name}")
+            return result
         raise AttributeError(self._unknown(name))
 
     def __delattr__(self, name: str) -> None:

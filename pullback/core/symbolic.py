@@ -54,16 +54,16 @@ def sym_max(a, b):
     """`max(a, b)` that keeps symbols; a float among the two makes the result a float."""
     if symbolic(a, b):
         return _method("sym_max", a, b) if symbolic(a) else _method("sym_max", b, a)
-    made = builtins.max(a, b)
-    return float(made) if isinstance(a, float) or isinstance(b, float) else made
+    result = builtins.max(a, b)
+    return float(result) if isinstance(a, float) or isinstance(b, float) else result
 
 
 def sym_min(a, b):
     """`min(a, b)` that keeps symbols; a float among the two makes the result a float."""
     if symbolic(a, b):
         return _method("sym_min", a, b) if symbolic(a) else _method("sym_min", b, a)
-    made = builtins.min(a, b)
-    return float(made) if isinstance(a, float) or isinstance(b, float) else made
+    result = builtins.min(a, b)
+    return float(result) if isinstance(a, float) or isinstance(b, float) else result
 
 
 def sym_ite(condition, then, otherwise):

@@ -77,9 +77,9 @@ class Enumeration(enum.Enum):
 
 def enumeration(scope, name: str, values: list[tuple[str, int]]) -> type[Enumeration]:
     """A C++ enumeration as a Python one, in the module or class it is bound in."""
-    made = Enumeration(name, values, module=getattr(scope, "__name__", None))
-    setattr(scope, name, made)
-    return made
+    result = Enumeration(name, values, module=getattr(scope, "__name__", None))
+    setattr(scope, name, result)
+    return result
 
 
 # ---- memory

@@ -66,8 +66,8 @@ def found_compiler() -> list[str]:
 @functools.cache
 def version_of(command: tuple[str, ...]) -> str:
     """What a compiler says of itself."""
-    made = subprocess.run([*command, "--version"], capture_output=True, text=True)
-    return made.stdout or made.stderr
+    result = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    return result.stdout or result.stderr
 
 
 @functools.cache
@@ -147,11 +147,11 @@ def run(command: list[str], name: str, verbose: bool, folder: Path) -> None:
     """Run the compiler; what it says goes into the error."""
     if verbose:
         print(shlex.join(command), flush=True)
-    made = subprocess.run(command, capture_output=True, text=True, cwd=folder)
-    if verbose and (made.stdout or made.stderr):
-        print(made.stdout + made.stderr, flush=True)
-    if made.returncode:
-        raise CompileError(f"Error building extension '{name}': {shlex.join(command)}\n{made.stdout}{made.stderr}")
+    result = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    if verbose and (result.stdout or result.stderr):
+        print(result.stdout + result.stderr, flush=True)
+    if result.returncode:
+        raise CompileError(f"Error building extension '{name}': {shlex.join(command)}\n{result.stdout}{result.stderr}")
 
 
 def free_place(folder: Path, name: str, stamp: str) -> tuple[Path, bool]:
@@ -209,7 +209,7 @@ def build(
         if verbose:
             print(f"Building extension module {name} in {folder} ...", flush=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            made = Path(scratch) / path.name
+            result = Path(scratch) / path.name
             objects = [Path(scratch) / f"{i}_{s.stem}.o" for i, s in enumerate(sources)]
             rules = [o.with_suffix(".d") for o in objects]
             compiling = [
@@ -217,9 +217,9 @@ def build(
                 for s, o, r in zip(sources, objects, rules, strict=True)
             ]
             compile_all(compiling, name, verbose, folder)
-            run([*command, *map(str, objects), "-o", str(made), *linking], name, verbose, folder)
+            run([*command, *map(str, objects), "-o", str(result), *linking], name, verbose, folder)
             note = json.dumps({"stamp": stamp, "included": included(rules)})
-            os.replace(made, path)
+            os.replace(result, path)
         write_whole(path.with_suffix(".json"), note.encode())
         return path
 

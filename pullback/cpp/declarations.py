@@ -89,8 +89,8 @@ def bare(first: int, count: int) -> str:
 def call(name: str, count: int, result: str) -> str:
     """The body of a function: its operator is called with what was given."""
     places = ", ".join(f"&a{i}" for i in range(count))
-    made = f'PULLBACK_MADE("{name}", {places}); '
-    return made if result == "void" else f"{made}return pullback::Cast<{result}>::from(made.get()); "
+    output = f'PULLBACK_MADE("{name}", {places}); '
+    return output if result == "void" else f"{output}return pullback::Cast<{result}>::from(made.get()); "
 
 
 def function_lines() -> list[str]:

@@ -67,8 +67,8 @@ def declare_function(name: str, entry: Callable, exit: Callable, traceable: bool
         "computes_only": traceable,
         "__module__": __name__,
     }
-    made = FunctionMeta(name, (CppFunction,), body)
-    node = made._backward_cls
+    result = FunctionMeta(name, (CppFunction,), body)
+    node = result._backward_cls
     node.__name__ = node.__qualname__ = f"CppNode<{name}>"
     for attribute in (
         "name",
@@ -80,7 +80,7 @@ def declare_function(name: str, entry: Callable, exit: Callable, traceable: bool
     ):
         setattr(node, attribute, getattr(CppNode, attribute))
     node.saved_data, node.varying = {}, ("saved_data",)
-    return made
+    return result
 
 
 def apply_function(function: type[CppFunction], args: tuple, lengths: list[int]):

@@ -96,9 +96,9 @@ class CppLibrary:
 
 def library(namespace: str, kind: str, key: str, source: str) -> CppLibrary:
     """A block of C++ that registers."""
-    made = CppLibrary(namespace, kind, key, source)
-    _kept.append(made)
-    return made
+    result = CppLibrary(namespace, kind, key, source)
+    _kept.append(result)
+    return result
 
 
 def inferred(name: str, types: list[str], returns: str) -> str:

@@ -59,9 +59,9 @@ class BuildExtension(build_ext):
 
     def get_ext_filename(self, fullname: str) -> str:
         """The file of an extension, without the part that names Python's ABI where that is wanted."""
-        made = super().get_ext_filename(fullname)
+        result = super().get_ext_filename(fullname)
         if not self.no_python_abi_suffix:
-            return made
-        head, *_, tail = made.rsplit("/", 1)[-1].split(".")
-        folder = made.rpartition("/")[0]
+            return result
+        head, *_, tail = result.rsplit("/", 1)[-1].split(".")
+        folder = result.rpartition("/")[0]
         return f"{folder}/{head}.{tail}" if folder else f"{head}.{tail}"

@@ -148,8 +148,8 @@ def _make_groups(ranks: np.ndarray) -> list:
     mine = []
     for dim in range(ranks.ndim):
         lines = np.moveaxis(ranks, dim, -1).reshape(-1, ranks.shape[dim])
-        made = [new_group(line.tolist()) for line in lines]
-        mine.append(next((g for g in made if isinstance(g, ProcessGroup)), None))
+        result = [new_group(line.tolist()) for line in lines]
+        mine.append(next((g for g in result if isinstance(g, ProcessGroup)), None))
     return mine
 
 

@@ -179,13 +179,13 @@ def new_group(
         return GroupMember.NON_GROUP_MEMBER
     # Ranks outside of a group made by its members alone do not count it: then its ranks name it.
     name = "of " + "-".join(map(str, wanted)) if use_local_synchronization else str(number)
-    made = ProcessGroup(
+    result = ProcessGroup(
         name, wanted, channel, backend_name(backend) if backend else world.backend,
         seconds(timeout) if timeout is not None else world.timeout, state.board, group_desc, make_checker(channel),
         PrefixStore(name, world.store) if world.store is not None else None,
     )  # fmt: skip
-    state.groups[name] = made
-    return made
+    state.groups[name] = result
+    return result
 
 
 def _check_ranks(ranks: list[int], size: int) -> None:
@@ -232,9 +232,11 @@ def new_subgroups_by_enumeration(
     every = [r for ranks in ranks_per_subgroup_list for r in ranks]
     if len(set(every)) != len(every):
         raise ValueError(f"a rank is in two subgroups: {ranks_per_subgroup_list}")
-    made = [new_group(ranks, timeout, backend, pg_options, group_desc=group_desc) for ranks in ranks_per_subgroup_list]
-    mine = next((g for g in made if isinstance(g, ProcessGroup)), None)
-    return mine, made  # type: ignore[return-value]
+    result = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc) for ranks in ranks_per_subgroup_list
+    ]
+    mine = next((g for g in result if isinstance(g, ProcessGroup)), None)
+    return mine, result  # type: ignore[return-value]
 
 
 # ---- who is who

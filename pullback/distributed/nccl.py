@@ -201,9 +201,9 @@ class NcclChannel(Channel):
 
 def _shared_id(host: Channel, nccl: Any) -> bytes | tuple:
     """NCCL's name for a new communicator: rank 0's. CuPy gives it as bytes; before version 14, as a tuple of signed ones."""
-    made = nccl.get_unique_id()
-    as_is = isinstance(made, bytes)
-    data = np.frombuffer(bytearray(made), np.uint8) if as_is else np.array(made, np.int8)
+    result = nccl.get_unique_id()
+    as_is = isinstance(result, bytes)
+    data = np.frombuffer(bytearray(result), np.uint8) if as_is else np.array(result, np.int8)
     request = host.broadcast(data, 0)
     while not request.Test():
         pass

@@ -48,8 +48,8 @@ def _placed(pg: ProcessGroup, like: Any, array: Any) -> tuple[Any, Any]:
         return array, None
     import cupy
 
-    made = cupy.empty(array.shape, array.dtype)
-    return made, lambda: made.set(array)
+    result = cupy.empty(array.shape, array.dtype)
+    return result, lambda: result.set(array)
 
 
 # ---- kernels
@@ -59,7 +59,7 @@ def _all_reduce_kernel(xp, x, reduce_op, group_name):
     r = Reduction(sent, as_reduce_op(reduce_op), pg.size())
     received = r.send.copy() if r.own else r.send  # the argument may be overwritten while the call is under way
     result = received if received.dtype == sent.dtype else pg.channel.room(sent.shape, sent.dtype)
-    made, put = _placed(pg, x, result)
+    output, put = _placed(pg, x, result)
 
     def finish() -> None:
         reduced = r.finish(received)
@@ -72,17 +72,17 @@ def _all_reduce_kernel(xp, x, reduce_op, group_name):
     work = pg.begin(
         "all_reduce", facts, lambda c: c.allreduce(None, received, r.kind), finish, watched=True, nbytes=sent.nbytes
     )
-    return under_way(made, work)
+    return under_way(output, work)
 
 
 def _gather_kernel(xp, x, group_size, group_name):
     pg = _group_of_size(group_name, group_size)
     sent = _host(pg, x).copy()
     whole = pg.channel.room((group_size * x.shape[0], *x.shape[1:]), sent.dtype)
-    made, put = _placed(pg, x, whole)
+    result, put = _placed(pg, x, whole)
     start = lambda c: c.allgather(sent, list(whole.reshape(group_size, -1)))
     return under_way(
-        made,
+        result,
         pg.begin(
             "all_gather_into_tensor", f"({list(x.shape)} {x.dtype})", start, put, watched=True, nbytes=whole.nbytes
         ),
@@ -97,7 +97,7 @@ def _reduce_scatter_kernel(xp, x, reduce_op, group_size, group_name):
     shape = (x.shape[0] // group_size, *x.shape[1:])
     received = pg.channel.room(shape, sending.dtype)
     result = received if received.dtype == sent.dtype else pg.channel.room(shape, sent.dtype)
-    made, put = _placed(pg, x, result)
+    output, put = _placed(pg, x, result)
 
     def finish() -> None:
         reduced = r.finish(received)
@@ -108,28 +108,28 @@ def _reduce_scatter_kernel(xp, x, reduce_op, group_size, group_name):
 
     start = lambda c: c.reduce_scatter(sending, received, r.kind, [received.size] * group_size)
     facts = f"({list(x.shape)} {x.dtype}, op={reduce_op})"
-    return under_way(made, pg.begin("reduce_scatter_tensor", facts, start, finish, watched=True, nbytes=sent.nbytes))
+    return under_way(output, pg.begin("reduce_scatter_tensor", facts, start, finish, watched=True, nbytes=sent.nbytes))
 
 
 def _broadcast_kernel(xp, x, src, group_name):
     pg = group_by_name(group_name)
     array = _host(pg, x).copy()
-    made, put = _placed(pg, x, array)
+    result, put = _placed(pg, x, array)
     start = lambda c: c.broadcast(array, src)
-    return under_way(made, pg.begin("broadcast", f"({list(x.shape)} {x.dtype}, src={src})", start, put, watched=True))
+    return under_way(result, pg.begin("broadcast", f"({list(x.shape)} {x.dtype}, src={src})", start, put, watched=True))
 
 
 def _all_to_all_kernel(xp, x, output_split_sizes, input_split_sizes, group_name):
     pg = group_by_name(group_name)
     sent = _host(pg, x).copy()
     whole = pg.channel.room((sum(output_split_sizes), *x.shape[1:]), sent.dtype)
-    made, put = _placed(pg, x, whole)
+    result, put = _placed(pg, x, whole)
     parts = [
         parts_of(sent, list(input_split_sizes), pg.size(), "input"),
         parts_of(whole, list(output_split_sizes), pg.size(), "output"),
     ]
     return under_way(
-        made, pg.begin("all_to_all_single", f"({x.dtype})", lambda c: c.alltoall(*parts), put, watched=True)
+        result, pg.begin("all_to_all_single", f"({x.dtype})", lambda c: c.alltoall(*parts), put, watched=True)
     )
 
 

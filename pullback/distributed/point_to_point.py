@@ -106,13 +106,13 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin several messages."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(p, P2POp) for p in p2p_op_list) or not p2p_op_list:
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``.")
-    made = []
+    result = []
     for p in p2p_op_list:
         name = "group_dst" if p.op is isend else "group_src"
-        made.append(
+        result.append(
             p.op(p.tensor, p.peer, p.group, p.tag, **({name: p.group_peer} if p.group_peer is not None else {}))
         )
-    return [w for w in made if w is not None]
+    return [w for w in result if w is not None]
 
 
 MONITOR = 32_000  # the tag of these messages, below the largest that MPI promises

@@ -41,8 +41,8 @@ def place_of(method: str | None, size: int, rank: int, store: Store | None, need
         )
     if url.scheme == "file" and not url.path:
         raise ValueError(f"init_method {method!r}: expected a path after file://")
-    made: Store = HashStore() if size == 1 or url.scheme == "tcp" else FileStore(url.path, size)
-    return _checked(Place(size, rank, made if size == 1 or url.scheme == "file" else None))
+    result: Store = HashStore() if size == 1 or url.scheme == "tcp" else FileStore(url.path, size)
+    return _checked(Place(size, rank, result if size == 1 or url.scheme == "file" else None))
 
 
 def _checked(place: Place) -> Place:

@@ -20,20 +20,22 @@ UNUSED = (
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="torchrun", description="Start a script as several ranks.", allow_abbrev=False)
+    result = argparse.ArgumentParser(
+        prog="torchrun", description="Start a script as several ranks.", allow_abbrev=False
+    )
     both = lambda name: (f"--{name}", f"--{name.replace('-', '_')}")
-    made.add_argument(*both("nproc-per-node"), default="1", help="ranks on each node: a number, cpu, gpu or auto")
-    made.add_argument("--nnodes", default="1", help="nodes, all listed in --hostfile where more than one")
-    made.add_argument("--hostfile", help="the nodes, as mpiexec reads them")
-    made.add_argument(*both("max-restarts"), type=int, default=0, help="how often to start again after a failure")
-    made.add_argument("--standalone", action="store_true", help="one node: what is done without --hostfile anyway")
+    result.add_argument(*both("nproc-per-node"), default="1", help="ranks on each node: a number, cpu, gpu or auto")
+    result.add_argument("--nnodes", default="1", help="nodes, all listed in --hostfile where more than one")
+    result.add_argument("--hostfile", help="the nodes, as mpiexec reads them")
+    result.add_argument(*both("max-restarts"), type=int, default=0, help="how often to start again after a failure")
+    result.add_argument("--standalone", action="store_true", help="one node: what is done without --hostfile anyway")
     for name in UNUSED:
-        made.add_argument(*dict.fromkeys(both(name)), help=argparse.SUPPRESS)
-    made.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
-    made.add_argument(*both("no-python"), action="store_true", help="the script is a program of its own")
-    made.add_argument("script")
-    made.add_argument("arguments", nargs=argparse.REMAINDER)
-    return made
+        result.add_argument(*dict.fromkeys(both(name)), help=argparse.SUPPRESS)
+    result.add_argument("-m", "--module", action="store_true", help="the script is the name of a module")
+    result.add_argument(*both("no-python"), action="store_true", help="the script is a program of its own")
+    result.add_argument("script")
+    result.add_argument("arguments", nargs=argparse.REMAINDER)
+    return result
 
 
 def ranks_per_node(word: str) -> int:

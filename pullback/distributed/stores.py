@@ -140,9 +140,9 @@ class HashStore(Store):
                 if not self._changed.wait_for(lambda: self._table.check(keys), limit):
                     raise missing(keys, limit)
                 return None
-            made = getattr(self._table, what)(*args)
+            result = getattr(self._table, what)(*args)
             self._changed.notify_all()
-            return made
+            return result
 
 
 class FileStore(Store):
@@ -162,11 +162,11 @@ class FileStore(Store):
             file.seek(0)
             table = Table({k: base64.b64decode(v) for k, v in json.loads(file.read() or b"{}").items()})
             before = dict(table.values)
-            made = getattr(table, what)(*args)
+            result = getattr(table, what)(*args)
             if table.values != before:
                 file.truncate(0)
                 file.write(json.dumps({k: base64.b64encode(v).decode() for k, v in table.values.items()}).encode())
-            return made
+            return result
 
     def _wait(self, keys: list[str], limit: float) -> None:
         end = time.monotonic() + limit
@@ -219,10 +219,10 @@ class TCPStore(Store):
     def _do(self, what: str, *args: Any) -> Any:
         with self._turn:
             self._connection.send_bytes(_encode([what, *args]))
-            ok, made = _decode(self._connection.recv_bytes())
+            ok, result = _decode(self._connection.recv_bytes())
         if ok:
-            return made
-        raise DistStoreError(made)
+            return result
+        raise DistStoreError(result)
 
     def num_keys(self) -> int:
         return self._do("num_keys")

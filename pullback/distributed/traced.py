@@ -64,13 +64,13 @@ def all_gather(outputs: list[Tensor], tensor: Tensor, pg: ProcessGroup, async_op
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: ReduceOp, pg: ProcessGroup, async_op: bool
 ) -> DoneWork | None:
-    made = ops.reduce_scatter_tensor(input.reshape(pg.size(), -1), _name(op), pg.size(), pg.group_name)
-    return _into([output], [ops.wait_tensor(made)], async_op)
+    result = ops.reduce_scatter_tensor(input.reshape(pg.size(), -1), _name(op), pg.size(), pg.group_name)
+    return _into([output], [ops.wait_tensor(result)], async_op)
 
 
 def all_to_all_single(
     output: Tensor, input: Tensor, outgoing: list | None, incoming: list | None, pg: ProcessGroup, async_op: bool
 ) -> DoneWork | None:
     even = lambda t: [t.shape[0] // pg.size()] * pg.size()
-    made = ops.all_to_all_single(input, outgoing or even(output), incoming or even(input), pg.group_name)
-    return _into([output], [ops.wait_tensor(made)], async_op)
+    result = ops.all_to_all_single(input, outgoing or even(output), incoming or even(input), pg.group_name)
+    return _into([output], [ops.wait_tensor(result)], async_op)

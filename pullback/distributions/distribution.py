@@ -60,10 +60,10 @@ class Distribution:
 
     def _expand_into(self, new: Distribution, batch_shape: Size, names: tuple[str, ...]) -> None:
         """Give `new` all that self holds, widening what is called `names`; other lazy values are left to be remade."""
-        held = {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), lazy_property)}
-        held |= {name: self._widened(vars(self)[name], batch_shape) for name in names if name in vars(self)}
-        held |= {"_batch_shape": batch_shape, "_event_shape": self._event_shape, "_validate_args": self._validate_args}
-        vars(new).update(held)
+        state = {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), lazy_property)}
+        state |= {name: self._widened(vars(self)[name], batch_shape) for name in names if name in vars(self)}
+        state |= {"_batch_shape": batch_shape, "_event_shape": self._event_shape, "_validate_args": self._validate_args}
+        vars(new).update(state)
 
     def _widened(self, value, batch_shape: Size):
         own = value._batch_shape if isinstance(value, Distribution) else value.shape
@@ -210,6 +210,6 @@ class Distribution:
             raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {actual} vs {expected}.")
 
     def __repr__(self) -> str:
-        held = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
-        shown = ", ".join(f"{name}: {v if v.numel() == 1 else v.size()}" for name, v in held.items())
+        state = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
+        shown = ", ".join(f"{name}: {v if v.numel() == 1 else v.size()}" for name, v in state.items())
         return f"{type(self).__name__}({shown})"

@@ -147,12 +147,12 @@ def read_graph(rows: list[dict]) -> Graph:
     for row in rows:
         args, kwargs = encoding.read_argument(row["args"], nodes), encoding.read_argument(row["kwargs"], nodes)
         if row["op"] == "output":
-            made = graph.output(args[0])
+            result = graph.output(args[0])
         else:
-            made = graph.create_node(row["op"], encoding.read_target(row), args, kwargs, name=row["name"])
-        nodes[row["name"]] = made
+            result = graph.create_node(row["op"], encoding.read_target(row), args, kwargs, name=row["name"])
+        nodes[row["name"]] = result
         if row.get("stack_trace"):
-            made.meta["stack_trace"] = row["stack_trace"]
+            result.meta["stack_trace"] = row["stack_trace"]
     return graph
 
 

@@ -242,10 +242,10 @@ class Links:
 
     def _phantom(self, root: Dim, value: int, name: str) -> Symbol:
         """The symbol of a name that no input shows by itself."""
-        made = self.env.create_symbol(value, name, DimDynamic.DYNAMIC, constraint_of(root))
-        if not isinstance(made, Symbol):
+        result = self.env.create_symbol(value, name, DimDynamic.DYNAMIC, constraint_of(root))
+        if not isinstance(result, Symbol):
             raise self.constant(name, value)
-        return made
+        return result
 
     def check(self) -> None:
         """Raise where the trace needed more of the named dimensions than was said."""

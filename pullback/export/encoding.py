@@ -175,7 +175,7 @@ def symbols(env: ShapeEnv, ranges: dict) -> dict:
 
 def read_symbols(env: ShapeEnv, rows: dict) -> dict[str, Any]:
     """Make the symbols again; gives the number of each name."""
-    made = {}
+    result = {}
     for name, row in rows.items():
         symbol = Symbol(name, int)
         env._register(symbol, row["sources"][0], row["hint"])
@@ -186,8 +186,8 @@ def read_symbols(env: ShapeEnv, rows: dict) -> dict[str, Any]:
             env.constraints[symbol] = RelaxedUnspecConstraint()
         elif row["promise"]:
             env.constraints[symbol] = StrictMinMaxConstraint(vr=ValueRanges(*row["promise"]))
-        made[name] = wrap(symbol, env)
-    return made
+        result[name] = wrap(symbol, env)
+    return result
 
 
 BINARY = {

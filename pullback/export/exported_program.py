@@ -193,13 +193,13 @@ class ExportedProgram:
             values[node] = graph.node_copy(node, values.__getitem__)
         module = GraphModule(self.graph_module, graph)
         module.shape_env = self.graph_module.shape_env
-        made = ExportedProgram(
+        result = ExportedProgram(
             module, module.graph, copy.deepcopy(self.graph_signature), copy.deepcopy(self.state_dict, memo),
             self.range_constraints, copy.copy(self.module_call_graph), self.example_inputs,
             copy.deepcopy(self.constants, memo), guards=self._guards_code,
         )  # fmt: skip
-        made._is_training, made._recording = self._is_training, self._recording
-        return made
+        result._is_training, result._recording = self._is_training, self._recording
+        return result
 
 
 __all__ = ["CustomDecompTable", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]

@@ -78,9 +78,9 @@ def fresh(value: Any) -> Any:
     """A fake like one that traces may have written to."""
     if not isinstance(value, Tensor):
         return value
-    made = value.__dict__["fake_mode"].make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
-    made.keys |= value.keys & (CONJ | NEG)
-    return made
+    result = value.__dict__["fake_mode"].make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
+    result.keys |= value.keys & (CONJ | NEG)
+    return result
 
 
 def decomposed(ep: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgram:
@@ -108,12 +108,12 @@ def decomposed(ep: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgr
         if s.kind is InputKind.USER_INPUT
     ]
     sizes = [n.meta["val"] for n in user]
-    made = ExportedProgram(
+    result = ExportedProgram(
         module, module.graph, signature, ep.state_dict, ranges_of(env, sizes), ep.module_call_graph, ep.example_inputs,
         ep.constants, guards=conditions_of(env, [(n.name, v) for n, v in zip(user, sizes, strict=True)]),
     )  # fmt: skip
-    made._is_training = False
-    return made
+    result._is_training = False
+    return result
 
 
 def _signature(ep: ExportedProgram, module: GraphModule, written: list) -> ExportGraphSignature:

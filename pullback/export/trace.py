@@ -102,9 +102,9 @@ class Export:
         constants = self._lift_constants()
         self.links.check()
         self.env.traced = True
-        made = self._program(constants, out_spec)
-        made._recording = bool(at_start)
-        return made
+        result = self._program(constants, out_spec)
+        result._recording = bool(at_start)
+        return result
 
     def _placeholders(self) -> list[Node]:
         return self.trace.graph.find_nodes(op="placeholder")
@@ -117,16 +117,16 @@ class Export:
             for prefix, module in self.mod.named_modules()
             for name in module._non_persistent_buffers_set
         }
-        made = {}
+        result = {}
         for name, p in self.mod.named_parameters():
-            made[name] = self.trace.input(p, "p_" + name.replace(".", "_"), f"self.{name}")
+            result[name] = self.trace.input(p, "p_" + name.replace(".", "_"), f"self.{name}")
             self._describe(InputKind.PARAMETER, name)
         for name, b in self.mod.named_buffers():
-            made[name] = self.trace.input(b, "b_" + name.replace(".", "_"), f"self.{name}")
+            result[name] = self.trace.input(b, "b_" + name.replace(".", "_"), f"self.{name}")
             self._describe(InputKind.BUFFER, name, name not in temporary)
             if name in temporary:
                 self.constants[name] = b
-        return made
+        return result
 
     def _describe(self, kind: InputKind, target: str, persistent: bool | None = None) -> None:
         self.inputs.append(InputSpec(kind, TensorArgument(self.trace.last_input.name), target, persistent))
@@ -140,23 +140,23 @@ class Export:
                     value = value.detach().requires_grad_(value.requires_grad)
                     self.kept.append(value)
                 known[id(value)] = value
-                made = self.trace.input(value, name, f"L['{name}']", context_of(value, spec))
+                result = self.trace.input(value, name, f"L['{name}']", context_of(value, spec))
                 sizes += [
-                    (f"L['{name}'].size()[{d}]", made.shape[d], dim) for d, dim in spec.items() if dim is not None
+                    (f"L['{name}'].size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None
                 ]
                 arg: Any = TensorArgument(self.trace.last_input.name)
             elif spec is not None:
                 symbol = number(self.env, value, f"L['{name}']")
                 if type(symbol) is int and constraint_of(spec) is not None:
                     raise self.links.constant(name, symbol)
-                made = self.trace.input(symbol, name)
+                result = self.trace.input(symbol, name)
                 at = self.trace.last_input.name
                 arg = ConstantArgument(at, symbol) if type(symbol) is int else SymIntArgument(at)
             else:
                 self._refuse_input(name, value)
-                made = self.trace.input(value, name)
+                result = self.trace.input(value, name)
                 arg = ConstantArgument(self.trace.last_input.name, value)
-            given.append(made)
+            given.append(result)
             self.user_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
         self.links.link(sizes)
         return given
@@ -203,24 +203,24 @@ class Export:
             if now is not fake and isinstance(now, Tensor):
                 if leaf in owner._parameters:
                     raise ValueError(f"export: the parameter {name} was assigned during export")
-                made = self.trace.node_of(now).meta.get("stack_trace")
-                traceback.current_meta = {**traceback.current_meta, **({"stack_trace": made} if made else {})}
+                result = self.trace.node_of(now).meta.get("stack_trace")
+                traceback.current_meta = {**traceback.current_meta, **({"stack_trace": result} if result else {})}
                 with modes.masked(modes.GRAD if now.requires_grad else 0):
                     fake.copy_(now)
 
     # ---- what comes out
     def _outputs(self, out: Any) -> tuple[list, Any]:
         leaves, spec = tree.tree_flatten(out)
-        made = []
+        result = []
         for leaf in leaves:
             if isinstance(leaf, Tensor) or getattr(leaf, "is_symbolic", False):
-                made.append(self.trace.outside(leaf))
+                result.append(self.trace.outside(leaf))
             else:
                 refuse_hidden(leaf)
                 if not isinstance(leaf, SIMPLE):
                     raise UserError(f"Unsupported output type {type(leaf)}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as output.")  # fmt: skip
-                made.append(leaf)
-        return made, spec
+                result.append(leaf)
+        return result, spec
 
     def _runtime_asserts(self) -> None:
         """What the program said of numbers that depend on data is checked when it runs."""
@@ -244,12 +244,12 @@ class Export:
                 attributes.get(id(t)) or f"lifted_tensor_{sum(k.startswith('lifted_tensor_') for k in self.constants)}"
             )
             with graph.inserting_before(first):
-                made = graph.placeholder("c_" + target.replace(".", "_"))
-            made.meta = node.meta
-            node.replace_all_uses_with(made)
+                result = graph.placeholder("c_" + target.replace(".", "_"))
+            result.meta = node.meta
+            node.replace_all_uses_with(result)
             graph.erase_node(node)
             self.constants[target] = t
-            specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(made.name), target))
+            specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(result.name), target))
         return specs
 
     def _stored(self) -> dict[str, Any]:

@@ -91,9 +91,9 @@ class Outline:
         part.graph.output(results[0] if len(results) == 1 else tuple(results))
         name = self.free_name(self.relative(fqn))
         self.root[name] = InterpreterModule(part.root, part.graph, "InterpreterModule")
-        made = self.graph.call_module(name, tuple([self.value(n) for n in taken]))
+        result = self.graph.call_module(name, tuple([self.value(n) for n in taken]))
         for i, n in enumerate(given):
-            self.env[n] = made if len(given) == 1 else self.graph.call_function(operator_getitem, (made, i))
+            self.env[n] = result if len(given) == 1 else self.graph.call_function(operator_getitem, (result, i))
             self.env[n].meta["val"] = n.meta.get("val")
 
     def free_name(self, name: str) -> str:

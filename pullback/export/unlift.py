@@ -107,17 +107,17 @@ class UnliftedModule(GraphModule):
 def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
     """See the module's docstring."""
     signature, call = ep.graph_signature, ep.module_call_graph[0].signature
-    graph, root, made = Graph(), {}, {}
+    graph, root, result = Graph(), {}, {}
     user: list = []
     for node, spec in zip(ep.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
         if spec.kind is InputKind.USER_INPUT:
-            made[node] = graph.placeholder(node.name)
-            user.append(made[node])
+            result[node] = graph.placeholder(node.name)
+            user.append(result[node])
     for node, spec in zip(ep.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
         if spec.kind is not InputKind.USER_INPUT:
-            made[node] = graph.get_attr(spec.target)
+            result[node] = graph.get_attr(spec.target)
             root[spec.target] = ep._value(spec)
-        made[node].meta = dict(node.meta)
+        result[node].meta = dict(node.meta)
     if check_guards:
         graph.call_module("_guards_fn", tuple(user))
         root["_guards_fn"] = GuardsFn([n.name for n in user], ep._guards_code)
@@ -125,12 +125,12 @@ def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
         as_called = graph.call_function(modes.is_grad_enabled)
     for node in ep.graph.nodes:
         if node.op not in ("placeholder", "output"):
-            made[node] = graph.node_copy(node, made.__getitem__)
+            result[node] = graph.node_copy(node, result.__getitem__)
             if node.target is modes._set_grad_enabled and node.args == (ep._recording,):
-                made[node].args = (as_called,)  # where the program goes back to what it was called with
+                result[node].args = (as_called,)  # where the program goes back to what it was called with
             if node.op == "get_attr":
                 root[node.target] = getattr(ep.graph_module, node.target)
-    _finish(ep, graph, made)
+    _finish(ep, graph, result)
     names = list(call.forward_arg_names)
     graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, call.in_spec, call.out_spec)))
     return _module(graph, root, names, len(call.in_spec.children()[1].entries()))
@@ -147,15 +147,17 @@ def _key(spec: InputSpec) -> tuple[InputKind, str]:
     return spec.kind, spec.target or spec.arg.name
 
 
-def _finish(ep: Any, graph: Graph, made: dict) -> None:
+def _finish(ep: Any, graph: Graph, output: dict) -> None:
     """Write mutations back, and give the user's outputs."""
     inputs = dict(zip(map(_key, ep.graph_signature.input_specs), ep.graph.find_nodes(op="placeholder"), strict=True))
     outputs = []
     for spec, result in zip(ep.graph_signature.output_specs, ep.graph.output_node().args[0], strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
-            outputs.append(made.get(result, result) if hasattr(result, "op") else result)
+            outputs.append(output.get(result, result) if hasattr(result, "op") else result)
         else:
-            graph.call_function(ops.aten.copy_.default, (made[inputs[WRITTEN[spec.kind], spec.target]], made[result]))
+            graph.call_function(
+                ops.aten.copy_.default, (output[inputs[WRITTEN[spec.kind], spec.target]], output[result])
+            )
     graph.output(tuple(outputs))
 
 

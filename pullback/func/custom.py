@@ -59,9 +59,9 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
             info = VmapInfo(level.size, level.randomness)
             out, out_dims = cls.vmap(info, tree_unflatten(dims, spec), *values, **kwargs)
         else:
-            made = batched_function(cls, tuple(dims) if len(flat) == len(args) else None, level, kwargs)
-            out = made.apply(*values)
-            out_dims = made.out_dims
+            result = batched_function(cls, tuple(dims) if len(flat) == len(args) else None, level, kwargs)
+            out = result.apply(*values)
+            out_dims = result.out_dims
     return _wrapped(out, out_dims, level)
 
 
@@ -128,9 +128,9 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
     separate = cls.setup_context is not Function.setup_context
 
     def new_level() -> BatchLevel:
-        made = BatchLevel(size, randomness)
-        made.transparent = getattr(level, "transparent", False)
-        return made
+        result = BatchLevel(size, randomness)
+        result.transparent = getattr(level, "transparent", False)
+        return result
 
     class Batched(Function):
         out_dims: tuple | int | None = None
@@ -157,8 +157,8 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
             user = cls.vjp if cls.vjp is not Function.vjp else cls.backward
             with new_level() as here:
                 given = [_at(g, d, here) for g, d in zip(gs, ctx.dims, strict=True)]
-                made = user(ctx.inner.enter(here), *given)
-                pairs = [unwrap(g, here) for g in (made if isinstance(made, tuple) else (made,))]
+                result = user(ctx.inner.enter(here), *given)
+                pairs = [unwrap(g, here) for g in (result if isinstance(result, tuple) else (result,))]
             return tuple(
                 _gradient(g, at, d, size) for (g, at), d in zip(pairs, (*dims, *[None] * len(pairs)), strict=False)
             )
@@ -167,10 +167,10 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
         def jvp(ctx, *tangents):
             with new_level() as here:
                 given = [_at(t, d, here) for t, d in zip(tangents, dims, strict=True)]
-                made = cls.jvp(ctx.inner.enter(here), *given)
-                pairs = [unwrap(t, here) for t in (made if isinstance(made, tuple) else (made,))]
+                result = cls.jvp(ctx.inner.enter(here), *given)
+                pairs = [unwrap(t, here) for t in (result if isinstance(result, tuple) else (result,))]
             moved = [_placed(t, at, d, size) for (t, at), d in zip(pairs, ctx.dims, strict=True)]
-            return tuple(moved) if isinstance(made, tuple) else moved[0]
+            return tuple(moved) if isinstance(result, tuple) else moved[0]
 
     Batched.__name__ = f"Vmapped{cls.__name__}"
     Batched._backward_cls.__name__ = f"Vmapped{cls.__name__}Backward"

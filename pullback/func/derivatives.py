@@ -71,8 +71,8 @@ def grad(func, argnums: Argnums = 0, has_aux: bool = False):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        made = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
-        return (made[0], made[1][1]) if has_aux else made[0]
+        result = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (result[0], result[1][1]) if has_aux else result[0]
 
     return wrapper
 

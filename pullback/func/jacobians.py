@@ -35,8 +35,8 @@ def jacrev(
         check_real("jacrev", out, "outputs")
         flat_out, out_spec = tree_flatten(out)
         rows = _rows(flat_out, out_spec, pull, chunk_size)
-        made = tree_unflatten([_pick(r, argnums) for r in rows], out_spec)
-        return (made, got[2]) if has_aux else made
+        result = tree_unflatten([_pick(r, argnums) for r in rows], out_spec)
+        return (result, got[2]) if has_aux else result
 
     return wrapper
 
@@ -47,13 +47,13 @@ def _pick(per_argument, argnums: Argnums):
 
 def _basis(flat: list[Tensor]) -> list[Tensor]:
     """For each tensor, one direction per element of all of them: shape (elements of all, *shape)."""
-    total, at, made = sum(x.numel() for x in flat), 0, []
+    total, at, result = sum(x.numel() for x in flat), 0, []
     for x in flat:
         basis = x.new_zeros((total, x.numel()))
         basis[at : at + x.numel()].fill_diagonal_(1)
-        made.append(basis.view((total, *x.shape)))
+        result.append(basis.view((total, *x.shape)))
         at += x.numel()
-    return made
+    return result
 
 
 def _rows(flat_out: list, out_spec, pull, chunk_size) -> list:
@@ -61,12 +61,12 @@ def _rows(flat_out: list, out_spec, pull, chunk_size) -> list:
     bases = _basis(flat_out)
     per = vmap(lambda *g: pull(tree_unflatten(list(g), out_spec)), chunk_size=chunk_size)(*bases)
     flat_per, spec = tree_flatten(per)
-    made, at = [], 0
+    result, at = [], 0
     for o in flat_out:
         n = o.numel()
-        made.append(tree_unflatten([p[at : at + n].reshape((*o.shape, *p.shape[1:])) for p in flat_per], spec))
+        result.append(tree_unflatten([p[at : at + n].reshape((*o.shape, *p.shape[1:])) for p in flat_per], spec))
         at += n
-    return made
+    return result
 
 
 def jacfwd(func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"):
@@ -80,20 +80,20 @@ def jacfwd(func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str
         flat, spec = tree_flatten(chosen)
 
         def push(*basis):
-            made = jvp(
+            result = jvp(
                 lambda *values: func(*with_arguments(args, numbers, values), **kwargs),
                 chosen,
                 tree_unflatten(list(basis), spec),
                 has_aux=has_aux,
             )
-            check_real("jacfwd", made[0], "outputs")
-            return (made[1], made[2]) if has_aux else made[1]
+            check_real("jacfwd", result[0], "outputs")
+            return (result[1], result[2]) if has_aux else result[1]
 
         got = _pushed(push, _basis(flat), randomness)
         columns, aux = got if has_aux else (got, None)
         flat_out, out_spec = tree_flatten(columns)
-        made = tree_unflatten([_columns(c, flat, spec, argnums) for c in flat_out], out_spec)
-        return (made, tree_map(lambda x: x[0], aux)) if has_aux else made
+        result = tree_unflatten([_columns(c, flat, spec, argnums) for c in flat_out], out_spec)
+        return (result, tree_map(lambda x: x[0], aux)) if has_aux else result
 
     return wrapper
 

@@ -122,8 +122,8 @@ class ReverseLevel:
 
 def without_history(value: Tensor, each=None) -> Tensor:
     """The same values at no place in the graph; tangents stay, each without history too (or as `each` makes it)."""
-    made = value.shallow()
+    result = value.shallow()
     if value.autograd is not None and value.autograd.tangents:
-        made.autograd = Autograd()
-        made.autograd.tangents = {n: (each or without_history)(t) for n, t in value.autograd.tangents.items()}
-    return made
+        result.autograd = Autograd()
+        result.autograd.tangents = {n: (each or without_history)(t) for n, t in value.autograd.tangents.items()}
+    return result

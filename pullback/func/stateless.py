@@ -133,13 +133,13 @@ def stack_module_state(models):
 
     def stacked(named, leaf: bool):
         tables = [dict(getattr(m, named)()) for m in models]
-        made = {}
+        result = {}
         for k in tables[0]:
             if len({table[k].requires_grad for table in tables}) > 1:
                 raise RuntimeError(f"Expected {k} from each model to have the same .requires_grad")
             t = stack([table[k].detach() if leaf else table[k] for table in tables])
-            made[k] = t.requires_grad_(tables[0][k].requires_grad) if leaf else t
-        return made
+            result[k] = t.requires_grad_(tables[0][k].requires_grad) if leaf else t
+        return result
 
     return stacked("named_parameters", True), stacked("named_buffers", False)
 

@@ -24,8 +24,8 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     if cls is tuple:
         return tuple([map_aggregate(x, fn) for x in a])
     if isinstance(a, tuple):
-        made = [map_aggregate(x, fn) for x in a]
-        return cls(*made) if hasattr(a, "_fields") else tuple(made)
+        result = [map_aggregate(x, fn) for x in a]
+        return cls(*result) if hasattr(a, "_fields") else tuple(result)
     if isinstance(a, list):
         return immutable_list([map_aggregate(x, fn) for x in a])
     if isinstance(a, dict):
@@ -59,8 +59,8 @@ def _freeze_rare(a: Any, inputs: dict, node_class: type) -> Any:
         inputs[a] = None
         return a
     if isinstance(a, tuple):
-        made = [freeze(x, inputs, node_class) for x in a]
-        return type(a)(*made) if hasattr(a, "_fields") else tuple(made)
+        result = [freeze(x, inputs, node_class) for x in a]
+        return type(a)(*result) if hasattr(a, "_fields") else tuple(result)
     if isinstance(a, list):
         return immutable_list([freeze(x, inputs, node_class) for x in a])
     return a

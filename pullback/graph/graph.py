@@ -277,9 +277,9 @@ class Graph:
         """Copy a node of any graph to the insert point of this one."""
         args = replace_nodes(node._args, Node, arg_transform)
         kwargs = replace_nodes(node._kwargs, Node, arg_transform)
-        made = self.create_node(node._op, node._target, args, kwargs, node._name, node.type)
-        made.meta = dict(node.meta)
-        return made
+        result = self.create_node(node._op, node._target, args, kwargs, node._name, node.type)
+        result.meta = dict(node.meta)
+        return result
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
         """Copy all nodes of a graph to the insert point; the value of its output, in nodes of this graph."""
@@ -295,19 +295,19 @@ class Graph:
     def __deepcopy__(self, memo: dict | None = None) -> Graph:
         """A copy with nodes of its own; meta is copied one level deep."""
         memo = {} if memo is None else memo
-        made = Graph(tracer_cls=self._tracer_cls)
-        made._codegen = self._codegen
-        made._co_fields = self._co_fields
+        created = Graph(tracer_cls=self._tracer_cls)
+        created._codegen = self._codegen
+        created._co_fields = self._co_fields
         values: dict[Node, Node] = {}
-        found = made.graph_copy(self, values, return_output_node=True)
+        found = created.graph_copy(self, values, return_output_node=True)
         if found is not None:
             result, old = found
-            output = made.output(result, type_expr=old.type)
+            output = created.output(result, type_expr=old.type)
             output.meta = dict(old.meta)
             values[old] = output
         memo.update({id(old): new for old, new in values.items()})
-        memo[id(self)] = made
-        return made
+        memo[id(self)] = created
+        return created
 
     def __reduce__(self):
         from .module import rebuild_graph

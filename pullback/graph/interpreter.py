@@ -179,9 +179,9 @@ class Transformer(Interpreter):
             result = super().run(enable_io_processing=False)
         if result is not None:
             strip = lambda a: a.node if isinstance(a, self._proxy) else a
-            made = self.new_graph.output(map_aggregate(result, strip))
+            output = self.new_graph.output(map_aggregate(result, strip))
             for name, value in self.graph.output_node().meta.items():
-                made.meta.setdefault(name, value)
+                output.meta.setdefault(name, value)
         return _make_graph_module(self.module, self.new_graph)
 
 

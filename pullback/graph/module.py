@@ -62,9 +62,9 @@ class GraphModule(Module):
     def __new__(cls, *args: Any, **kwargs: Any):
         """Each instance gets a class of its own, under the class that was asked for."""
         base = next(c for c in cls.__mro__ if not vars(c).get("_is_generated_class", False))
-        made = type(base.__name__, (base,), {"_is_generated_class": True, "__module__": base.__module__})
-        made.__qualname__ = base.__qualname__
-        return super().__new__(made)
+        result = type(base.__name__, (base,), {"_is_generated_class": True, "__module__": base.__module__})
+        result.__qualname__ = base.__qualname__
+        return super().__new__(result)
 
     def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule"):
         super().__init__()
@@ -111,11 +111,11 @@ class GraphModule(Module):
         if isinstance(codegen, _PyTreeCodeGen) and codegen.pytree_info is not None:
             self._in_spec = codegen.pytree_info.in_spec
             self._out_spec = codegen.pytree_info.out_spec
-        made = self._graph.python_code("self")
-        self._code = made.src
-        self._lineno_map, self._prologue_start = made._lineno_map, made._prologue_start
-        type(self).forward = _Forward(made, codegen._func_name, self._graph._co_fields)
-        return made
+        result = self._graph.python_code("self")
+        self._code = result.src
+        self._lineno_map, self._prologue_start = result._lineno_map, result._prologue_start
+        type(self).forward = _Forward(result, codegen._func_name, self._graph._co_fields)
+        return result
 
     @property
     def code(self) -> str:
@@ -185,22 +185,22 @@ class GraphModule(Module):
 
     # ---- copies
     def __deepcopy__(self, memo: dict) -> GraphModule:
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        Module.__init__(made)
-        type(made).__name__ = "GraphModule"  # as PyTorch's copies are called
+        result = type(self).__new__(type(self))
+        memo[id(self)] = result
+        Module.__init__(result)
+        type(result).__name__ = "GraphModule"  # as PyTorch's copies are called
         graph = copy.deepcopy(self._graph, memo)
         state = {k: v for k, v in self.__dict__.items() if k != "_graph"}
-        made.__dict__.update(copy.deepcopy(state, memo))
-        made.graph = graph
-        for hook in made._deepcopy_hooks:
-            hook(made)
-        return made
+        result.__dict__.update(copy.deepcopy(state, memo))
+        result.graph = graph
+        for hook in result._deepcopy_hooks:
+            hook(result)
+        return result
 
     def __copy__(self) -> GraphModule:
-        made = GraphModule(self, self._graph, type(self).__name__)
-        made.meta = self.meta
-        return made
+        result = GraphModule(self, self._graph, type(self).__name__)
+        result.meta = self.meta
+        return result
 
     def __reduce__(self):
         """The graph goes along in plain values; metadata of nodes, which may be anything, does not."""
@@ -241,9 +241,9 @@ class GraphModule(Module):
         return "\n".join([super().__str__(), self._code, reminder])
 
     def _replicate_for_data_parallel(self) -> GraphModule:
-        made = copy.copy(self)
-        made.__dict__["_is_replica"] = True
-        return made
+        result = copy.copy(self)
+        result.__dict__["_is_replica"] = True
+        return result
 
 
 def _add_hook_methods(kind: str) -> None:
@@ -360,25 +360,25 @@ def rebuild_graph(rows: list, tracer_cls: type | None, codegen: Any) -> Graph:
     """A graph from plain values."""
     graph = Graph(tracer_cls=tracer_cls)
     graph._codegen = codegen
-    made: list = []
-    find = lambda leaf: made[leaf] if type(leaf) is NodeNumber else leaf
+    result: list = []
+    find = lambda leaf: result[leaf] if type(leaf) is NodeNumber else leaf
     for op, target, args, kwargs, name, kind in rows:
         target = target.find() if isinstance(target, Function) else target
         node = graph.create_node(op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name, kind)
-        made.append(node)
+        result.append(node)
     return graph
 
 
 def rebuild_module(base: type, name: str, state: dict, graph: tuple) -> GraphModule:
     """A module from its attributes and its graph in plain values."""
-    made = base.__new__(base)
-    Module.__init__(made)
-    type(made).__name__ = name
-    made.__dict__.update(state)
+    result = base.__new__(base)
+    Module.__init__(result)
+    type(result).__name__ = name
+    result.__dict__.update(state)
     for hooks in _HOOKS:
-        made.__dict__[hooks] = []
-    made.graph = rebuild_graph(*graph)
-    return made
+        result.__dict__[hooks] = []
+    result.graph = rebuild_graph(*graph)
+    return result
 
 
 __all__ = ["GraphModule"]

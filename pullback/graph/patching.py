@@ -79,9 +79,9 @@ def leaf(function: Callable) -> Callable:
         proxy = find_proxy(args, kwargs)
         if proxy is None:
             return function(*args, **kwargs)
-        made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
-        made.node.meta["is_wrapped"] = True
-        return made
+        result = proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        result.node.meta["is_wrapped"] = True
+        return result
 
     return call
 

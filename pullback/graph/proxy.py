@@ -48,9 +48,9 @@ class Proxy:
         self.__dict__ = state
 
     def __deepcopy__(self, memo: dict) -> Proxy:
-        made = object.__new__(type(self))
-        made.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
-        return made
+        result = object.__new__(type(self))
+        result.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items()})
+        return result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
@@ -182,11 +182,11 @@ class MetaProxy(Proxy):
         mode = next((a.fake_mode for a in args if isinstance(a, MetaProxy)), None)
         if mode is None:
             raise AssertionError("No MetaProxy found in arguments, but one is expected.")
-        made = super().__torch_function__(orig_method, types, args, kwargs)
+        result = super().__torch_function__(orig_method, types, args, kwargs)
         with mode:
             values = [a.node.meta["val"] if isinstance(a, Proxy) else a for a in args]
-            made.node.meta["val"] = orig_method(*values, **(kwargs or {}))
-        return MetaProxy(made.node, made.tracer, mode)
+            result.node.meta["val"] = orig_method(*values, **(kwargs or {}))
+        return MetaProxy(result.node, result.tracer, mode)
 
 
 def _add_operators() -> None:

@@ -169,13 +169,13 @@ class GraphAppendingTracer(TracerBase):
 
 # ---- arguments, by type
 def _dict_argument(tracer: TracerBase, a: dict) -> dict:
-    made = {}
+    result = {}
     for k, v in a.items():
         if not isinstance(k, str):
             k = tracer.create_arg(k)
             map_arg(k, _refuse_key)
-        made[k] = tracer.create_arg(v)
-    return made
+        result[k] = tracer.create_arg(v)
+    return result
 
 
 def _refuse_key(node: Node) -> None:
@@ -202,8 +202,8 @@ def _rare_argument(tracer: TracerBase, a: Any) -> Argument:
     if hasattr(a, "__fx_create_arg__"):
         return a.__fx_create_arg__(tracer)
     if isinstance(a, tuple):
-        made = [tracer.create_arg(x) for x in a]
-        return type(a)(*made) if hasattr(a, "_fields") else type(a)(made)
+        result = [tracer.create_arg(x) for x in a]
+        return type(a)(*result) if hasattr(a, "_fields") else type(a)(result)
     if isinstance(a, list):
         return [tracer.create_arg(x) for x in a]
     if isinstance(a, dict):

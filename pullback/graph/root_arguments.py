@@ -51,10 +51,10 @@ def root_arguments(tracer: Any, function: Any, is_module: bool, concrete: Any) -
     own = names[len(args) : total]
     if isinstance(concrete, tuple):
         if code.co_flags & _VARIADIC and total == 1 and concrete:
-            made = [
+            result = [
                 _flagged(tracer.create_proxy("placeholder", f"input_{i}", (), {}), c) for i, c in enumerate(concrete)
             ]
-            return function, args + made
+            return function, args + result
         if len(own) != len(concrete):
             raise RuntimeError(f"Tracing expected {len(own)} arguments but got {len(concrete)} concrete arguments")
         concrete = dict(zip(own, concrete))
@@ -98,10 +98,10 @@ def _placeholder(tracer: Any, name: str, concrete: dict | None, function: Any) -
     def leaf(value: Any) -> Any:
         nonlocal count
         count += 1
-        made = tracer.create_proxy("placeholder", f"{name}_{count}", default, {})
+        result = tracer.create_proxy("placeholder", f"{name}_{count}", default, {})
         if isinstance(value, PHBase):
-            return _flagged(made, value)
-        _guard(tracer, made, name, value)
+            return _flagged(result, value)
+        _guard(tracer, result, name, value)
         return value
 
     return tree.tree_map(leaf, concrete[name])

@@ -215,14 +215,14 @@ class Tracer(TracerBase):
         return attr_val
 
     def _parameter(self, name: str, value: Any) -> Proxy:
-        made = self.create_proxy("get_attr", name, (), {})
-        return ParameterProxy(self, made.node, name, value) if self.param_shapes_constant else made
+        result = self.create_proxy("get_attr", name, (), {})
+        return ParameterProxy(self, result.node, name, value) if self.param_shapes_constant else result
 
     def __deepcopy__(self, memo: dict) -> Tracer:
-        made = type(self).__new__(type(self))
+        result = type(self).__new__(type(self))
         for k, v in self.__dict__.items():
-            made.__dict__[k] = copy.copy(v) if k == "_autowrap_search" else copy.deepcopy(v, memo)
-        return made
+            result.__dict__[k] = copy.copy(v) if k == "_autowrap_search" else copy.deepcopy(v, memo)
+        return result
 
 
 class ProxyableClassMeta(type):

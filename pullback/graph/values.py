@@ -39,6 +39,6 @@ def fetch(a: Any, values: dict[Node, Any]) -> Any:
     if cls is slice:
         return slice(fetch(a.start, values), fetch(a.stop, values), fetch(a.step, values))
     if isinstance(a, tuple):
-        made = [fetch(x, values) for x in a]
-        return cls(*made) if hasattr(a, "_fields") else tuple(made)
+        result = [fetch(x, values) for x in a]
+        return cls(*result) if hasattr(a, "_fields") else tuple(result)
     return a

@@ -33,7 +33,7 @@ class _Without:
         tangents = [n for n in self.nodes if is_tangent(n)]
         self.dependent = descendants(self.nodes, tangents)
         self.gone = {tangents[k] for k in absent}
-        self.made: dict[Node, Node] = {}
+        self.copies: dict[Node, Node] = {}
 
     def run(self) -> GraphModule:
         for node in self.nodes:
@@ -42,16 +42,16 @@ class _Without:
                 self.graph.output(out).meta = dict(node.meta)
             elif node not in self.gone:
                 self._take(node)
-        made = GraphModule(self.module, self.graph)
-        made.graph.eliminate_dead_code()
-        made.recompile()
-        made.shape_env = getattr(self.module, "shape_env", None)
-        return made
+        result = GraphModule(self.module, self.graph)
+        result.graph.eliminate_dead_code()
+        result.recompile()
+        result.shape_env = getattr(self.module, "shape_env", None)
+        return result
 
     def _result(self, value):
         if not isinstance(value, Node):
             return value
-        return None if value in self.gone else self.made[value]
+        return None if value in self.gone else self.copies[value]
 
     def _take(self, node: Node) -> None:
         """Copy a node, or see that it is gone too."""
@@ -64,20 +64,20 @@ class _Without:
             return
         other = rest_of_sum(node, missing)
         if other is not None:
-            self.made[node] = self.made[other]
+            self.copies[node] = self.copies[other]
             return
         zeros = {n: self._zeros(n) for n in missing}
-        self.made[node] = self.graph.node_copy(node, lambda n: zeros[n] if n in zeros else self.made[n])
+        self.copies[node] = self.graph.node_copy(node, lambda n: zeros[n] if n in zeros else self.copies[n])
 
     def _zeros(self, node: Node) -> Node:
         value = node.meta.get("val")
         if is_sequence(node) or not isinstance(value, Tensor) or any(type(s) is not int for s in value.shape):
             raise _Needed
-        made = self.graph.call_function(
+        result = self.graph.call_function(
             find("zeros.default"), (list(value.shape),), {"dtype": value.dtype, "device": value.device}
         )
-        made.meta = dict(node.meta)
-        return made
+        result.meta = dict(node.meta)
+        return result
 
 
 def rest_of_sum(node: Node, missing: list[Node]) -> Node | None:

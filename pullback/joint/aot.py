@@ -66,9 +66,9 @@ def compilers(
 def compile_flat(f: Callable, args: list, using: Compilers) -> FlatCall:
     """A callable that takes arguments like `args` and gives `f`'s flat outputs."""
     f, classes = in_their_classes(f, args)
-    made = given_classes(compile_distinct(f, args, using), classes)
-    made.offsets = offsets(args) if made.joint.offsets_matter else None
-    return made
+    result = given_classes(compile_distinct(f, args, using), classes)
+    result.offsets = offsets(args) if result.joint.offsets_matter else None
+    return result
 
 
 def compile_distinct(f: Callable, args: list, using: Compilers) -> FlatCall:
@@ -227,11 +227,11 @@ def placeholder_values(module: GraphModule) -> list:
     return [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
 
 
-def callable_of(made) -> Callable:
+def callable_of(result) -> Callable:
     """A compiler's result as a function of positional arguments; "boxed" ones take a list, which they may empty."""
-    if getattr(made, "_boxed_call", False):
-        return lambda *args: made(list(args))
-    return made.run if isinstance(made, GraphModule) else made
+    if getattr(result, "_boxed_call", False):
+        return lambda *args: result(list(args))
+    return result.run if isinstance(result, GraphModule) else result
 
 
 def differentiable_joint(results: int, using: Compilers, module: GraphModule) -> Callable:
@@ -279,8 +279,8 @@ def aot_function(
                 return fn(*inner_args, **inner_kwargs)
 
             known[spec] = Specialised(functools.partial(compile_flat, flat_fn, using=using), dynamic)
-        made = known[spec].made_for(flat)
-        return tree.tree_unflatten(made(flat), made.joint.out_spec)
+        result = known[spec].made_for(flat)
+        return tree.tree_unflatten(result(flat), result.joint.out_spec)
 
     return compiled
 
@@ -341,11 +341,11 @@ def aot_module_simplified(
 
     def forward(*runtime_args):
         flat = [*[table[name] for table, name in homes], *runtime_args]
-        made = next((m for m in known if begins_there(m, flat)), None)
-        if made is None:
-            made = compile_flat(flat_fn, flat, using)
-            known.append(made)
-        return tree.tree_unflatten(made(flat), made.joint.out_spec)
+        result = next((m for m in known if begins_there(m, flat)), None)
+        if result is None:
+            result = compile_flat(flat_fn, flat, using)
+            known.append(result)
+        return tree.tree_unflatten(result(flat), result.joint.out_spec)
 
     return forward
 

@@ -59,10 +59,10 @@ class Place:
             )
         if base.dtype is not self.dtype:
             base = self._retyped(base)
-        made = base.as_strided(*self.geometry)
+        result = base.as_strided(*self.geometry)
         if self.bits & CONJ:
-            made = call("_conj.default", made)
-        return call("_neg_view.default", made) if self.bits & NEG else made
+            result = call("_conj.default", result)
+        return call("_neg_view.default", result) if self.bits & NEG else result
 
     def _retyped(self, base: Tensor) -> Tensor:
         """The base as pairs of its real numbers, or its pairs as complex numbers."""

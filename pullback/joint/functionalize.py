@@ -119,16 +119,16 @@ class Functionalization(TorchDispatchMode):
             return known[1]
         chain = self.chain(t)
         if chain is None or chain.op is as_strided and self.chain(chain.parent) is None:
-            made = self._root_value(state, t)
+            result = self._root_value(state, t)
         elif chain.op is as_strided:
-            made = autograd_layer(as_strided, strided_in(self._laid_out(chain.parent), chain.args))
+            result = autograd_layer(as_strided, strided_in(self._laid_out(chain.parent), chain.args))
         else:
-            made = autograd_layer(chain.op, (self.value(chain.parent), *chain.args))
-            made = made if chain.index is None else made[chain.index]
-        if made.keys & ~t.keys & (CONJ | NEG):  # a value that was written has its bits carried out
-            made = resolved(made)
-        state.cache[id(t)] = (t, made)
-        return made
+            result = autograd_layer(chain.op, (self.value(chain.parent), *chain.args))
+            result = result if chain.index is None else result[chain.index]
+        if result.keys & ~t.keys & (CONJ | NEG):  # a value that was written has its bits carried out
+            result = resolved(result)
+        state.cache[id(t)] = (t, result)
+        return result
 
     def _root_value(self, state: Written, t: Tensor) -> Tensor:
         if geometry(t) == geometry(state.root):
@@ -268,8 +268,8 @@ class Functionalization(TorchDispatchMode):
         """`t_()` and its kin: the target becomes a view of what it was, which its views go on being views of."""
         target, state = args[0], self.state(args[0])
         before = target.shallow()
-        made = self.view(functional_of(op), (before, *args[1:]))
-        if (link := self.chain(made)) is not None:
+        result = self.view(functional_of(op), (before, *args[1:]))
+        if (link := self.chain(result)) is not None:
             link.inplace = True
         before.__dict__["current"] = target
         for chain in self.chains:
@@ -281,8 +281,8 @@ class Functionalization(TorchDispatchMode):
             state.cache.pop(id(target), None)
             if state.root is target:
                 state.root = before
-        target.memory, target.array, target.offset = made.memory, made.array, made.offset
-        target.__dict__["trace_marks"] = made.__dict__["trace_marks"]
+        target.memory, target.array, target.offset = result.memory, result.array, result.offset
+        target.__dict__["trace_marks"] = result.__dict__["trace_marks"]
         inplace.bump(target)
         return target
 

@@ -179,18 +179,18 @@ def extract(
 ) -> GraphModule:
     """A module that takes `inputs`, computes `nodes` (some of them in another way: `rewrites`) and returns `outputs`."""
     graph = Graph()
-    made: dict[Node, Node] = {}
+    result: dict[Node, Node] = {}
     for node in inputs:
         placeholder = graph.create_node("placeholder", node._name, (), {}, name=node._name)
         placeholder.meta = dict(node.meta)
-        made[node] = placeholder
+        result[node] = placeholder
     for node in nodes:
         if node in rewrites:
-            made[node] = rewrites[node](graph, node, made)
-            made[node].meta = dict(node.meta)
+            result[node] = rewrites[node](graph, node, result)
+            result[node].meta = dict(node.meta)
         else:
-            made[node] = graph.node_copy(node, made.__getitem__)
-    end = graph.output(tuple([made[v] if isinstance(v, Node) else v for v in outputs]))
+            result[node] = graph.node_copy(node, result.__getitem__)
+    end = graph.output(tuple([result[v] if isinstance(v, Node) else v for v in outputs]))
     end.meta = dict(joint.graph.output_node().meta)
     module = GraphModule(joint, graph)
     module.shape_env = joint.shape_env

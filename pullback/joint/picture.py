@@ -46,23 +46,23 @@ def joined(fw: Graph, bw: Graph) -> tuple[Graph, dict[Node, str]]:
     """Both halves in one graph, backward fed with what forward saves; and a color for each node."""
     graph = Graph()
     colors: dict[Node, str] = {}
-    made: dict[Node, Node] = {}
+    result: dict[Node, Node] = {}
     for node in fw.nodes:
         if node._op != "output":
-            made[node] = graph.node_copy(node, made.__getitem__)
-            colors[made[node]] = FORWARD
+            result[node] = graph.node_copy(node, result.__getitem__)
+            colors[result[node]] = FORWARD
     inputs = bw.find_nodes(op="placeholder")
     kept = [n for n in inputs if not is_tangent(n)]
     results = list(fw.output_node()._args[0])
     count = len(results) - len(kept)
     for node, source in zip(kept, results[count:], strict=True):
-        made[node] = made[source]
-        colors[made[node]] = SAVED
+        result[node] = result[source]
+        colors[result[node]] = SAVED
     before = {n._name for n in fw.nodes}
     for node in bw.nodes:
-        if node._op != "output" and node not in made:
-            made[node] = graph.node_copy(node, made.__getitem__)
-            colors[made[node]] = AGAIN if node._name in before else BACKWARD
+        if node._op != "output" and node not in result:
+            result[node] = graph.node_copy(node, result.__getitem__)
+            colors[result[node]] = AGAIN if node._name in before else BACKWARD
     values = [*results[:count], *bw.output_node()._args[0]]
-    graph.output(tuple([made[v] if isinstance(v, Node) else v for v in values]))
+    graph.output(tuple([result[v] if isinstance(v, Node) else v for v in values]))
     return graph, colors

@@ -53,14 +53,14 @@ def state_value(node: Node) -> Any:
 def saving(state: Node) -> Rewrite:
     """In forward: a call that gives the state before it, and its result."""
 
-    def make(graph: Graph, node: Node, made: dict[Node, Node]) -> Node:
+    def make(graph: Graph, node: Node, result: dict[Node, Node]) -> Node:
         from ..capture.higher_order.rng import run_and_save_rng_state
 
-        args, kwargs = map_arg(node._args, made.__getitem__), map_arg(node._kwargs, made.__getitem__)
+        args, kwargs = map_arg(node._args, result.__getitem__), map_arg(node._kwargs, result.__getitem__)
         both = graph.call_function(run_and_save_rng_state, (node._target, *args), dict(kwargs))
         both.meta = {**node.meta, "val": (state.meta["val"], node.meta.get("val"))}
-        made[state] = graph.call_function(operator.getitem, (both, 0), name=state._name)
-        made[state].meta = dict(state.meta)
+        result[state] = graph.call_function(operator.getitem, (both, 0), name=state._name)
+        result[state].meta = dict(state.meta)
         return graph.call_function(operator.getitem, (both, 1), name=node._name)
 
     return make
@@ -69,12 +69,12 @@ def saving(state: Node) -> Rewrite:
 def restoring(state: Node) -> Rewrite:
     """In backward: a call that draws from the state that forward began with."""
 
-    def make(graph: Graph, node: Node, made: dict[Node, Node]) -> Node:
+    def make(graph: Graph, node: Node, result: dict[Node, Node]) -> Node:
         from ..capture.higher_order.rng import run_with_rng_state
 
-        args, kwargs = map_arg(node._args, made.__getitem__), map_arg(node._kwargs, made.__getitem__)
+        args, kwargs = map_arg(node._args, result.__getitem__), map_arg(node._kwargs, result.__getitem__)
         return graph.call_function(
-            run_with_rng_state, (made[state], node._target, *args), dict(kwargs), name=node._name
+            run_with_rng_state, (result[state], node._target, *args), dict(kwargs), name=node._name
         )
 
     return make

@@ -89,18 +89,18 @@ class Compiled:
             self._refuse_misshaped(args)
         before = ambient.change(modes.GRAD)
         try:
-            made = self.forward(*args)
+            result = self.forward(*args)
         except Exception as error:
             note_users_line(error)
             raise
         finally:
             ambient.restore(before)
         joint = self.joint
-        results = list(made[: joint.results])
+        results = list(result[: joint.results])
         for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
             results[n] = results[n].shallow()
         if self.backward is not None and before & modes.GRAD:
-            record(self, args, results, made[joint.results :])
+            record(self, args, results, result[joint.results :])
         if self.plain:
             return results
         changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args)
@@ -244,10 +244,10 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
     """One output of the function. `several`: see `made_again`."""
     kind = fact.kind
     if kind in ("fresh", "number"):
-        made = results[fact.index]
+        result = results[fact.index]
         if fact.is_leaf and fact.requires_grad:  # a view, made where recording was off, of what requires grad
-            made.autograd = Autograd(True)
-        return made
+            result.autograd = Autograd(True)
+        return result
     if kind == "input":
         return args[fact.index]
     if kind == "same":
@@ -257,10 +257,10 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
     source = args[fact.index] if kind == "input view" else results[fact.index]
     before = ambient.mode
     try:
-        made = made_again(source, fact.calls, fact.requires_grad, several)
+        result = made_again(source, fact.calls, fact.requires_grad, several)
     finally:
         ambient.restore(before)
-    return made.detach() if not fact.requires_grad and requires_grad(made) else made
+    return result.detach() if not fact.requires_grad and requires_grad(result) else result
 
 
 def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Tensor:
@@ -284,10 +284,10 @@ def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Ten
 def one_of(source: Tensor, op: Operator, args: tuple, index: int, several: dict) -> Tensor:
     """Result number `index` of a call that gives many: each is given out once, as an object of its own."""
     key = (id(source), op, args, ambient.mode)
-    made = several.get(key)
-    if made is None or made[1][index] is None:
-        made = several[key] = (source, list(dispatch(op, (source, *args))))  # the source stays alive, and so its id
-    out, made[1][index] = made[1][index], None
+    result = several.get(key)
+    if result is None or result[1][index] is None:
+        result = several[key] = (source, list(dispatch(op, (source, *args))))  # the source stays alive, and so its id
+    out, result[1][index] = result[1][index], None
     return out
 
 
@@ -366,7 +366,7 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(DOUBLE_BACKWARD)
         return differentiate([unpack(entry, self) for entry in self.primals or ()], tangents)
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         if self.saved is None:
             raise_freed()
         for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
@@ -374,11 +374,11 @@ class CompiledFunctionBackward(Node):
                 entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
         # sizes that are symbols of its graphs differ from call to call
         self.sizes_move = any(self.compiled.symbolic_dims) or any(isinstance(v, int) for v in self.saved)
-        made = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
+        result = [(Size(shape), dtype, device) for shape, dtype, device in self.outputs]
         own = {
             "compiled": self.compiled,
             "saved": self.saved,
-            "outputs": made,
+            "outputs": result,
             "strides": [Size(s) for s in self.strides],
         }
         return {**own, "primals": self.primals} if differentiable else own

@@ -55,9 +55,9 @@ def offsets(args: list) -> tuple:
     return tuple([a.offset for a in args if isinstance(a, Tensor)])
 
 
-def begins_there(made: FlatCall, args: list) -> bool:
+def begins_there(result: FlatCall, args: list) -> bool:
     """Whether a compiled function for which that matters was compiled for arguments at these offsets."""
-    return made.offsets is None or made.offsets == offsets(args)
+    return result.offsets is None or result.offsets == offsets(args)
 
 
 class Specialised:
@@ -71,12 +71,12 @@ class Specialised:
         """The compiled function for arguments like these."""
         key = signature(args, not self.dynamic)
         found = self.known.setdefault(key, [])
-        for holds, made in found:
-            if (holds is None or holds(*args)) and begins_there(made, args):
-                return made
-        made = self.compile(args)
-        found.append((conditions(made.joint, args) if self.dynamic else None, made))
-        return made
+        for holds, result in found:
+            if (holds is None or holds(*args)) and begins_there(result, args):
+                return result
+        result = self.compile(args)
+        found.append((conditions(result.joint, args) if self.dynamic else None, result))
+        return result
 
     def __call__(self, args: list):
         return self.made_for(args)(args)

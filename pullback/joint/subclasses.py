@@ -57,8 +57,8 @@ class Wrapping:
         results = self.flat_results
 
         def run(*args):
-            made = forward(*flat(args))
-            return (*built(self.results, iter(made[:results])), *made[results:])
+            result = forward(*flat(args))
+            return (*built(self.results, iter(result[:results])), *result[results:])
 
         return run
 
@@ -69,10 +69,10 @@ class Wrapping:
         def run(*given):
             cut = len(given) - tangents
             parts = flat(given[cut:])
-            made = backward(
+            result = backward(
                 *given[:cut], *[in_layout(p, like) for p, like in zip(parts, self.tangent_parts, strict=True)]
             )
-            return built(self.gradients, iter(made))
+            return built(self.gradients, iter(result))
 
         return run
 
@@ -168,14 +168,14 @@ def agreeing(g: Tensor, expected: Layout | None) -> Tensor:
         return g
     cls, context = (Tensor, None) if expected is None else (expected.cls, expected.context)
     coerce = getattr(g, "__coerce_same_metadata_as_tangent__", None)
-    made = None
+    result = None
     if coerce is not None:
-        made = coerce(context) if type(g) is cls else coerce(context, cls)
-    if made is None or not same_kind(layout_of(made), expected):
+        result = coerce(context) if type(g) is cls else coerce(context, cls)
+    if result is None or not same_kind(layout_of(result), expected):
         raise RuntimeError(GUESSED.format(
             expected_context=context, expected_type=cls, type=type(g), context=_context(g), shape=tuple(g.shape),
         ))  # fmt: skip
-    return made
+    return result
 
 
 def same_kind(a: Layout | None, b: Layout | None) -> bool:

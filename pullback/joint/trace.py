@@ -121,9 +121,9 @@ class JointTrace:
 
     def _refuse_inner_leaves(self, outs: list) -> None:
         """A leaf that the function makes is no input: what depends on it would lose its way to it."""
-        made = [o for o in outs if isinstance(o, Tensor) and requires_grad(o) and not any(o is a for a in self.args)]
-        inner = [edge_of(o) for o in made if o.is_leaf and o.view_info is None]
-        roots = [edge_of(o) for o in made if not o.is_leaf]
+        result = [o for o in outs if isinstance(o, Tensor) and requires_grad(o) and not any(o is a for a in self.args)]
+        inner = [edge_of(o) for o in result if o.is_leaf and o.view_info is None]
+        roots = [edge_of(o) for o in result if not o.is_leaf]
         lost = modes.is_grad_enabled() and not any(isinstance(t, Tensor) and requires_grad(t) for t in self.leaves)
         if roots and (lost or inner and any(node in needed_for(roots, inner) for node, _ in inner)):
             raise Unsupported("it makes a tensor that requires grad, and returns what depends on it")
@@ -149,12 +149,12 @@ class JointTrace:
 
     def _wrapping(self, joint: Joint, results: list, gradients: list) -> Wrapping | None:
         """How values are built of those of the graph, where some are wrappers."""
-        made, taken = [layout_of(r) for r in results], [layout_of(g) for g in gradients]
+        result, taken = [layout_of(r) for r in results], [layout_of(g) for g in gradients]
         tangents = [layout_of(t) for t in joint.tangents]
-        if not any(map(wraps, (self.layouts, made, taken))):
+        if not any(map(wraps, (self.layouts, result, taken))):
             return None
         joint.tangents = flat(joint.tangents)
-        return Wrapping(self.layouts, made, tangents, taken, joint.tangents)
+        return Wrapping(self.layouts, result, tangents, taken, joint.tangents)
 
     def _node(self, value):
         if isinstance(value, Tensor):
@@ -288,9 +288,9 @@ class JointTrace:
     def _tangent_part(self, t: Tensor) -> Tensor:
         self.counts[1] += 1
         node = self.trace.graph.placeholder(f"tangents_{self.counts[1]}")
-        made = self.fake_mode.make(tuple(t.array.shape), dense_strides(t), t.dtype, t.device)
-        self.trace.track(made, node)
-        return made
+        result = self.fake_mode.make(tuple(t.array.shape), dense_strides(t), t.dtype, t.device)
+        self.trace.track(result, node)
+        return result
 
 
 class OutputFacts:

@@ -47,10 +47,10 @@ def _tensors(argument: Argument, convert: Callable) -> Callable:
 
 def _floats(convert: Callable) -> Callable:
     def floats(value):
-        made = convert(value)
-        if made.__class__ is tuple:
-            return tuple([float(v) if v.__class__ is int else v for v in made])
-        return float(made) if made.__class__ is int else made
+        result = convert(value)
+        if result.__class__ is tuple:
+            return tuple([float(v) if v.__class__ is int else v for v in result])
+        return float(result) if result.__class__ is int else result
 
     return floats
 

@@ -68,12 +68,12 @@ class Formula:
 
     def record(self, op: LibraryOperator, args: tuple, keys: int, backend: str):
         flat, lengths = self.flatten(args) if self.has_lists else ([args[i] for i in self.inputs], None)
-        made = _Call(op, args, keys, backend, lengths)
-        out = call(self.function, (*flat, made), {})
-        if made.results is None:
+        result = _Call(op, args, keys, backend, lengths)
+        out = call(self.function, (*flat, result), {})
+        if result.results is None:
             return out
-        grouped = _group(out, made.results)
-        return grouped[0] if made.alone else grouped
+        grouped = _group(out, result.results)
+        return grouped[0] if result.alone else grouped
 
     def flatten(self, args: tuple) -> tuple[list, tuple]:
         """Positional arguments with lists of tensors spread out, and the length of each list."""
@@ -94,13 +94,13 @@ class Formula:
         op, formula = self.op, self
 
         def forward(ctx, *flat):
-            made = flat[-1]
-            out = _run(op, made.args, made.keys, made.backend)
-            ctx._pt_metadata = made.lengths
+            result = flat[-1]
+            out = _run(op, result.args, result.keys, result.backend)
+            ctx._pt_metadata = result.lengths
             if formula.setup_context is not None:
-                formula.set_up(ctx, made.args, out)
-            flat_out = _spread_results(made, out)
-            ctx._pt_results = made.results
+                formula.set_up(ctx, result.args, out)
+            flat_out = _spread_results(result, out)
+            ctx._pt_results = result.results
             return flat_out
 
         def backward(ctx, *grads):
@@ -131,15 +131,15 @@ class Formula:
             grads = _group(grads, ctx._pt_results)
         lengths = ctx._pt_metadata
         if lengths is None:
-            made = self.backward(ctx, *grads)
-            return (*made, None) if isinstance(made, tuple) else (made, None)
+            result = self.backward(ctx, *grads)
+            return (*result, None) if isinstance(result, tuple) else (result, None)
         needed = ctx.needs_input_grad
         ctx.needs_input_grad = _group(needed[:-1], lengths)
         try:
-            made = self.backward(ctx, *grads)
+            result = self.backward(ctx, *grads)
         finally:
             ctx.needs_input_grad = needed
-        return (*_spread_gradients(made if isinstance(made, tuple) else (made,), lengths), None)
+        return (*_spread_gradients(result if isinstance(result, tuple) else (result,), lengths), None)
 
 
 def _run(op: LibraryOperator, args: tuple, keys: int, backend: str):
@@ -159,21 +159,21 @@ def _group(flat: tuple, lengths) -> tuple:
     return tuple(out)
 
 
-def _spread_results(made: _Call, out):
+def _spread_results(result: _Call, out):
     """What a custom function may return: a tuple of tensors and other values, lists spread out."""
-    made.alone = not isinstance(out, tuple)
-    results = (out,) if made.alone else out
+    result.alone = not isinstance(out, tuple)
+    results = (out,) if result.alone else out
     if not any(r.__class__ is list for r in results):
         return out
-    made.results = [len(r) if isinstance(r, list) else None for r in results]
+    result.results = [len(r) if isinstance(r, list) else None for r in results]
     return tuple([t for r in results for t in (r if isinstance(r, list) else (r,))])
 
 
-def _spread_gradients(made: tuple, lengths: tuple) -> list:
+def _spread_gradients(result: tuple, lengths: tuple) -> list:
     """Gradients of arguments in the order of the spread arguments; their structure must be that of the arguments."""
     out: list = []
-    fits = len(made) == len(lengths)
-    for g, n in zip(made, lengths, strict=False):
+    fits = len(result) == len(lengths)
+    for g, n in zip(result, lengths, strict=False):
         if n is None:
             fits = fits and not isinstance(g, (list, tuple))
             out.append(g)
@@ -183,7 +183,7 @@ def _spread_gradients(made: tuple, lengths: tuple) -> list:
     if not fits:
         raise RuntimeError(
             "Expected the return from backward to be of the same structure as the inputs. Got: "
-            f"{_structure([len(g) if isinstance(g, (list, tuple)) else None for g in made])} (return from backward), {_structure(lengths)} (inputs)"
+            f"{_structure([len(g) if isinstance(g, (list, tuple)) else None for g in result])} (return from backward), {_structure(lengths)} (inputs)"
         )
     return out
 

@@ -24,13 +24,13 @@ def process(op: LibraryOperator, values: tuple, dims: tuple, level: BatchLevel):
         return _loop(op, values, dims, level)
     positional, keywords = op.form(values)
     in_dims = tuple([list(d) if isinstance(d, tuple) else d for d in dims[: len(positional)]])
-    made = op.vmap_rule(VmapInfo(level.size, level.randomness), in_dims, *positional, **keywords)
-    if not isinstance(made, tuple) or len(made) != 2:
+    result = op.vmap_rule(VmapInfo(level.size, level.randomness), in_dims, *positional, **keywords)
+    if not isinstance(result, tuple) or len(result) != 2:
         raise RuntimeError(
             "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. "
-            f"Got a {type(made)} instead"
+            f"Got a {type(result)} instead"
         )
-    out, out_dims = made
+    out, out_dims = result
     if isinstance(out_dims, (tuple, list)) and (
         not isinstance(out, (tuple, list)) or len(tree_flatten(out)[0]) != len(tree_flatten(out_dims)[0])
     ):

@@ -47,11 +47,11 @@ def custom_op(
     def define(function: Callable) -> CustomOpDef:
         text = schema if schema is not None else infer_schema(function, mutates_args=mutates_args, tags=all_tags)
         namespace, short = name.split("::")
-        made = CustomOpDef(namespace, short, text, function, all_tags)
+        result = CustomOpDef(namespace, short, text, function, all_tags)
         if schema is not None:
-            _check_mutated(made._opoverload, mutates_args, schema)
-        made.register_kernel(device_types)(function)
-        return made
+            _check_mutated(result._opoverload, mutates_args, schema)
+        result.register_kernel(device_types)(function)
+        return result
 
     return define if fn is None else define(fn)
 

@@ -274,7 +274,7 @@ def get_kernel(op: Identifier, dispatch_key: str | DispatchKey) -> SafeKernelFun
         target = lookup(name)
     except AttributeError:
         raise RuntimeError(f"Could not find schema for {name}.") from None
-    made = SafeKernelFunction(target, key, table_of(name))
-    if made.kernel is None and (isinstance(target, LibraryOperator) or key not in ("CPU", "Meta")):
+    result = SafeKernelFunction(target, key, table_of(name))
+    if result.kernel is None and (isinstance(target, LibraryOperator) or key not in ("CPU", "Meta")):
         raise RuntimeError(f"no kernel for {key} for {name}")
-    return made
+    return result

@@ -105,8 +105,8 @@ class _Case:
 def _copied(value):
     if not isinstance(value, Tensor):
         return value
-    made = value.detach().clone()
-    return made.requires_grad_() if value.requires_grad else made
+    result = value.detach().clone()
+    return result.requires_grad_() if value.requires_grad else result
 
 
 # ---- the schema

@@ -70,9 +70,9 @@ class LibraryFamily(Family):
         return op.run_fake(args)  # type: ignore[attr-defined]
 
     def meta(self, op: Operator, args: tuple):
-        made = self.run_meta(op, args)
-        several = isinstance(made, (tuple, list))
-        specs = [_spec(t) for t in (made if several else (made,))]
+        result = self.run_meta(op, args)
+        several = isinstance(result, (tuple, list))
+        specs = [_spec(t) for t in (result if several else (result,))]
         return tuple(specs) if several else specs[0]
 
 
@@ -155,9 +155,9 @@ class LibraryOperator(Operator):
 
     def __call__(self, *args, **kwargs):
         if ambient.mode < modes.LISTENING:
-            made = self.quick(args, kwargs)
-            if made is not NotImplemented:
-                return made
+            result = self.quick(args, kwargs)
+            if result is not NotImplemented:
+                return result
         if ambient.mode & modes.FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
             return call_overridden(self, args, kwargs)
         if kwargs or len(args) != len(self.converters):

@@ -234,9 +234,9 @@ def library_for(namespace: str, lib: Library | None = None) -> Library:
     """The library given, or a new one that stays."""
     if lib is not None:
         return lib
-    made = Library(namespace, "FRAGMENT")
-    _kept.append(made)
-    return made
+    result = Library(namespace, "FRAGMENT")
+    _kept.append(result)
+    return result
 
 
 def split_name(qualname: str) -> tuple[str, str]:

@@ -172,16 +172,16 @@ def factory_kwargs(kwargs: dict | None) -> dict:
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}
-    made = dict(kwargs.get("factory_kwargs", {}))
+    result = dict(kwargs.get("factory_kwargs", {}))
     for key, value in kwargs.items():
         if key == "factory_kwargs":
             continue
         if key not in known:
             raise TypeError(f"unexpected kwargs {set(kwargs) - known - {'factory_kwargs'}}")
-        if key in made:
+        if key in result:
             raise TypeError(f"{key} specified twice, in **kwargs and in factory_kwargs")
-        made[key] = value
-    return made
+        result[key] = value
+    return result
 
 
 __all__ = sorted(n for n, v in globals().items() if isinstance(v, type)) + [

@@ -150,9 +150,9 @@ class SyncBatchNorm(_BatchNorm):
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
         """The module with every batch norm in it replaced by a synchronized one."""
-        made = module
+        result = module
         if isinstance(module, _BatchNorm):
-            made = cls(
+            result = cls(
                 module.num_features,
                 module.eps,
                 module.momentum,
@@ -161,13 +161,13 @@ class SyncBatchNorm(_BatchNorm):
                 process_group,
             )
             if module.affine:
-                made.weight, made.bias = module.weight, module.bias
-            made.running_mean, made.running_var = module.running_mean, module.running_var
-            made.num_batches_tracked = module.num_batches_tracked
-            made.training = module.training
+                result.weight, result.bias = module.weight, module.bias
+            result.running_mean, result.running_var = module.running_mean, module.running_var
+            result.num_batches_tracked = module.num_batches_tracked
+            result.training = module.training
         for name, child in module.named_children():
-            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return made
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class _InstanceNorm(_NormBase):

@@ -240,15 +240,15 @@ def _pairs(name: str, given) -> Iterable[tuple]:
         )
     if isinstance(given, (Mapping, ModuleDict, ParameterDict)):
         return list(given.items())
-    made = []
+    result = []
     for j, item in enumerate(given):
         if not isinstance(item, Iterable):
             raise TypeError(f"{name} update sequence element #{j} should be Iterable; is{type(item).__name__}")
         item = tuple(item)
         if len(item) != 2:
             raise ValueError(f"{name} update sequence element #{j} has length {len(item)}; 2 is required")
-        made.append(item)
-    return made
+        result.append(item)
+    return result
 
 
 class ModuleDict(Module):
@@ -469,14 +469,14 @@ class ParameterDict(Module):
         raise RuntimeError("ParameterDict should not be called.")
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        made = self.copy()
-        made.update(other)
-        return made
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __ror__(self, other: ParameterDict) -> ParameterDict:
-        made = other.copy()
-        made.update(self)
-        return made
+        result = other.copy()
+        result.update(self)
+        return result
 
     def __ior__(self, other: ParameterDict) -> Self:
         self.update(other)

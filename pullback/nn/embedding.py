@@ -157,10 +157,10 @@ class EmbeddingBag(_Table):
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, size = embeddings.shape
-        made = cls(
+        result = cls(
             num_embeddings=rows, embedding_dim=size, _weight=embeddings, max_norm=max_norm, norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse, include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )  # fmt: skip
-        made.weight.requires_grad = not freeze
-        return made
+        result.weight.requires_grad = not freeze
+        return result

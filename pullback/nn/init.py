@@ -134,13 +134,13 @@ def trunc_normal_(
 def _redraw_normals(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
     low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
     where, empty_like = public("torch", "where"), public("torch", "empty_like")
-    made = tensor.normal_(mean, std, generator=generator)
+    result = tensor.normal_(mean, std, generator=generator)
     while True:
-        outside = (made < low) | (made > high)
+        outside = (result < low) | (result > high)
         if not outside.any():
             break
-        made = where(outside, empty_like(made).normal_(mean, std, generator=generator), made)
-    return tensor if made is tensor else tensor.copy_(made)
+        result = where(outside, empty_like(result).normal_(mean, std, generator=generator), result)
+    return tensor if result is tensor else tensor.copy_(result)
 
 
 def _accept_uniforms(tensor: Tensor, mean: float, std: float, a: float, b: float, generator) -> Tensor:
@@ -156,12 +156,12 @@ def _accept_uniforms(tensor: Tensor, mean: float, std: float, a: float, b: float
 
     tensor.uniform_(a, b, generator=generator)
     pending = refused(tensor)
-    made = tensor
+    result = tensor
     while pending.any():
         candidates.uniform_(a, b, generator=generator)
-        made = where(pending, candidates, made)
+        result = where(pending, candidates, result)
         pending = where(pending, refused(candidates), pending)
-    return tensor if made is tensor else tensor.copy_(made)
+    return tensor if result is tensor else tensor.copy_(result)
 
 
 # ---- by the sizes of a layer

@@ -88,8 +88,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
                 f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
         for hook in everywhere.buffer.values():
-            made = hook(self, name, tensor)
-            tensor = tensor if made is None else made
+            result = hook(self, name, tensor)
+            tensor = tensor if result is None else result
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -111,8 +111,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
         for hook in everywhere.parameter.values():
-            made = hook(self, name, param)
-            param = param if made is None else made
+            result = hook(self, name, param)
+            param = param if result is None else result
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -121,8 +121,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             raise TypeError(f"{type_name(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         for hook in everywhere.module.values():
-            made = hook(self, name, module)
-            module = module if made is None else made
+            result = hook(self, name, module)
+            module = module if result is None else result
         self._modules[name] = module
 
     def register_module(self, name: str, module: Module | None) -> None:
@@ -189,8 +189,8 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         if name not in modules:
             self._forget(name, "_parameters", "_buffers", "_non_persistent_buffers_set")
         for hook in everywhere.module.values():
-            made = hook(self, name, value)
-            value = value if made is None else made
+            result = hook(self, name, value)
+            value = value if result is None else result
         modules[name] = value
 
     def _set_buffer(self, name: str, value) -> None:
@@ -207,17 +207,17 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
             self.register_buffer(name, value, value.persistent)
             return
         for hook in everywhere.buffer.values():
-            made = hook(self, name, value)
-            value = value if made is None else made
+            result = hook(self, name, value)
+            value = value if result is None else result
         buffers[name] = value
 
     def _forget(self, name: str, *tables: str) -> None:
         """Drop a name from the instance and from some of the tables, before it gets another meaning."""
         self.__dict__.pop(name, None)
         for table in tables:
-            held = self.__dict__[table]
-            if name in held:
-                held.discard(name) if isinstance(held, set) else held.pop(name)
+            state = self.__dict__[table]
+            if name in state:
+                state.discard(name) if isinstance(state, set) else state.pop(name)
 
     def __delattr__(self, name: str) -> None:
         assignments[0] += 1

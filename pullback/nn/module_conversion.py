@@ -71,15 +71,15 @@ class ModuleConversion:
 
     def _applied(self, param: Parameter, fn: Callable) -> Parameter:
         with no_grad():
-            made = fn(param)
+            result = fn(param)
         if is_lazy(param):
-            return made
+            return result
         grad = param.grad
-        if _same_kind(param, made):
+        if _same_kind(param, result):
             kept = param
-            kept.data = made
+            kept.data = result
         else:
-            kept = Parameter(made, param.requires_grad)
+            kept = Parameter(result, param.requires_grad)
         if grad is not None:
             with no_grad():
                 kept_grad = fn(grad)

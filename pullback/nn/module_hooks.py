@@ -192,8 +192,8 @@ class ModuleHooks:
         result = self.forward(*args, **kwargs)
         for key, hook, with_kwargs in self._forward_hook_rows():
             called.add(key)
-            made = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
-            result = result if made is None else made
+            output = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+            result = result if output is None else output
         if around is not None:
             if not isinstance(result, (Tensor, tuple)):
                 warnings.warn(
@@ -209,18 +209,18 @@ class ModuleHooks:
     def _run_forward_pre_hooks(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         for key, hook in (*everywhere.forward_pre.items(), *self._forward_pre_hooks.items()):
             if key in self._forward_pre_hooks_with_kwargs:
-                made = hook(self, args, kwargs)
-                if made is None:
+                result = hook(self, args, kwargs)
+                if result is None:
                     continue
-                if not (isinstance(made, tuple) and len(made) == 2):
+                if not (isinstance(result, tuple) and len(result) == 2):
                     raise RuntimeError(
-                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {made}."
+                        f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
                     )
-                args, kwargs = made
+                args, kwargs = result
             else:
-                made = hook(self, args)
-                if made is not None:
-                    args = made if isinstance(made, tuple) else (made,)
+                result = hook(self, args)
+                if result is not None:
+                    args = result if isinstance(result, tuple) else (result,)
         return args, kwargs
 
     def _forward_hook_rows(self):
@@ -238,8 +238,8 @@ class ModuleHooks:
             if key not in always or key in called:
                 continue
             try:
-                made = hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
-                del made
+                result = hook(self, args, kwargs, None) if with_kwargs else hook(self, args, None)
+                del result
             except Exception as e:
                 where = "global module forward hook" if key[0] == "all" else "module forward hook"
                 warnings.warn(
@@ -297,17 +297,17 @@ class BackwardHook:
 
     def setup_input_hook(self, args: tuple) -> tuple:
         """The arguments, with an identity node on those that require grad."""
-        made, self.inputs_at = self._through_identity(self._on_inputs, args)
+        result, self.inputs_at = self._through_identity(self._on_inputs, args)
         self.n_inputs = len(args)
-        return made
+        return result
 
     def setup_output_hook(self, result):
         """The result, likewise."""
         alone = not isinstance(result, tuple)
         values = (result,) if alone else result
-        made, self.outputs_at = self._through_identity(self._on_outputs, values)
+        output, self.outputs_at = self._through_identity(self._on_outputs, values)
         self.n_outputs = len(values)
-        return made[0] if alone else made
+        return output[0] if alone else output
 
     def _through_identity(self, hang: Callable, values: tuple) -> tuple[tuple, list[int] | None]:
         at = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
@@ -334,9 +334,9 @@ class BackwardHook:
             if self.grad_outputs is None:  # nothing that the module returned took part in this backward
                 return None
             whole = self._spread(grad_input, self.inputs_at, self.n_inputs)
-            made = self._call_user_hooks(whole)
+            result = self._call_user_hooks(whole)
             self.grad_outputs = None
-            return tuple(made[i] for i in self.inputs_at)
+            return tuple(result[i] for i in self.inputs_at)
 
         node.register_hook(hook)
 
@@ -344,20 +344,20 @@ class BackwardHook:
         def hook(grad_output):
             self.grad_outputs = self._spread(grad_output, self.outputs_at, self.n_outputs)
             for user in self.user_pre_hooks:
-                made = user(self.module, self.grad_outputs)
-                if made is None:
+                result = user(self.module, self.grad_outputs)
+                if result is None:
                     continue
-                made = made if isinstance(made, tuple) else (made,)
-                if len(made) != len(self.grad_outputs):
+                result = result if isinstance(result, tuple) else (result,)
+                if len(result) != len(self.grad_outputs):
                     raise RuntimeError(
-                        f"Backward pre hook returned an invalid number of grad_output, got {len(made)}, but expected "
+                        f"Backward pre hook returned an invalid number of grad_output, got {len(result)}, but expected "
                         f"{len(self.grad_outputs)}"
                     )
-                self.grad_outputs = made
+                self.grad_outputs = result
             kept = tuple(self.grad_outputs[i] for i in self.outputs_at)
             if self.inputs_at is None:  # no input wants a gradient: this is the only time to call
-                made = self._call_user_hooks((None,) * self.n_inputs)
-                if any(m is not None for m in made):
+                result = self._call_user_hooks((None,) * self.n_inputs)
+                if any(m is not None for m in result):
                     raise RuntimeError(
                         "Backward hook for Modules where no input requires gradient should always return None or None "
                         "for all gradients."
@@ -369,16 +369,16 @@ class BackwardHook:
 
     def _call_user_hooks(self, grad_input: tuple) -> tuple:
         for user in self.user_hooks:
-            made = user(self.module, grad_input, self.grad_outputs)
-            if made is None:
+            result = user(self.module, grad_input, self.grad_outputs)
+            if result is None:
                 continue
-            made = made if isinstance(made, tuple) else (made,)
-            if len(made) != len(grad_input):
+            result = result if isinstance(result, tuple) else (result,)
+            if len(result) != len(grad_input):
                 raise RuntimeError(
-                    f"Backward hook returned an invalid number of grad_input, got {len(made)}, but expected "
+                    f"Backward hook returned an invalid number of grad_input, got {len(result)}, but expected "
                     f"{len(grad_input)}"
                 )
-            grad_input = made
+            grad_input = result
         return grad_input
 
     @staticmethod

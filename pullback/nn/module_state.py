@@ -103,12 +103,12 @@ class ModuleState:
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._state_dict_hooks.values():
-            made = hook(self, destination, prefix, local_metadata)
+            result = hook(self, destination, prefix, local_metadata)
             if getattr(hook, "_from_public_api", False):
-                if made is not None:
+                if result is not None:
                     raise RuntimeError("state_dict post-hook must return None")
-            elif made is not None:
-                destination = made
+            elif result is not None:
+                destination = result
         return destination
 
     def _save_to_state_dict(self, destination, prefix: str, keep_vars: bool) -> None:

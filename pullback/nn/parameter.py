@@ -56,11 +56,11 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape, device=None, dtype=None) -> None:
         """Give the tensor a shape and memory; from here on it is an ordinary one."""
-        made = public("torch", "empty")(shape, device=device or self.device, dtype=dtype or self.dtype)
+        result = public("torch", "empty")(shape, device=device or self.device, dtype=dtype or self.dtype)
         become = self.cls_to_become
         self.__class__ = become
-        self.keys = made.keys | become.class_keys
-        self.data = made
+        self.keys = result.keys | become.class_keys
+        self.data = result
 
     @property
     def shape(self):

@@ -376,8 +376,8 @@ class RNNCellBase(Module):
             state = x.new_zeros((x.size(0), self.hidden_size))
         else:
             state = hx.unsqueeze(0) if alone else hx
-        made = public("torch", function)(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return made.squeeze(0) if alone else made
+        result = public("torch", function)(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return result.squeeze(0) if alone else result
 
 
 class RNNCell(RNNCellBase):
@@ -425,5 +425,5 @@ class LSTMCell(RNNCellBase):
             state = (zeros, zeros)
         else:
             state = tuple(h.unsqueeze(0) for h in hx) if alone else tuple(hx)
-        made = public("torch", "lstm_cell")(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return tuple(m.squeeze(0) for m in made) if alone else tuple(made)
+        result = public("torch", "lstm_cell")(x, state, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return tuple(m.squeeze(0) for m in result) if alone else tuple(result)

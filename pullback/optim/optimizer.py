@@ -97,12 +97,14 @@ def _with_hooks(step: Callable) -> Callable:
             return step(self, *args, **kwargs)
         with _labelled(self, "step"):
             for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
-                made = hook(self, (self, *args), kwargs)
-                if made is None:
+                result = hook(self, (self, *args), kwargs)
+                if result is None:
                     continue
-                if not isinstance(made, tuple) or len(made) != 2:
-                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {made}.")
-                (_, *args), kwargs = made
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                (_, *args), kwargs = result
             out = step(self, *args, **kwargs)
             for hook in (*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()):
                 hook(self, (self, *args), kwargs)
@@ -202,10 +204,10 @@ class Optimizer:
             for g in self.param_groups
         ]
         state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
-        made: StateDict = {"state": state, "param_groups": groups}
+        result: StateDict = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
-            made = _or(hook(self, made), made)
-        return made
+            result = _or(hook(self, result), result)
+        return result
 
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Take over a state: tensors are copied, and cast to their parameter's dtype and device."""
@@ -305,8 +307,8 @@ class Optimizer:
             raise ValueError("some parameters appear in more than one parameter group")
 
 
-def _or(made, otherwise):
-    return otherwise if made is None else made
+def _or(result, otherwise):
+    return otherwise if result is None else result
 
 
 def _split_names(group: dict, params: list) -> None:

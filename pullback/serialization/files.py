@@ -181,14 +181,14 @@ class _ArchiveStorages:
         self.archive, self.restore = archive, restorer(map_location)
         self.no_data = goes_to_meta(map_location) or options.skip_data
         self.swapped = _byte_order(archive) != sys.byteorder
-        self.made: dict[str, Any] = {}
+        self.storages: dict[str, Any] = {}
 
     def persistent(self, entry: Any) -> Any:
         kind, key, location, count = read_entry(entry)
         dtype = dtype_of(kind) or dtypes.uint8
-        if key not in self.made:
-            self.made[key] = self._make(key, dtype, location, count)
-        face = self.made[key]
+        if key not in self.storages:
+            self.storages[key] = self._make(key, dtype, location, count)
+        face = self.storages[key]
         return face if kind is UntypedStorage else TypedStorage(wrap_storage=face, dtype=dtype)
 
     def _make(self, key: str, dtype: dtypes.dtype, location: str, count: int) -> Any:

@@ -61,16 +61,16 @@ class _Stream:
 
     def __init__(self, restore: Callable[[Any, str], Any]):
         self.restore = restore
-        self.made: dict[str, tuple[UntypedStorage, dtypes.dtype, str]] = {}
+        self.storages: dict[str, tuple[UntypedStorage, dtypes.dtype, str]] = {}
         self.placed: dict[str, Any] = {}
         self.views: dict[str, Any] = {}
 
     def persistent(self, entry: Any) -> Any:
         kind, key, location, count = read_entry(entry)
         dtype = dtype_of(kind) or dtypes.uint8
-        if key not in self.made:
-            self.made[key] = self._empty(dtype, count), dtype, location
-            self.placed[key] = self.restore(self.made[key][0], location)
+        if key not in self.storages:
+            self.storages[key] = self._empty(dtype, count), dtype, location
+            self.placed[key] = self.restore(self.storages[key][0], location)
         view = entry[5] if len(entry) > 5 else None  # storages inside others, in files before 0.4
         face = self.placed[key] if view is None else self._part(key, view, dtype)
         return face if kind is UntypedStorage else TypedStorage(wrap_storage=face, dtype=dtype)
@@ -91,9 +91,9 @@ class _Stream:
 
     def fill(self, file: IO[bytes], keys: list) -> None:
         for key in map(_text, keys):
-            if key not in self.made:
+            if key not in self.storages:
                 raise RuntimeError(f"the file has data for a storage {key!r} that nothing in it mentions")
-            face, dtype, _ = self.made[key]
+            face, dtype, _ = self.storages[key]
             head = file.read(8)
             if len(head) != 8:
                 raise _truncated(f"the size of storage {key}")
@@ -190,7 +190,7 @@ def _tar_storages(file: IO[bytes], restore: Callable, pickle_module: Any) -> dic
 
 def _tar_tensors(file: IO[bytes], objects: dict[int, Any], pickle_module: Any) -> dict[int, Tensor]:
     """Tensors by key: dimensions, sizes, strides and offset over a storage."""
-    made: dict[int, Tensor] = {}
+    result: dict[int, Tensor] = {}
     for _ in range(load_trusted(file, _unreferred, pickle_module)):
         key, storage, _ = load_trusted(file, _unreferred, pickle_module)
         dims = struct.unpack("<i", file.read(4))[0]
@@ -198,8 +198,8 @@ def _tar_tensors(file: IO[bytes], objects: dict[int, Any], pickle_module: Any) -
         size = struct.unpack(f"<{dims}q", file.read(8 * dims))
         stride = struct.unpack(f"<{dims}q", file.read(8 * dims))
         offset = struct.unpack("<q", file.read(8))[0]
-        made[key] = rebuild_tensor(objects[storage], offset, size, stride)
-    return made
+        result[key] = rebuild_tensor(objects[storage], offset, size, stride)
+    return result
 
 
 def load_from_bytes(data: bytes) -> Any:

@@ -101,9 +101,9 @@ def pickler_class(pickle_module: Any) -> type:
 
 def dump(value: Any, file: IO[bytes], persistent: Callable[[Any], Any], pickle_module: Any, protocol: int) -> None:
     """Pickle a value; `persistent(storage)` says what stands for a storage."""
-    made = pickler_class(pickle_module)(file, protocol)
-    made.persistent = persistent
-    made.dump(value)
+    result = pickler_class(pickle_module)(file, protocol)
+    result.persistent = persistent
+    result.dump(value)
 
 
 def unpickler_class(pickle_module: Any) -> type:
@@ -125,6 +125,6 @@ def unpickler_class(pickle_module: Any) -> type:
 
 def load_trusted(file: IO[bytes], persistent: Callable[[Any], Any], pickle_module: Any, **options: Any) -> Any:
     """Unpickle a value from a file that is trusted to run code."""
-    made = unpickler_class(pickle_module)(file, **options)
-    made.persistent = persistent
-    return made.load()
+    result = unpickler_class(pickle_module)(file, **options)
+    result.persistent = persistent
+    return result.load()

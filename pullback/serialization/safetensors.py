@@ -132,11 +132,11 @@ def _rows(filename: str | os.PathLike) -> Iterator[tuple]:
 
 
 def _tensors(rows: Any, device: Any) -> dict[str, Tensor]:
-    made: dict[str, Tensor] = {}
+    result: dict[str, Tensor] = {}
     for name, kind, shape, data in rows:
         if kind not in _NAMES:
             raise RuntimeError(f"`{name}` is of safetensors type {kind}, which is not supported")
         dtype = _NAMES[kind]
         t = wrap(data.view(dtype.numpy).reshape(shape), dtype, devices.cpu)
-        made[name] = t.to(device)
-    return made
+        result[name] = t.to(device)
+    return result

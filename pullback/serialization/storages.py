@@ -48,9 +48,9 @@ def location_tag(storage: Any) -> str:
 def default_restore_location(storage: Any, location: str) -> Any:
     """The storage, moved to where its tag says."""
     for _, _, deserializer in _packages:
-        made = deserializer(storage, location)
-        if made is not None:
-            return made
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
     raise RuntimeError(f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})")
 
 
@@ -114,8 +114,8 @@ def restorer(map_location: Any) -> Callable[[Any, str], Any]:
         return lambda storage, location: default_restore_location(storage, target)
 
     def restore(storage, location: str):
-        made = map_location(storage, location)
-        return default_restore_location(storage, location) if made is None else made
+        result = map_location(storage, location)
+        return default_restore_location(storage, location) if result is None else result
 
     return restore
 

@@ -130,10 +130,10 @@ def _reduce_nested(t: Tensor) -> tuple:
 
 # ---- from pickle
 def _checked(name: str, values: Any) -> tuple[int, ...]:
-    made = tuple(values)
-    if not all(type(v) is int for v in made):
-        raise RuntimeError(f"a tensor in the file has {name} {made!r}, which are not all integers")
-    return made
+    result = tuple(values)
+    if not all(type(v) is int for v in result):
+        raise RuntimeError(f"a tensor in the file has {name} {result!r}, which are not all integers")
+    return result
 
 
 def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, stride: Any) -> Tensor:
@@ -145,12 +145,12 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
     memory = storage._storage
     check_bounds(memory, size, stride, offset, dtype.itemsize)
     if memory.buffer is None:
-        made = wrap_meta(size, dtype, stride)
+        result = wrap_meta(size, dtype, stride)
     else:
-        made = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
-    made.memory, made.offset = memory, offset
+        result = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
+    result.memory, result.offset = memory, offset
     fake_mode = next((m for m in ambient.dispatch_modes if getattr(m, "is_fake_mode", False)), None)
-    return made if fake_mode is None else fake_mode.from_tensor(made)
+    return result if fake_mode is None else fake_mode.from_tensor(result)
 
 
 def rebuild_tensor(storage: TypedStorage, storage_offset, size, stride) -> Tensor:
@@ -195,9 +195,9 @@ def rebuild_parameter(data, requires_grad, backward_hooks) -> Parameter:
 
 def rebuild_parameter_with_state(data, requires_grad, backward_hooks, state) -> Parameter:
     """A parameter with attributes of its own."""
-    made = rebuild_parameter(data, requires_grad, backward_hooks)
-    _set_state(made, state)
-    return made
+    result = rebuild_parameter(data, requires_grad, backward_hooks)
+    _set_state(result, state)
+    return result
 
 
 def _set_state(t: Tensor, state: Any) -> Tensor:
@@ -214,18 +214,18 @@ def _set_state(t: Tensor, state: Any) -> Tensor:
 
 def rebuild_from_type(function, new_type, args, state) -> Tensor:
     """A tensor of a subclass, or one with attributes."""
-    made = function(*args)
+    result = function(*args)
     if function is rebuild_jagged_tensor:
-        return made
-    if not isinstance(made, Tensor) or not isinstance(new_type, type) or not issubclass(new_type, Tensor):
-        raise RuntimeError(f"expected a tensor of a tensor class in the file, but got {type(made).__name__}")
-    if type(made) is not new_type:
-        made = subclass_of(new_type, made, made.requires_grad)
+        return result
+    if not isinstance(result, Tensor) or not isinstance(new_type, type) or not issubclass(new_type, Tensor):
+        raise RuntimeError(f"expected a tensor of a tensor class in the file, but got {type(result).__name__}")
+    if type(result) is not new_type:
+        result = subclass_of(new_type, result, result.requires_grad)
     own = getattr(new_type, "__setstate__", None)
     if own is not None:
-        made.__setstate__(state)
-        return made
-    return _set_state(made, state)
+        result.__setstate__(state)
+        return result
+    return _set_state(result, state)
 
 
 def rebuild_sparse_tensor(layout, data) -> Tensor:
@@ -234,14 +234,14 @@ def rebuild_sparse_tensor(layout, data) -> Tensor:
         indices, values, size, *coalesced = data
         make = public("torch", "sparse_coo_tensor")
         known = coalesced[0] if coalesced else None
-        made = make(indices, values.detach(), size, check_invariants=True, is_coalesced=known)
+        result = make(indices, values.detach(), size, check_invariants=True, is_coalesced=known)
     elif layout in _COMPRESSED:
         compressed, plain, values, size = data
         make = public("torch", "sparse_compressed_tensor")
-        made = make(compressed, plain, values.detach(), size, layout=layout, check_invariants=True)
+        result = make(compressed, plain, values.detach(), size, layout=layout, check_invariants=True)
     else:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
-    return _finish(made, values.requires_grad)
+    return _finish(result, values.requires_grad)
 
 
 def rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad) -> Tensor:
@@ -263,15 +263,15 @@ def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
     """A strided nested tensor from its packed numbers and where its components lie in them."""
     rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
     plain = buffer.detach()
-    made = nested_tensor([plain.as_strided(size, stride, offset) for size, stride, offset in rows])
-    return _finish(made, buffer.requires_grad)
+    result = nested_tensor([plain.as_strided(size, stride, offset) for size, stride, offset in rows])
+    return _finish(result, buffer.requires_grad)
 
 
 def rebuild_jagged_tensor(parts) -> Tensor:
     """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
     lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
-    made = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
-    return _finish(made, parts.get("requires_grad"))
+    result = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
+    return _finish(result, parts.get("requires_grad"))
 
 
 class Ignored:

@@ -35,16 +35,16 @@ def make_tensor(
             f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype!r}"
         )
     apart = noncontiguous and math.prod(sizes) > 1
-    made = _drawn((*sizes[:-1], 2 * sizes[-1]) if apart else sizes, dtype, device, low, high)
+    result = _drawn((*sizes[:-1], 2 * sizes[-1]) if apart else sizes, dtype, device, low, high)
     if apart:
-        made = made[..., 1::2]
+        result = result[..., 1::2]
     elif memory_format is not None:
-        made = made.clone(memory_format=memory_format)
+        result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        made[made == 0] = 1 if discrete else finfo(dtype).tiny
+        result[result == 0] = 1 if discrete else finfo(dtype).tiny
     if dtype.is_floating_point and dtype.itemsize > 1 or dtype.is_complex:
-        made.requires_grad = requires_grad
-    return made
+        result.requires_grad = requires_grad
+    return result
 
 
 def _drawn(sizes: tuple, dtype: dtype_type, device, low: float | None, high: float | None) -> Tensor:
@@ -58,9 +58,9 @@ def _drawn(sizes: tuple, dtype: dtype_type, device, low: float | None, high: flo
     bounds = _range(dtype, low, high, info.min, info.max, -9, 9)
     if dtype.itemsize == 1:
         return _uniform(empty(sizes, device=device, dtype=dtypes.float32), *bounds).to(dtype)
-    made = empty(sizes, device=device, dtype=dtype)
-    _uniform(view_as_real(made) if dtype.is_complex else made, *bounds)
-    return made
+    result = empty(sizes, device=device, dtype=dtype)
+    _uniform(view_as_real(result) if dtype.is_complex else result, *bounds)
+    return result
 
 
 def _uniform(t: Tensor, low: float, high: float) -> Tensor:

@@ -57,8 +57,8 @@ def mismatch_of_tensors(
 
 
 def _index(flat: int, shape: tuple) -> tuple[int, ...]:
-    made = []
+    result = []
     for size in reversed(shape):
         flat, at = divmod(flat, size)
-        made.append(at)
-    return tuple(reversed(made))
+        result.append(at)
+    return tuple(reversed(result))

@@ -66,8 +66,8 @@ def get_compiler_abi_compatibility_and_version(compiler: str) -> tuple[bool, tup
 
 
 def _version(compiler: str) -> str:
-    made = subprocess.run([*shlex.split(compiler), "--version"], capture_output=True, text=True)
-    return made.stdout + made.stderr
+    result = subprocess.run([*shlex.split(compiler), "--version"], capture_output=True, text=True)
+    return result.stdout + result.stderr
 
 
 def is_ninja_available() -> bool:

@@ -17,8 +17,8 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     facts = [{name: getattr(t, name) for name in _FACTS} for t in (t1, t2)]
     attributes = [dict(t.__dict__) for t in (t1, t2)]
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
-    for t, made, extra in zip((t1, t2), reversed(facts), reversed(attributes), strict=True):
-        for name, value in made.items():
+    for t, result, extra in zip((t1, t2), reversed(facts), reversed(attributes), strict=True):
+        for name, value in result.items():
             setattr(t, name, value)
         t.__dict__.clear()
         t.__dict__.update(extra)

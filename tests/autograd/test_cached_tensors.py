@@ -58,10 +58,10 @@ def test_a_cached_gradient_is_not_taken_over(cache, monkeypatch):
 
         @staticmethod
         def backward(ctx, g):
-            made = g * 2
+            result = g * 2
             if cache:
-                cached.add(made)
-            return made
+                cached.add(result)
+            return result
 
     x = torch.ones(3, requires_grad=True)
     Double.apply(x).sum().backward()

@@ -19,10 +19,10 @@ def scalar(x, y):
 
 @pytest.mark.parametrize("options", [{}, dict(vectorize=True), dict(vectorize=True, strategy="forward-mode"), dict(create_graph=True)])  # fmt: skip
 def test_jacobian(options):
-    made = jacobian(two, (A, B), **options)
-    assert [[tuple(m.shape) for m in row] for row in made] == [[(2, 2, 3), (2, 2, 2, 2)], [(3, 3), (3, 2, 2)]]
-    assert torch.allclose(made[0][0], B[..., None].expand(2, 2, 3)) and torch.equal(made[1][0], torch.diag(2 * A))
-    assert torch.allclose(made[0][1].reshape(4, 4), 6 * torch.eye(4, dtype=torch.float64))
+    result = jacobian(two, (A, B), **options)
+    assert [[tuple(m.shape) for m in row] for row in result] == [[(2, 2, 3), (2, 2, 2, 2)], [(3, 3), (3, 2, 2)]]
+    assert torch.allclose(result[0][0], B[..., None].expand(2, 2, 3)) and torch.equal(result[1][0], torch.diag(2 * A))
+    assert torch.allclose(result[0][1].reshape(4, 4), 6 * torch.eye(4, dtype=torch.float64))
     assert jacobian(torch.exp, A, **options).shape == (3, 3)
 
 
@@ -32,9 +32,9 @@ def test_hessian_and_its_products(options):
     assert torch.allclose(h[0][0], torch.diag(6 * A) * B.sin().sum())
     v = (torch.ones_like(A), torch.ones_like(B))
     for product in (hvp, vhp):
-        out, made = product(scalar, (A, B), v)
+        out, result = product(scalar, (A, B), v)
         assert torch.allclose(out, scalar(A, B))
-        assert torch.allclose(made[0], h[0][0].sum(1) + h[0][1].sum((1, 2)))
+        assert torch.allclose(result[0], h[0][0].sum(1) + h[0][1].sum((1, 2)))
     assert hessian(lambda x: (x**2).sum(), A, **options).shape == (3, 3)
 
 

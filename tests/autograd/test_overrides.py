@@ -9,10 +9,10 @@ class Doubling(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        made = super().__torch_function__(func, types, args, kwargs or {})
+        result = super().__torch_function__(func, types, args, kwargs or {})
         if getattr(func, "__name__", "") in ("mul", "__mul__"):
-            return super().__torch_function__(torch.Tensor.add, types, (made, made))
-        return made
+            return super().__torch_function__(torch.Tensor.add, types, (result, result))
+        return result
 
 
 class Seen(TorchFunctionMode):

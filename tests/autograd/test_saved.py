@@ -26,8 +26,8 @@ def test_history_survives_packing(fn):
     expected = torch.autograd.functional.hessian(lambda x: fn(x).sum(), x.detach())
     with graph.saved_tensors_hooks(lambda t: t.detach().numpy().copy(), torch.from_numpy):
         (g,) = torch.autograd.grad(fn(x).sum(), x, create_graph=True)
-        made = torch.stack([torch.autograd.grad(v, x, retain_graph=True)[0] for v in g])
-    assert torch.allclose(made, expected)
+        result = torch.stack([torch.autograd.grad(v, x, retain_graph=True)[0] for v in g])
+    assert torch.allclose(result, expected)
 
 
 def test_the_innermost_pair_counts():
@@ -123,5 +123,5 @@ def test_results_written_into_views_are_packed_too():
 
     expected = torch.autograd.functional.hessian(fn, x)
     with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
-        made = torch.autograd.functional.hessian(fn, x)
-    assert torch.allclose(made, expected)
+        result = torch.autograd.functional.hessian(fn, x)
+    assert torch.allclose(result, expected)

@@ -81,7 +81,7 @@ def attach(kind, i, value, log):
         if kind == "pre":
             node.register_prehook(lambda gs: saw(*gs))
         else:
-            node.register_hook(lambda made, gs: saw(*made, *gs))
+            node.register_hook(lambda result, gs: saw(*result, *gs))
         return node  # a leaf holds it weakly
     else:
         value.register_hook(saw)
@@ -101,23 +101,23 @@ def run(p, around):
     gs = [torch.full((3,), 0.5 + i) for i in range(len(roots))]
     inputs = [values[i % len(values)] for i in p["inputs"]] if p["inputs"] is not None else None
     options = {"retain_graph": p["retain"] or p["create"], "create_graph": p["create"]}
-    made: tuple = ()
+    result: tuple = ()
     with around:
         for _ in range(1 + p["twice"]):
             try:
                 if p["call"] == "grad" and inputs:
-                    made = torch.autograd.grad(roots, inputs, gs, allow_unused=True, **options)
+                    result = torch.autograd.grad(roots, inputs, gs, allow_unused=True, **options)
                 else:
                     only = inputs if p["call"] == "into" else None
                     torch.autograd.backward(roots, gs, inputs=only, **options)
             except RuntimeError as error:
                 log.append(str(error))
         if p["create"]:
-            again = [g for g in (*made, *[v.grad for v in leaves]) if g is not None and g.requires_grad]
+            again = [g for g in (*result, *[v.grad for v in leaves]) if g is not None and g.requires_grad]
             if again:
                 torch.autograd.backward(again, [torch.ones(3)] * len(again))
     assert kept is not None
-    return log, [bits(g) for g in made], [bits(v.grad) for v in values if v.is_leaf or v.retains_grad]
+    return log, [bits(g) for g in result], [bits(v.grad) for v in values if v.is_leaf or v.retains_grad]
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")

@@ -127,9 +127,9 @@ def replaced_code():
         return g + 1.0
 
     def set(v):
-        made = {}
-        exec(f"def hook(g): return g + {v!r}", made)
-        hook.__code__ = made["hook"].__code__
+        result = {}
+        exec(f"def hook(g): return g + {v!r}", result)
+        hook.__code__ = result["hook"].__code__
 
     return hook, set
 
@@ -445,7 +445,7 @@ def through_hook(kind, hook, within):
     elif kind == "pre":
         z.grad_fn.register_prehook(functools.partial(on_first, hook))
     elif kind == "post":
-        z.grad_fn.register_hook(lambda made, given: on_first(hook, made))
+        z.grad_fn.register_hook(lambda result, given: on_first(hook, result))
     else:
         z = kind.apply(y)
     with within():
@@ -454,8 +454,8 @@ def through_hook(kind, hook, within):
 
 
 def on_first(hook, gs):
-    made = hook(gs[0])
-    return None if made is None else (made, *gs[1:])
+    result = hook(gs[0])
+    return None if result is None else (result, *gs[1:])
 
 
 def custom(hook):
@@ -466,8 +466,8 @@ def custom(hook):
 
         @staticmethod
         def backward(ctx, g):
-            made = hook(g)
-            return g * 3 if made is None else made * 3
+            result = hook(g)
+            return g * 3 if result is None else result * 3
 
     return Custom
 

@@ -164,8 +164,8 @@ def test_gradients_that_are_differentiated_again_are_compiled(backend, compiled_
             config.patch(compiled_autograd_create_graph=True),
             enable(lambda gm: torch.compile(gm, backend=recording, dynamic=True)),
         ):
-            made = penalty(run, x, w)
-        for ours, want in zip(made, penalty(f, x, w), strict=True):
+            result = penalty(run, x, w)
+        for ours, want in zip(result, penalty(f, x, w), strict=True):
             torch.testing.assert_close(ours, want, atol=1e-4, rtol=1e-4)
     assert len(graphs) >= 3  # the gradient, the gradient of that, and the last one
 

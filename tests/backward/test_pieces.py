@@ -20,9 +20,9 @@ def compiled():
         graphs.append(gm)
         return gm
 
-    made = enable(lambda gm: torch.compile(gm, backend=backend, dynamic=True))
-    made.graphs = graphs
-    return made
+    result = enable(lambda gm: torch.compile(gm, backend=backend, dynamic=True))
+    result.graphs = graphs
+    return result
 
 
 def grads(around, depth, hook=None):
@@ -49,9 +49,9 @@ def test_pieces_of_the_same_structure_are_compiled_once(compiled):
         log.append(g.sum().item())
         return g * 1.5
 
-    made = grads(compiled, 8, hook)
+    result = grads(compiled, 8, hook)
     seen, log[:] = log[:], []
-    assert same(made, grads(nullcontext(), 8, hook)) and seen == log and len(log) == 8
+    assert same(result, grads(nullcontext(), 8, hook)) and seen == log and len(log) == 8
     assert 1 <= len(compiled.graphs) <= 5
 
 
@@ -71,9 +71,9 @@ def test_a_value_is_let_go_at_its_last_use(compiled):
     alive, last = [], []
 
     def first(g):
-        made = g * 2
-        last.append(weakref.ref(made))
-        return made
+        result = g * 2
+        last.append(weakref.ref(result))
+        return result
 
     x = torch.ones(3, requires_grad=True)
     y = x.sin()

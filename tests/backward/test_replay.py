@@ -61,7 +61,7 @@ def test_hooks_of_a_sink_run_in_order_on_the_gradient_itself(around, x):
     x.register_hook(lambda g: g - 2)
     sink.register_prehook(lambda gs: (gs[0] / 5,))
     x.register_post_accumulate_grad_hook(lambda p: (p.grad.add_(0.5), None)[1])
-    sink.register_hook(lambda made, gs: setattr(x, "grad", gs[0] * 10))
+    sink.register_hook(lambda result, gs: setattr(x, "grad", gs[0] * 10))
     with around():
         x.sum().backward()
     torch.testing.assert_close(x.grad, torch.full((3,), 3.0))
@@ -93,7 +93,7 @@ def test_hooks_removed_by_the_first_of_them_still_run(around, x):
 @BOTH
 def test_a_post_hook_that_comes_while_its_node_unpacks_runs(around, x):
     def unpack(t):
-        current_node().register_hook(lambda made, gs: tuple(m / 2 for m in made) if gs == (None,) else None)
+        current_node().register_hook(lambda result, gs: tuple(m / 2 for m in result) if gs == (None,) else None)
         return t
 
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
@@ -173,10 +173,10 @@ def test_callbacks_run_when_the_backward_is_done(around, x):
 
 
 @BOTH
-@pytest.mark.parametrize("made, words", [(torch.ones(4), "has changed the size"), ("no", "has changed the type")])
-def test_what_a_hook_may_not_return(around, made, words, x):
+@pytest.mark.parametrize("result, words", [(torch.ones(4), "has changed the size"), ("no", "has changed the type")])
+def test_what_a_hook_may_not_return(around, result, words, x):
     y = x * 2
-    y.register_hook(lambda g: made)
+    y.register_hook(lambda g: result)
     with around(), pytest.raises((RuntimeError, TypeError), match=words):
         y.sum().backward()
 

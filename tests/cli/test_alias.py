@@ -36,8 +36,8 @@ def files(python) -> set[str]:
 def test_it_is_made_seen_and_removed(environment):
     before = files(environment)
     assert alias(environment, "--status").returncode == 1
-    made = alias(environment)
-    assert made.returncode == 0, made.stderr
+    result = alias(environment)
+    assert result.returncode == 0, result.stderr
     assert alias(environment, "--status").returncode == 0
     code = (
         "import importlib.metadata as m, torch, torch.nn as nn, functorch; "

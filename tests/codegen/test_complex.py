@@ -25,8 +25,8 @@ def test_arithmetic_parts_and_sums(d) -> None:
             x.sum(1), x.mean(), (x == y), x.t() * 1, torch.cat([x, x * 1j]), torch.where(r > 0, x, y), x.sgn(), x.reciprocal(),
         )  # fmt: skip
 
-    made = native(f, x, y, r)
-    for got, want in zip(made(x, y, r), f(x, y, r), strict=True):
+    result = native(f, x, y, r)
+    for got, want in zip(result(x, y, r), f(x, y, r), strict=True):
         torch.testing.assert_close(got, want, rtol=2e-5, atol=1e-5)
 
 
@@ -58,5 +58,5 @@ def test_views_that_come_out_share_memory() -> None:
 
 
 def test_rules_that_do_not_know_complex_numbers_are_not_asked() -> None:
-    made = check(lambda x: (x * 2).prod().abs() + 1, numbers(5), whole=False)
-    assert any("complex numbers" in reason for reason in made.reasons.values())
+    result = check(lambda x: (x * 2).prod().abs() + 1, numbers(5), whole=False)
+    assert any("complex numbers" in reason for reason in result.reasons.values())

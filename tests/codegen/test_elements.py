@@ -38,8 +38,8 @@ def test_ufuncs_of_other_libraries():
 
 def test_an_operators_own_kernel():
     op = find("addcmul.default")
-    made = op.kernel(o, element(), element(name="y"), element(name="z"), 2)
-    assert text(made.expr) == "(x[i0] + ((y[i0] * 2) * z[i0]))"
+    result = op.kernel(o, element(), element(name="y"), element(name="z"), 2)
+    assert text(result.expr) == "(x[i0] + ((y[i0] * 2) * z[i0]))"
 
 
 def test_what_depends_on_values_is_refused():

@@ -25,17 +25,17 @@ def test_places_named_twice(d: str) -> None:
     ways = ("sum", "prod", "amax", "amin", *(("mean",) if x.dtype.is_floating_point else ()))
 
     def f(x, s, v, i, j):
-        made = [x.scatter(0, i, s), x.scatter(0, i, 3), x.scatter_add(0, i, s), x.index_fill(1, j, 2)]
-        made += [x.index_add(0, i[:, 0], s, alpha=2), x.index_copy(0, i[:, 0], s)]
+        result = [x.scatter(0, i, s), x.scatter(0, i, 3), x.scatter_add(0, i, s), x.index_fill(1, j, 2)]
+        result += [x.index_add(0, i[:, 0], s, alpha=2), x.index_copy(0, i[:, 0], s)]
         for how in ways:
-            made += [x.scatter_reduce(0, i, s, how, include_self=inside) for inside in (True, False)]
-        made += [x.index_reduce(0, i[:, 0], s, how, include_self=False) for how in ways[1:]]
-        made += [
+            result += [x.scatter_reduce(0, i, s, how, include_self=inside) for inside in (True, False)]
+        result += [x.index_reduce(0, i[:, 0], s, how, include_self=False) for how in ways[1:]]
+        result += [
             x.index_put((i[:, :1], j), v),
             x.index_put((i[:7, :7].t(), j), v[:7]),
             x.index_put((i[:, 0],), s, True),
         ]
-        return tuple(made)
+        return tuple(result)
 
     check(f, x, s, v, i, j)
 

@@ -38,12 +38,12 @@ def test_an_error_in_a_rule_is_an_error_in_tests(broken_sum):
 def test_users_get_one_warning_that_names_the_operator(broken_sum, monkeypatch):
     monkeypatch.setattr(settings, "raise_rule_errors", False)
     with pytest.warns(RuntimeWarning, match="rule of aten.sum.default failed.*NameError") as seen:
-        made = compiled(lambda x: (x * 2).sum() + (x * 3).sum(), torch.ones(3))
+        result = compiled(lambda x: (x * 2).sum() + (x * 3).sum(), torch.ones(3))
         again = compiled(lambda x: x.exp().sum(), torch.zeros(3))
     assert len([w for w in seen if "lowering rule" in str(w.message)]) == 1
-    assert made(torch.ones(3)) == 15 and again(torch.zeros(3)) == 3
-    assert made.fallbacks == ["aten.sum.default"] * 2
-    assert "NameError" in made.reasons["sum_1"]
+    assert result(torch.ones(3)) == 15 and again(torch.zeros(3)) == 3
+    assert result.fallbacks == ["aten.sum.default"] * 2
+    assert "NameError" in result.reasons["sum_1"]
 
 
 def test_what_a_rule_refuses_is_recorded_and_leaves_nothing_behind(monkeypatch):
@@ -52,9 +52,9 @@ def test_what_a_rule_refuses_is_recorded_and_leaves_nothing_behind(monkeypatch):
         return NotLowerable("not today")
 
     monkeypatch.setattr(find("sum.default"), "lower", refuses)
-    made = compiled(lambda x: (x * 2).sum() + 1, torch.ones(3))
-    assert made(torch.ones(3)) == 7 and made.reasons == {"sum_1": "not today"}
-    assert not any("= 7" in k for k in made.kernels)
+    result = compiled(lambda x: (x * 2).sum() + 1, torch.ones(3))
+    assert result(torch.ones(3)) == 7 and result.reasons == {"sum_1": "not today"}
+    assert not any("= 7" in k for k in result.kernels)
 
 
 def test_a_rule_is_a_function():

@@ -28,12 +28,12 @@ def test_scans_and_sorts_along_each_dimension(d: str) -> None:
     )
 
     def f(x):
-        made = []
+        result = []
         for dim in (0, -1):
             for way in (False, True):
-                made += [*x.sort(dim, way), x.argsort(dim, way)]
-            made += [*x.cummax(dim), *x.cummin(dim), x.cumsum(dim), x.t().cumprod(dim)]
-        return tuple(made)
+                result += [*x.sort(dim, way), x.argsort(dim, way)]
+            result += [*x.cummax(dim), *x.cummin(dim), x.cumsum(dim), x.t().cumprod(dim)]
+        return tuple(result)
 
     check(f, x)
 
@@ -41,8 +41,8 @@ def test_scans_and_sorts_along_each_dimension(d: str) -> None:
 def test_long_rows_and_what_is_around_them() -> None:
     x = torch.randn(6, 1000)
     check(lambda x: (*(x * 2).sort(1), (x * 100).to(torch.int16).argsort(1, True), x.double().round().argsort(1)), x)
-    made = check(lambda x: ((x * 2).cumsum(1) + 1, x.logcumsumexp(1), x.double().t().cumsum(0) * 3), x)
-    assert any("running sum of b0" in k and "* 2" in k for k in made.kernels)  # what comes in is computed on the way
+    result = check(lambda x: ((x * 2).cumsum(1) + 1, x.logcumsumexp(1), x.double().t().cumsum(0) * 3), x)
+    assert any("running sum of b0" in k and "* 2" in k for k in result.kernels)  # what comes in is computed on the way
     check(
         lambda x: x.logcumsumexp(0),
         torch.tensor([[-INF, 1.0, INF, NAN], [-INF, -INF, INF, 2.0], [3.0, 90.0, -INF, 0.0]]),

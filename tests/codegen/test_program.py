@@ -25,24 +25,24 @@ TOLERANCE = dict(rtol=2e-5, atol=1e-6)  # single precision: our functions are wi
 
 def native(f, *args, whole: bool = True) -> Native:
     """A function as native code; `whole`: without an operator left."""
-    made = compile_graph(make_fx(f, tracing_mode="fake")(*args))
-    assert isinstance(made, Native), "nothing was lowered"
+    result = compile_graph(make_fx(f, tracing_mode="fake")(*args))
+    assert isinstance(result, Native), "nothing was lowered"
     if whole:
-        assert made.native, made.fallbacks
-    return made
+        assert result.native, result.fallbacks
+    return result
 
 
 def check(f, *args, whole: bool = True, exact: bool = False) -> Native:
     """Native results are the operators' in value, shape, dtype and strides."""
-    made = native(f, *args, whole=whole)
-    got, want = made(*args), f(*args)
+    result = native(f, *args, whole=whole)
+    got, want = result(*args), f(*args)
     for g, w in zip(*(x if isinstance(x, (tuple, list)) else (x,) for x in (got, want)), strict=True):
         assert g.shape == w.shape and g.dtype is w.dtype and g.stride() == w.stride()
         if exact or not w.dtype.is_floating_point:
             np.testing.assert_array_equal(as_numpy(g), as_numpy(w))
         else:
             np.testing.assert_allclose(as_numpy(g), as_numpy(w), **TOLERANCE)
-    return made
+    return result
 
 
 def as_numpy(t):
@@ -76,21 +76,21 @@ def programs(draw):
     steps = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99), st.integers(0, 9)), min_size=2, max_size=14))
 
     def f(x, y):
-        made = [x, y, x + y]
+        result = [x, y, x + y]
         for kind, which, at in steps:
-            a = made[at % len(made)]
+            a = result[at % len(result)]
             if min(a.shape) < 2:
                 continue
             if kind == 0:
-                made.append(UNARY[which % len(UNARY)](a))
+                result.append(UNARY[which % len(UNARY)](a))
             elif kind == 1:
-                alike = [b for b in made if b.shape == a.shape]
-                made.append(BINARY[which % len(BINARY)](a, alike[-1]))
+                alike = [b for b in result if b.shape == a.shape]
+                result.append(BINARY[which % len(BINARY)](a, alike[-1]))
             elif kind == 2:
-                made.append(a + REDUCE[which % len(REDUCE)](a, at % 3))
+                result.append(a + REDUCE[which % len(REDUCE)](a, at % 3))
             else:
-                made.append(VIEWS[which % len(VIEWS)](a))
-        return made[-1] * 1, made[len(made) // 2] + 0, made[-1].sum((0, 2))
+                result.append(VIEWS[which % len(VIEWS)](a))
+        return result[-1] * 1, result[len(result) // 2] + 0, result[-1].sum((0, 2))
 
     return f, shape, steps
 
@@ -163,9 +163,9 @@ def test_least_integer_by_minus_one():
 def test_division_by_a_zero_raises_as_eager_does():
     f = lambda x, y: x // y  # noqa: E731
     args = torch.tensor([1, 2]), torch.tensor([1, 0])
-    made = compile_graph(make_fx(f, tracing_mode="fake")(*args))
+    result = compile_graph(make_fx(f, tracing_mode="fake")(*args))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        made(*args)
+        result(*args)
 
 
 def test_booleans():
@@ -202,8 +202,8 @@ def test_narrow_floats_round_as_operators_do(dtype):
         exact=True,
     )
     check(lambda x: (x + x, x * 1.1, x - 0.3, x.to(torch.float32), x.to(torch.float64)), x, exact=True)
-    made = native(lambda x: (x.sum(), x.softmax(0), x.amax()), x[:50])
-    for got, want in zip(made(x[:50]), (x[:50].sum(), x[:50].softmax(0), x[:50].amax()), strict=True):
+    result = native(lambda x: (x.sum(), x.softmax(0), x.amax()), x[:50])
+    for got, want in zip(result(x[:50]), (x[:50].sum(), x[:50].softmax(0), x[:50].amax()), strict=True):
         torch.testing.assert_close(got, want)
 
 
@@ -234,8 +234,8 @@ def test_empty_and_zero_dimensional():
 
 def test_outputs_that_are_inputs_and_views():
     x = torch.randn(4, 5)
-    made = native(lambda x: (x, x.t(), (x + 1).t(), (x * 2)[1:]), x)
-    same, view, turned, part = made(x)
+    result = native(lambda x: (x, x.t(), (x + 1).t(), (x * 2)[1:]), x)
+    same, view, turned, part = result(x)
     assert same is x and view.data_ptr() == x.data_ptr() and turned.stride() == (1, 5)
     torch.testing.assert_close(part, (x * 2)[1:])
     assert part.storage_offset() == 5
@@ -243,20 +243,20 @@ def test_outputs_that_are_inputs_and_views():
 
 def test_other_strides_and_subclasses_run_as_operators():
     f = lambda x: x.sum(0) + 1  # noqa: E731
-    made = native(f, torch.randn(4, 4))
+    result = native(f, torch.randn(4, 4))
     other = torch.randn(4, 4).t()
-    torch.testing.assert_close(made(other), f(other))
-    torch.testing.assert_close(made(other.double()), f(other.double()))
+    torch.testing.assert_close(result(other), f(other))
+    torch.testing.assert_close(result(other.double()), f(other.double()))
     odd = torch.from_numpy(np.frombuffer(b"." + bytes(64), np.float32, 16, 1).reshape(4, 4))
-    torch.testing.assert_close(made(odd), f(odd))
+    torch.testing.assert_close(result(odd), f(odd))
 
 
 def test_an_index_out_of_bounds_is_eagers_error():
     weight, at = torch.randn(5, 3), torch.tensor([1, 7])
-    made = native(lambda w, i: F.embedding(i, w) * 2, weight, torch.tensor([1, 2]))
+    result = native(lambda w, i: F.embedding(i, w) * 2, weight, torch.tensor([1, 2]))
     with pytest.raises(IndexError):
-        made(weight, at)
-    torch.testing.assert_close(made(weight, torch.tensor([4, 0])), weight[torch.tensor([4, 0])] * 2)
+        result(weight, at)
+    torch.testing.assert_close(result(weight, torch.tensor([4, 0])), weight[torch.tensor([4, 0])] * 2)
 
 
 def test_random_operators_run_before_and_keep_their_stream():
@@ -265,41 +265,41 @@ def test_random_operators_run_before_and_keep_their_stream():
         return a + torch.rand_like(x)
 
     x = torch.randn(50)
-    made = native(f, x, whole=False)
+    result = native(f, x, whole=False)
     torch.manual_seed(5)
-    got = made(x)
+    got = result(x)
     torch.manual_seed(5)
     torch.testing.assert_close(got, f(x))
 
 
 # ---- fusion
 def test_a_chain_is_one_kernel():
-    made = check(lambda x: (x.sin() + 1).exp().mul(2).tanh(), torch.randn(40, 50))
-    assert len(made.kernels) == 1
+    result = check(lambda x: (x.sin() + 1).exp().mul(2).tanh(), torch.randn(40, 50))
+    assert len(result.kernels) == 1
 
 
 def test_softmax_and_layer_norm_are_one_kernel():
-    made = check(lambda x: F.softmax(x * 0.3, -1), torch.randn(40, 50))
-    assert len(made.kernels) == 1
-    made = check(
+    result = check(lambda x: F.softmax(x * 0.3, -1), torch.randn(40, 50))
+    assert len(result.kernels) == 1
+    result = check(
         lambda x, w, b: F.gelu(F.layer_norm(x + 1, (50,), w, b)),
         torch.randn(4, 10, 50),
         torch.randn(50),
         torch.randn(50),
     )
-    assert len(made.kernels) == 1
+    assert len(result.kernels) == 1
 
 
 def test_equal_kernels_are_one_function():
     f = lambda x, y, z: (x.exp() + 1, y.exp() + 1, z.exp() + 1)  # noqa: E731
-    made = check(f, torch.randn(40), torch.randn(40), torch.randn(40))
-    assert made.source.count("static void kernel") == 1 and made.source.count("run(kernel0") == 3
+    result = check(f, torch.randn(40), torch.randn(40), torch.randn(40))
+    assert result.source.count("static void kernel") == 1 and result.source.count("run(kernel0") == 3
 
 
 def test_long_sums_keep_their_accuracy():
     x = torch.rand(1 << 20) + 1
-    made = native(lambda x: (x.sum(), x.reshape(-1, 4).sum(0)), x)
-    whole, columns = made(x)
+    result = native(lambda x: (x.sum(), x.reshape(-1, 4).sum(0)), x)
+    whole, columns = result(x)
     exact = x.double()
     assert abs(whole.item() / exact.sum().item() - 1) < 1e-6
     np.testing.assert_allclose(columns.numpy(), exact.reshape(-1, 4).sum(0).numpy(), rtol=1e-6)
@@ -393,8 +393,8 @@ def test_long_chains_and_shared_subexpressions():
 
     x = torch.randn(20, dtype=torch.float64) * 0.5
     check(chain, x)
-    made = check(squares, x)
-    assert len(made.source) < 60_000
+    result = check(squares, x)
+    assert len(result.source) < 60_000
 
 
 def test_threads_give_the_same():
@@ -403,13 +403,13 @@ def test_threads_give_the_same():
     torch.manual_seed(0)
     x, w = torch.randn(300, 200), torch.randn(200, 500)
     f = lambda x, w: (F.softmax(x @ w, -1), (x.exp() + 1).sum(0), (x * 2).sum(), F.gelu(x), x.t().contiguous())  # noqa: E731
-    made = native(f, x, w)
-    made.segments[0].threads = lambda: 1
-    made.build()
-    single = made(x, w)
-    made.segments[0].threads = lambda: 3
-    made.build()
-    for one, many in zip(single, made(x, w), strict=True):
+    result = native(f, x, w)
+    result.segments[0].threads = lambda: 1
+    result.build()
+    single = result(x, w)
+    result.segments[0].threads = lambda: 3
+    result.build()
+    for one, many in zip(single, result(x, w), strict=True):
         torch.testing.assert_close(one, many)
     assert options.cpp.threads == -1
 
@@ -421,16 +421,16 @@ def test_dropouts_of_many_layers_are_drawn_before_one_native_call():
         return x
 
     x = torch.randn(50)
-    made = native(f, x, whole=False)
-    assert len(made.segments) == 1
+    result = native(f, x, whole=False)
+    assert len(result.segments) == 1
     torch.manual_seed(5)
-    got = made(x)
+    got = result(x)
     torch.manual_seed(5)
     torch.testing.assert_close(got, f(x))
 
 
 def test_statistics_of_channels_run_along_memory():
     f = lambda x, w: F.batch_norm(x + w.view(1, 8, 1, 1), None, None, w, w, True)  # noqa: E731
-    made = check(f, torch.randn(4, 8, 6, 6), torch.randn(8))
-    assert "width" not in made.functions[0]  # not across channels, whose elements lie apart
+    result = check(f, torch.randn(4, 8, 6, 6), torch.randn(8))
+    assert "width" not in result.functions[0]  # not across channels, whose elements lie apart
     check(lambda x, w: F.batch_norm(x, w, w * w, w, w), torch.randn(4, 8, 6, 6), torch.randn(8))

@@ -56,11 +56,11 @@ def test_a_view_has_strides_exactly_when_numpy_needs_no_copy(data) -> None:
     )
     new = data.draw(st.sampled_from([(a.size,), (2, a.size // 2), (*a.shape, 1), (a.shape[0], -1), (1, *a.shape)]))
     new = infer_size(new, a.size)
-    made = view_strides(a.shape, tuple(s // 8 for s in a.strides), new)
+    result = view_strides(a.shape, tuple(s // 8 for s in a.strides), new)
     reshaped = a.reshape(new)
-    assert (made is not None) == np.shares_memory(reshaped, a)
-    if made is not None:
-        assert [s for s, n in zip(made, new, strict=True) if n > 1] == [
+    assert (result is not None) == np.shares_memory(reshaped, a)
+    if result is not None:
+        assert [s for s, n in zip(result, new, strict=True) if n > 1] == [
             s // 8 for s, n in zip(reshaped.strides, new, strict=True) if n > 1
         ]
 
@@ -90,7 +90,7 @@ def test_a_slice_of_channels_last_memory_has_gaps():
     x = torch.randn(2, 8, 6, 10).contiguous(memory_format=torch.channels_last)
     for part in (x[:, ::2], x[:, :, ::2], x[:, :4], x[:, :, :1]):
         assert not part.is_contiguous(memory_format=torch.channels_last)
-        made = part.contiguous(memory_format=torch.channels_last)
-        assert made.is_contiguous(memory_format=torch.channels_last) and torch.equal(made, part)
+        result = part.contiguous(memory_format=torch.channels_last)
+        assert result.is_contiguous(memory_format=torch.channels_last) and torch.equal(result, part)
     assert x[:1].is_contiguous(memory_format=torch.channels_last)
     assert torch.randn(2, 1, 4, 5).is_contiguous(memory_format=torch.channels_last)

@@ -63,13 +63,13 @@ def test_until_a_layer_is_there_its_seams_say_so():
 
 # ---- as declared
 def test_seams_are_asked_and_set_where_they_say(source):
-    asked, made = defaultdict(set), defaultdict(set)
+    asked, result = defaultdict(set), defaultdict(set)
     for module, name, stores in source.uses():
-        (made if stores else asked)[name].add(module.removeprefix("pullback."))
+        (result if stores else asked)[name].add(module.removeprefix("pullback."))
     for d in declarations():
         assert asked.pop(d.name) == set(d.asked_by), d.name
-        assert made.pop(d.name) == {d.set_by}, d.name
-    assert not asked and not made
+        assert result.pop(d.name) == {d.set_by}, d.name
+    assert not asked and not result
 
 
 @pytest.mark.parametrize("said", declarations(), ids=lambda d: d.name)

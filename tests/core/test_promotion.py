@@ -24,21 +24,21 @@ ORDER = [
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.combinations_with_replacement(ORDER, 2)), ids=str)
 def test_promotion_is_symmetric_and_never_loses_the_category(a, b) -> None:
-    made = torch.promote_types(a, b)
-    assert made is torch.promote_types(b, a)
-    assert torch.can_cast(a, made) and torch.can_cast(b, made)
-    assert torch.promote_types(made, a) is made
+    result = torch.promote_types(a, b)
+    assert result is torch.promote_types(b, a)
+    assert torch.can_cast(a, result) and torch.can_cast(b, result)
+    assert torch.promote_types(result, a) is result
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "made"),
+    ("a", "b", "result"),
     [
         (torch.uint8, torch.int8, torch.int16), (torch.float16, torch.bfloat16, torch.float32), (torch.float64, torch.complex64, torch.complex128),
         (torch.int64, torch.float16, torch.float16), (torch.bool, torch.uint8, torch.uint8),
     ],
 )  # fmt: skip
-def test_pairs(a, b, made) -> None:
-    assert torch.promote_types(a, b) is made
+def test_pairs(a, b, result) -> None:
+    assert torch.promote_types(a, b) is result
 
 
 def test_dimensions_outrank_zero_dimensions_and_numbers() -> None:

@@ -225,12 +225,14 @@ def test_state_round_trip(seed, words, waiting):
     gen.words(words)
     if waiting:
         fill_normal(gen, empty(1))
-    twins = [gen.clone_state(), pickle.loads(pickle.dumps(gen)), copy.deepcopy(gen), Generator()]
-    twins[-1].set_state_bytes(gen.state_bytes())
+    copies = [gen.clone_state(), pickle.loads(pickle.dumps(gen)), copy.deepcopy(gen), Generator()]
+    copies[-1].set_state_bytes(gen.state_bytes())
     drawn = fill_normal(gen, empty(5)), gen.words(700), gen.state_bytes()
-    for twin in twins:
-        assert twin.initial_seed() == seed
-        for ours, theirs in zip(drawn, (fill_normal(twin, empty(5)), twin.words(700), twin.state_bytes()), strict=True):
+    for other in copies:
+        assert other.initial_seed() == seed
+        for ours, theirs in zip(
+            drawn, (fill_normal(other, empty(5)), other.words(700), other.state_bytes()), strict=True
+        ):
             assert np.array_equal(ours, theirs)
 
 

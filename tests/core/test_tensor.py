@@ -32,8 +32,8 @@ def test_protocols() -> None:
 
 def test_copies() -> None:
     t = torch.arange(3.0, requires_grad=True)
-    for made in (copy.deepcopy(t), pickle.loads(pickle.dumps(t))):
-        assert made.tolist() == [0, 1, 2] and made.requires_grad and made.is_leaf and made is not t
+    for result in (copy.deepcopy(t), pickle.loads(pickle.dumps(t))):
+        assert result.tolist() == [0, 1, 2] and result.requires_grad and result.is_leaf and result is not t
     pair = copy.deepcopy([base := torch.zeros(3), base[1:]])
     pair[0][1] = 4
     assert pair[1][0] == 4

@@ -24,11 +24,11 @@ def build(tmp_path_factory):
     """`build("lltm")`: the module of a source; with `is_python_module=False`, its operators."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "extensions"  # shared by all workers
-    made = {}
+    result = {}
 
     def load(name: str, **options):
-        if name not in made:
-            made[name] = cpp.load(name, [SOURCES / f"{name}.cpp"], build_directory=str(folder / name), **options)
-        return made[name]
+        if name not in result:
+            result[name] = cpp.load(name, [SOURCES / f"{name}.cpp"], build_directory=str(folder / name), **options)
+        return result[name]
 
     return load

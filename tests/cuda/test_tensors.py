@@ -119,8 +119,8 @@ def test_dtypes(cuda):
 def test_storages_and_files(cuda):
     t = torch.arange(4.0, device=cuda)
     assert t.untyped_storage().nbytes() == 16 and t.untyped_storage().device is cuda
-    twin = copy.deepcopy(t[1:])
-    assert twin.device is cuda and twin.tolist() == [1, 2, 3]
+    inplace = copy.deepcopy(t[1:])
+    assert inplace.device is cuda and inplace.tolist() == [1, 2, 3]
     assert pickle.loads(pickle.dumps(t)).cpu().equal(t.cpu())
     file = io.BytesIO()
     torch.save({"t": t}, file)

@@ -109,9 +109,9 @@ def test_hooks_replace_the_average(alone):
 
     def hook(state, bucket):
         seen.append((state, bucket.index(), bucket.is_last(), len(bucket.gradients())))
-        made = torch.futures.Future()
-        made.set_result(bucket.buffer() * 10)
-        return made
+        result = torch.futures.Future()
+        result.set_result(bucket.buffer() * 10)
+        return result
 
     ddp.register_comm_hook("state", hook)
     ddp(torch.ones(1, 2)).sum().backward()

@@ -173,11 +173,11 @@ def test_shapes_and_expansion(make):
 @MEMBERS
 def test_copies_and_pickles_draw_the_same(make):
     d = make()
-    for twin in (copy.deepcopy(d), pickle.loads(pickle.dumps(d))):
+    for inplace in (copy.deepcopy(d), pickle.loads(pickle.dumps(d))):
         torch.manual_seed(1)
         expected = listed(d.sample((2,)))
         torch.manual_seed(1)
-        assert listed(twin.sample((2,))) == expected
+        assert listed(inplace.sample((2,))) == expected
 
 
 @pytest.mark.parametrize(

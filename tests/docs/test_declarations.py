@@ -103,8 +103,8 @@ def test_the_operator_of_the_page_works():
         assert torch.func.vmap(lambda row: function(row, 0))(x).tolist() == [4.0, 4.0]
         assert function(x.detach().to_sparse(), 1).tolist() == [4.0, 4.0]
         registry["spread.default"].lower = names["lower_spread"]
-        made = compile_graph(make_fx(lambda t: function(t * 2, 1), tracing_mode="fake")(x.detach()))
-        assert made.native and made(x.detach()).tolist() == [8.0, 8.0]
+        result = compile_graph(make_fx(lambda t: function(t * 2, 1), tracing_mode="fake")(x.detach()))
+        assert result.native and result(x.detach()).tolist() == [8.0, 8.0]
     finally:
         unregister(registry["spread.default"])
         del exports["torch"]["spread"], exports["Tensor"]["spread"]

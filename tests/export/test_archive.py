@@ -51,11 +51,11 @@ def test_derived_sizes_and_arguments_of_all_kinds(tmp_path: Path) -> None:
     ep = export(Kinds(), (torch.ones(3, 2), torch.ones(6, 2)), dynamic_shapes=({0: b}, {0: 2 * b}))
     file = io.BytesIO()
     save(ep, file)
-    made, wanted = (p.module()(torch.ones(4, 2), torch.ones(8, 2)) for p in (load(file), ep))
+    result, wanted = (p.module()(torch.ones(4, 2), torch.ones(8, 2)) for p in (load(file), ep))
     assert (
-        torch.equal(made[0], wanted[0])
-        and torch.equal(made[1].indices, wanted[1].indices)
-        and torch.equal(made[2], wanted[2])
+        torch.equal(result[0], wanted[0])
+        and torch.equal(result[1].indices, wanted[1].indices)
+        and torch.equal(result[2], wanted[2])
     )
     with pytest.raises(AssertionError, match=r"2\*x.size"):
         load(file).module()(torch.ones(4, 2), torch.ones(7, 2))

@@ -17,37 +17,37 @@ def test_results_and_mutations() -> None:
     batch = Dim("batch")
     args = (torch.randn(5, 4), torch.randn(5, 1))
     program = export(net, args, dynamic_shapes=({0: batch}, {0: batch}))
-    made = program.run_decompositions()
-    targets = {str(n.target) for n in made.graph.nodes if n.op == "call_function"}
+    result = program.run_decompositions()
+    targets = {str(n.target) for n in result.graph.nodes if n.op == "call_function"}
     assert "aten.addmm.default" in targets and not any(
         t.split(".")[-2].endswith("_") for t in targets if t.startswith("aten")
     )
-    assert made.dialect == "ATEN" and made.range_constraints == program.range_constraints
+    assert result.dialect == "ATEN" and result.range_constraints == program.range_constraints
     written = ["calls", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
-    assert list(made.graph_signature.buffers_to_mutate.values()) == written
-    twin, x, y = copy.deepcopy(net), torch.randn(6, 4), torch.randn(6, 1)
-    run = made.module()
-    out, wanted = run(x, y)[0], twin(x, y)[0]
+    assert list(result.graph_signature.buffers_to_mutate.values()) == written
+    inplace, x, y = copy.deepcopy(net), torch.randn(6, 4), torch.randn(6, 1)
+    run = result.module()
+    out, wanted = run(x, y)[0], inplace(x, y)[0]
     for key in wanted:
         torch.testing.assert_close(out[key], wanted[key])
-    for name, b in twin.named_buffers():
+    for name, b in inplace.named_buffers():
         torch.testing.assert_close(run.get_buffer(name), b)
 
 
 def test_sizes_have_values() -> None:
     program = export(Net(), (torch.randn(5, 4), torch.randn(5, 1)), dynamic_shapes=({0: Dim.AUTO}, {0: Dim.AUTO}))
-    made = program.run_decompositions()
-    assert all("val" in n.meta for n in made.graph.nodes if n.op == "call_function")
+    result = program.run_decompositions()
+    assert all("val" in n.meta for n in result.graph.nodes if n.op == "call_function")
 
 
 def test_a_table_takes_operators_apart() -> None:
     table = default_decompositions()
     assert isinstance(table, CustomDecompTable) and table.copy() == table.materialize()
     table[torch.ops.aten.relu.default] = lambda x: torch.clamp(x, min=0)
-    made = export(nn.ReLU(), (torch.randn(3),)).run_decompositions(table)
-    assert [str(n.target) for n in made.graph.nodes if n.op == "call_function"] == ["aten.clamp.default"]
+    result = export(nn.ReLU(), (torch.randn(3),)).run_decompositions(table)
+    assert [str(n.target) for n in result.graph.nodes if n.op == "call_function"] == ["aten.clamp.default"]
     x = torch.randn(3)
-    torch.testing.assert_close(made.module()(x), x.relu())
+    torch.testing.assert_close(result.module()(x), x.relu())
 
 
 def test_programs_that_differentiate_or_take_nothing() -> None:

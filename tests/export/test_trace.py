@@ -69,18 +69,18 @@ def test_the_module_is_afterwards_as_it_was(net: Net) -> None:
 def test_results_gradients_and_buffers_are_those_of_the_module(net: Net, program: ExportedProgram) -> None:
     import copy
 
-    twin = copy.deepcopy(net)
+    inplace = copy.deepcopy(net)
     run, x, y = program.module(), torch.randn(7, 4), torch.randn(7, 1)
-    (made, three, nothing), (wanted, *_) = run(x, y, k=3), twin(x, y, k=3)
+    (result, three, nothing), (wanted, *_) = run(x, y, k=3), inplace(x, y, k=3)
     assert (three, nothing) == (3, None)
     for key in wanted:
-        torch.testing.assert_close(made[key], wanted[key])
-    assert made["a"].requires_grad and not made["z"].requires_grad
-    made["a"].square().sum().backward()
+        torch.testing.assert_close(result[key], wanted[key])
+    assert result["a"].requires_grad and not result["z"].requires_grad
+    result["a"].square().sum().backward()
     wanted["a"].square().sum().backward()
-    torch.testing.assert_close(run.layer.weight.grad, twin.layer.weight.grad)
+    torch.testing.assert_close(run.layer.weight.grad, inplace.layer.weight.grad)
     assert run.calls.item() == program.state_dict["calls"].item() == 1
-    torch.testing.assert_close(run.norm.running_mean, twin.norm.running_mean)
+    torch.testing.assert_close(run.norm.running_mean, inplace.norm.running_mean)
 
 
 def test_an_assigned_buffer_is_written() -> None:
@@ -181,8 +181,8 @@ def test_spread_arguments_and_keywords() -> None:
     args, kwargs = (torch.ones(2), torch.ones(2)), {"w": torch.ones(2), "a": torch.ones(2)}
     program = export(Spread(), args, kwargs, dynamic_shapes=shapes)
     assert program.graph_signature.user_inputs == ("xs_0", "xs_1", "a", "w")
-    made = program.module()(torch.ones(4), torch.zeros(4), w=torch.full((4,), 2.0), a=torch.full((4,), 3.0))
-    assert made.tolist() == [7] * 4
+    result = program.module()(torch.ones(4), torch.zeros(4), w=torch.full((4,), 2.0), a=torch.full((4,), 3.0))
+    assert result.tolist() == [7] * 4
 
 
 def test_dataclasses() -> None:

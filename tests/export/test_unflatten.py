@@ -37,15 +37,15 @@ class Blocks(nn.Module):
 def test_submodules_are_there_and_can_be_replaced() -> None:
     torch.manual_seed(0)
     net, x = Blocks(), torch.randn(5, 3)
-    made = unflatten(export(net, (torch.randn(4, 3),), dynamic_shapes=({0: Dim("b")},)))
-    torch.testing.assert_close(made(x), net(x))
-    assert set(made.state_dict()) >= set(net.state_dict())
-    first = getattr(made.blocks, "0")
+    result = unflatten(export(net, (torch.randn(4, 3),), dynamic_shapes=({0: Dim("b")},)))
+    torch.testing.assert_close(result(x), net(x))
+    assert set(result.state_dict()) >= set(net.state_dict())
+    first = getattr(result.blocks, "0")
     torch.testing.assert_close(first.layer(x), net.blocks[0].layer(x))
-    assert getattr(made.blocks, "0@1").layer.weight is first.layer.weight is net.blocks[0].layer.weight
+    assert getattr(result.blocks, "0@1").layer.weight is first.layer.weight is net.blocks[0].layer.weight
     net.blocks[1].act = nn.ReLU()
-    getattr(made.blocks, "1").act = nn.ReLU()
-    torch.testing.assert_close(made(x), net(x))
+    getattr(result.blocks, "1").act = nn.ReLU()
+    torch.testing.assert_close(result(x), net(x))
 
 
 @pytest.mark.parametrize("functional", [False, True])
@@ -54,14 +54,14 @@ def test_buffers_and_checks(functional: bool) -> None:
     net, args = Net(), (torch.randn(5, 4), torch.randn(5, 1))
     program = export(net, args)
     program = program.run_decompositions() if functional else program
-    made = unflatten(program)
+    result = unflatten(program)
     wanted = program.module()(*args)[0]
-    out, three, nothing = made(*args)
+    out, three, nothing = result(*args)
     for key in wanted:
         torch.testing.assert_close(out[key], wanted[key])
-    assert (three, nothing) == (3, None) and net.calls.item() == made.calls.item() == 2
+    assert (three, nothing) == (3, None) and net.calls.item() == result.calls.item() == 2
     with pytest.raises(AssertionError, match="Guard failed"):
-        made(torch.ones(3, 4), torch.ones(3, 1))
+        result(torch.ones(3, 4), torch.ones(3, 1))
 
 
 def test_adapter() -> None:
@@ -69,7 +69,7 @@ def test_adapter() -> None:
         def adapt(self, target_spec, input_spec, input_args, metadata=None, obj=None):
             return input_args[:2]
 
-    made = unflatten(export(Add(), (torch.ones(2), torch.ones(2))), Packed())
-    assert made([torch.ones(2), torch.ones(2), torch.ones(2)]).tolist() == [2, 2]
+    result = unflatten(export(Add(), (torch.ones(2), torch.ones(2))), Packed())
+    assert result([torch.ones(2), torch.ones(2), torch.ones(2)]).tolist() == [2, 2]
     with pytest.raises(TypeError, match="expected an ExportedProgram"):
         unflatten(Add())

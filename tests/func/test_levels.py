@@ -99,11 +99,11 @@ def test_a_write_inside_stays_connected_to_what_is_differentiated_outside():
 def test_transforms_under_inference_mode():
     x = torch.tensor([1.0, 2.0])
     with torch.inference_mode():
-        made = torch.tensor([1.0, 2.0])
-        assert grad(lambda a: (a**2 * made).sum())(made).tolist() == [2.0, 8.0]
+        result = torch.tensor([1.0, 2.0])
+        assert grad(lambda a: (a**2 * result).sum())(result).tolist() == [2.0, 8.0]
         assert jacrev(grad(lambda a: (a**3).sum()))(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
-        assert jvp(lambda a: a.prod(), (made,), (x,))[1].item() == 4.0
-        assert vmap(grad(lambda a: (a**2).sum()))(made).tolist() == [2.0, 4.0]
+        assert jvp(lambda a: a.prod(), (result,), (x,))[1].item() == 4.0
+        assert vmap(grad(lambda a: (a**2).sum()))(result).tolist() == [2.0, 4.0]
         assert torch.is_inference_mode_enabled()
 
 

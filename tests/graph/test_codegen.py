@@ -168,8 +168,8 @@ def test_boxed_code_empties_its_list():
 
 
 def test_line_numbers_lead_to_nodes(hello):
-    made = hello.graph.python_code("self")
-    lines = made.src.splitlines()
+    result = hello.graph.python_code("self")
+    lines = result.src.splitlines()
     nodes = list(hello.graph.nodes)
-    found = {lines[made._prologue_start - 1 + at].strip(): nodes[i].name for at, i in made._lineno_map.items()}
+    found = {lines[result._prologue_start - 1 + at].strip(): nodes[i].name for at, i in result._lineno_map.items()}
     assert found["add = x + y;  x = y = None"] == "add" and found["return mul"] == "output"

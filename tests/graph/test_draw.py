@@ -12,10 +12,10 @@ from pullback.graph.passes.graph_drawer import FxGraphDrawer
 
 def tangled() -> Graph:
     g = Graph()
-    made = [g.placeholder(name) for name in "abcd"]
+    result = [g.placeholder(name) for name in "abcd"]
     for i in range(30):
-        made.append(g.call_function(operator.add, (made[(i * 7) % len(made)], made[(i * 5 + 1) % len(made)])))
-    g.output(tuple(made[-5:]))
+        result.append(g.call_function(operator.add, (result[(i * 7) % len(result)], result[(i * 5 + 1) % len(result)])))
+    g.output(tuple(result[-5:]))
     return g
 
 

@@ -65,8 +65,8 @@ def test_code_follows_recompile(net):
 
 
 def test_code_is_compiled_when_first_called(net):
-    held = type(net).__dict__["forward"]
-    assert not callable(held)
+    state = type(net).__dict__["forward"]
+    assert not callable(state)
     net(X)
     assert callable(type(net).__dict__["forward"])
 

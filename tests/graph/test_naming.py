@@ -15,7 +15,7 @@ WISHED = [
 
 def test_names_are_those_of_pytorch():
     g = Graph()
-    assert [g.create_node("placeholder", "p", name=n).name for n, _ in WISHED] == [made for _, made in WISHED]
+    assert [g.create_node("placeholder", "p", name=n).name for n, _ in WISHED] == [result for _, result in WISHED]
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,10 @@ def test_order(chain):
 def test_order_survives_many_insertions_at_one_place(chain):
     g, x, y, z = chain
     with g.inserting_before(z):
-        made = [g.call_function(operator.pos, (y,)) for _ in range(200)]
+        result = [g.call_function(operator.pos, (y,)) for _ in range(200)]
     nodes = list(g.nodes)
     assert nodes == sorted(nodes, key=lambda n: n._sort_key) and len({n._sort_key for n in nodes}) == len(nodes)
-    assert made == sorted(made)
+    assert result == sorted(result)
 
 
 def test_format_node(chain):

@@ -22,10 +22,10 @@ settings.register_profile("graph", max_examples=60, deadline=None)
 
 def build(calls) -> Graph:
     g = Graph()
-    made = [g.placeholder("x"), g.placeholder("y")]
+    result = [g.placeholder("x"), g.placeholder("y")]
     for function, a, b in calls:
-        made.append(g.call_function(function, (made[a % len(made)], made[b % len(made)])))
-    g.output((made[-1], [made[len(made) // 2], {"k": made[0]}]))
+        result.append(g.call_function(function, (result[a % len(result)], result[b % len(result)])))
+    g.output((result[-1], [result[len(result) // 2], {"k": result[0]}]))
     return g
 
 
@@ -36,8 +36,8 @@ def computed(g: Graph) -> list:
 def insert(g, a, b):
     node = computed(g)[a % len(computed(g))]
     with g.inserting_after(node):
-        made = g.call_function(operator.neg, (node,))
-    node.replace_all_uses_with(made, delete_user_cb=lambda user: user is not made)
+        result = g.call_function(operator.neg, (node,))
+    node.replace_all_uses_with(result, delete_user_cb=lambda user: user is not result)
 
 
 def replace(g, a, b):

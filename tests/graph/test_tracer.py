@@ -226,8 +226,8 @@ def test_proxies_around_nodes():
     gm = symbolic_trace(lambda_free)
     add = gm.graph.find_nodes(op="call_function", target=operator.add)[0]
     with gm.graph.inserting_after(add):
-        made = torch.relu(Proxy(add))
-    add.replace_all_uses_with(made.node, delete_user_cb=lambda user: user is not made.node)
+        result = torch.relu(Proxy(add))
+    add.replace_all_uses_with(result.node, delete_user_cb=lambda user: user is not result.node)
     gm.recompile()
     assert torch.equal(gm(torch.tensor([-5.0])), torch.zeros(1))
     assert repr(Proxy(add)) == "Proxy(add)"

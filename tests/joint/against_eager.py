@@ -73,8 +73,8 @@ def leaves(*shapes: tuple, seed: int = 3, **options) -> Callable:
 
     def make():
         torch.manual_seed(seed)
-        made = [torch.randn(s, requires_grad=True, **options) for s in shapes]
-        return made, made
+        result = [torch.randn(s, requires_grad=True, **options) for s in shapes]
+        return result, result
 
     return make
 
@@ -84,8 +84,8 @@ def inner(*shapes: tuple, seed: int = 3) -> Callable:
 
     def make():
         torch.manual_seed(seed)
-        made = [torch.randn(s, requires_grad=True) for s in shapes]
-        return [t * 1.0 for t in made], made
+        result = [torch.randn(s, requires_grad=True) for s in shapes]
+        return [t * 1.0 for t in result], result
 
     return make
 

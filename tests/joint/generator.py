@@ -181,13 +181,13 @@ class Generator:
         if not fits:
             return []
         t = self.values[self.choice(fits)]
-        made = []
+        result = []
         for function in ("zeros", "ones"):
             line = Line(f"{self.fresh('a')} = torch.{function}({t.shape[1]}, dtype={t.dtype})")
             self.run(line)
             self.made.append(line)
-            made += line.defines
-        return made
+            result += line.defines
+        return result
 
     def statements(self, length: int, depth: int = 0) -> list:
         out: list = []

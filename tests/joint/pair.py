@@ -33,13 +33,13 @@ class Pair(torch.Tensor):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         given = (args, kwargs or {})
         tag = next(t.tag for t in tree.tree_leaves(given) if isinstance(t, Pair))
-        made = []
+        result = []
         for name in ("a", "b"):
             inner_args, inner_kwargs = tree.tree_map_only(Pair, lambda t, n=name: getattr(t, n), given)
-            made.append(func(*inner_args, **inner_kwargs))
+            result.append(func(*inner_args, **inner_kwargs))
         if func.schema.arguments and func.schema.arguments[0].writes:
             return args[0]
-        (left, spec), right = tree.tree_flatten(made[0]), tree.tree_leaves(made[1])
+        (left, spec), right = tree.tree_flatten(result[0]), tree.tree_leaves(result[1])
         both = [cls(x, y, tag) if isinstance(x, torch.Tensor) else x for x, y in zip(left, right, strict=True)]
         return tree.tree_unflatten(both, spec)
 

@@ -159,12 +159,12 @@ def closed(statements: tuple, known: set[str]) -> tuple:
 def repaired(program: Program) -> Program:
     """A program without what needs names that are gone, and without arguments that nothing needs."""
     known: set[str] = set()
-    made = closed(program.made, known)
+    result = closed(program.made, known)
     arguments = tuple(a for a in program.arguments if a in known)
     known = set(arguments)
     body = closed(program.body, known)
     results = tuple(r for r in program.results if set(NAME.findall(r)) <= known)
-    return replace(program, made=made, arguments=arguments, body=body, results=results)
+    return replace(program, made=result, arguments=arguments, body=body, results=results)
 
 
 def smaller(program: Program) -> Iterator[Program]:

@@ -25,8 +25,8 @@ def _nested(state):
 
 
 def _nested_arguments():
-    (a, b, c), made = leaves((3,), (3,), (3,))()
-    return [{"a": a, "b": [b, c]}], made
+    (a, b, c), result = leaves((3,), (3,), (3,))()
+    return [{"a": a, "b": [b, c]}], result
 
 
 FUNCTIONS = {
@@ -206,8 +206,8 @@ def test_aliases(name):
 
 
 def _twice():
-    (x,), made = leaves((3,))()
-    return [x, x], made
+    (x,), result = leaves((3,))()
+    return [x, x], result
 
 
 def _twice_plain():

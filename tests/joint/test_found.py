@@ -12,8 +12,8 @@ LEAF = ("a1 = torch.randn(3, 3)", "a1.requires_grad_()")
 INNER = (*LEAF, "a2 = a1 * 2")
 
 
-def program(made, arguments, body, results) -> Program:
-    return Program(0, tuple(map(Line, made)), arguments, tuple(map(Line, body)), results)
+def program(result, arguments, body, results) -> Program:
+    return Program(0, tuple(map(Line, result)), arguments, tuple(map(Line, body)), results)
 
 
 FOUND = {

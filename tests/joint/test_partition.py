@@ -117,10 +117,10 @@ BINARY = [
 
 def noisy(a):
     """A value whose gradient is multiplied with random numbers: backward draws them."""
-    made = a * 1.5
-    if made.requires_grad:
-        made.register_hook(lambda g: g * torch.rand_like(g))
-    return made
+    result = a * 1.5
+    if result.requires_grad:
+        result.register_hook(lambda g: g * torch.rand_like(g))
+    return result
 
 
 @st.composite

@@ -55,8 +55,8 @@ def _views_of_hidden(x):
 
 
 def _makes(a, b):
-    made = Pair(a.detach(), b.detach(), "made")
-    return made * 2, a * b
+    result = Pair(a.detach(), b.detach(), "made")
+    return result * 2, a * b
 
 
 def _inner(x):

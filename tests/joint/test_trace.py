@@ -70,8 +70,8 @@ def test_facts_about_inputs():
         shaped.t_()
         return plain + 1
 
-    made = [torch.randn(2), leaf(2) * 1, leaf(2), torch.randn(2, 3)]
-    plain, seen, hidden, shaped = trace(f, *made).inputs
+    result = [torch.randn(2), leaf(2) * 1, leaf(2), torch.randn(2, 3)]
+    plain, seen, hidden, shaped = trace(f, *result).inputs
     assert not (plain.written or plain.bumped or plain.requires_grad) and plain.is_leaf
     assert seen.written and seen.visible and seen.bumped and not seen.is_leaf
     assert hidden.written and not hidden.visible and hidden.requires_grad

@@ -81,10 +81,10 @@ def test_a_transform_leaves_no_trace(names, drawn, name, around):
     before, version, state = x.clone(), x._version, vars(ambient).copy()
     context = {"plain": torch.enable_grad, "no_grad": torch.no_grad, "inference": torch.inference_mode}[around]
     with context():
-        made = TRANSFORMS[name](f)(x)
-    close(made, expected)
+        result = TRANSFORMS[name](f)(x)
+    close(result, expected)
     assert torch.equal(x, before) and x._version == version and not x.requires_grad and x.grad is None
-    assert not made.requires_grad and vars(ambient) == state
+    assert not result.requires_grad and vars(ambient) == state
 
 
 @bounded

@@ -12,8 +12,8 @@ from pullback.library.dispatcher import AutoDispatchBelowAutograd
 
 @pytest.fixture
 def lib():
-    with _scoped_library("t_grad", "FRAGMENT") as made:
-        yield made
+    with _scoped_library("t_grad", "FRAGMENT") as result:
+        yield result
 
 
 ops = torch.ops.t_grad

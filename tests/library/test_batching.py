@@ -8,8 +8,8 @@ from pullback.library import _scoped_library, custom_op, register_vmap
 
 @pytest.fixture
 def lib():
-    with _scoped_library("t_vmap", "FRAGMENT") as made:
-        yield made
+    with _scoped_library("t_vmap", "FRAGMENT") as result:
+        yield result
 
 
 ops = torch.ops.t_vmap

@@ -16,8 +16,8 @@ from pullback.library import _scoped_library, get_ctx, impl_abstract, register_f
 
 @pytest.fixture
 def lib():
-    with _scoped_library("t_fake", "FRAGMENT") as made:
-        yield made
+    with _scoped_library("t_fake", "FRAGMENT") as result:
+        yield result
 
 
 ops = torch.ops.t_fake
@@ -72,8 +72,8 @@ def test_results_of_other_kinds_and_devices(lib):
     with FakeTensorMode() as mode:
         x = mode.from_tensor(torch.ones(2))
         assert ops.n(x) == 2 and ops.w(x) is None
-        (made,), nothing = ops.d(x)
-    assert made.device.type == "cuda" and made.fake_mode is mode and nothing is None
+        (result,), nothing = ops.d(x)
+    assert result.device.type == "cuda" and result.fake_mode is mode and nothing is None
 
 
 def test_the_context_of_a_rule(lib):

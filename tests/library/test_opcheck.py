@@ -9,8 +9,8 @@ from pullback.library.opcheck import OpCheckError
 
 @pytest.fixture
 def lib():
-    with _scoped_library("t_check", "FRAGMENT") as made:
-        yield made
+    with _scoped_library("t_check", "FRAGMENT") as result:
+        yield result
 
 
 ops = torch.ops.t_check

@@ -11,8 +11,8 @@ from pullback.library import Library, _scoped_library, define, fallthrough_kerne
 
 @pytest.fixture
 def lib():
-    with _scoped_library("t_reg", "FRAGMENT") as made:
-        yield made
+    with _scoped_library("t_reg", "FRAGMENT") as result:
+        yield result
 
 
 ops = torch.ops.t_reg
@@ -62,12 +62,12 @@ def test_results_of_every_kind(lib):
             own.define(f"f(Tensor x) -> {returns}")
             own.impl("f", lambda x, value=value: value, "CPU")
             out = torch.ops.t_ret.f(x)
-            made = (
+            result = (
                 type(out)(v.tolist() if isinstance(v, torch.Tensor) else v for v in out)
                 if isinstance(out, (tuple, list))
                 else out
             )
-            assert made == expected, returns
+            assert result == expected, returns
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ def test_module_dict():
 
 
 def test_parameter_containers():
-    held = nn.ParameterList([torch.ones(2), nn.Parameter(torch.ones(3)), 3])
-    assert [type(p).__name__ for p in held] == ["Parameter", "Parameter", "int"] and len(list(held.parameters())) == 2
+    state = nn.ParameterList([torch.ones(2), nn.Parameter(torch.ones(3)), 3])
+    assert [type(p).__name__ for p in state] == ["Parameter", "Parameter", "int"] and len(list(state.parameters())) == 2
     table = nn.ParameterDict({"a": torch.ones(2)})
     table["b"] = torch.zeros(1)
     assert list(table) == ["a", "b"] and [n for n, _ in table.named_parameters()] == ["a", "b"]

@@ -103,9 +103,9 @@ def test_conversion_keeps_parameters_and_their_gradients():
 def test_copies_are_independent_and_keep_what_is_shared():
     layer = nn.Linear(3, 3)
     m = nn.Sequential(layer, layer)
-    for twin in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
-        assert twin[0].weight is twin[1].weight and twin[0].weight is not layer.weight
-        assert torch.equal(twin[0].weight, layer.weight) and isinstance(twin[0].weight, nn.Parameter)
+    for inplace in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert inplace[0].weight is inplace[1].weight and inplace[0].weight is not layer.weight
+        assert torch.equal(inplace[0].weight, layer.weight) and isinstance(inplace[0].weight, nn.Parameter)
 
 
 def test_zero_grad():

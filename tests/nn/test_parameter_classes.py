@@ -7,9 +7,9 @@ from pullback import nn
 class Wrapper(torch.Tensor):
     @staticmethod
     def __new__(cls, inner):
-        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
-        made.inner = inner
-        return made
+        result = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        result.inner = inner
+        return result
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):

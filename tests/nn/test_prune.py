@@ -102,8 +102,8 @@ def test_state_moves_between_pruned_modules_and_through_pickle():
     other.load_state_dict(m.state_dict())
     x = torch.ones(1, 4)
     assert torch.equal(other(x), m(x))
-    twin = pickle.loads(pickle.dumps(m))
-    assert prune.is_pruned(twin) and torch.equal(twin(x), m(x))
+    inplace = pickle.loads(pickle.dumps(m))
+    assert prune.is_pruned(inplace) and torch.equal(inplace(x), m(x))
     lstm = prune.l1_unstructured(nn.LSTM(2, 3), "weight_ih_l0", 0.5)
     lstm(torch.ones(1, 1, 2))[0].sum().backward()
     assert lstm.weight_ih_l0_orig.grad is not None

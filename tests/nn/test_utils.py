@@ -13,10 +13,10 @@ from pullback.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_seq
 
 
 def _with_grads(*values):
-    made = [nn.Parameter(torch.zeros(len(v))) for v in values]
-    for p, v in zip(made, values, strict=True):
+    result = [nn.Parameter(torch.zeros(len(v))) for v in values]
+    for p, v in zip(result, values, strict=True):
         p.grad = torch.tensor(v)
-    return made
+    return result
 
 
 def test_clipping_by_norm_and_by_value():
@@ -57,8 +57,8 @@ def test_a_parametrized_weight_is_computed_and_assigned():
     assert torch.equal(m.weight, value + value.t())
     with parametrize.cached():
         assert m.weight is m.weight
-    twin = copy.deepcopy(m)
-    assert torch.equal(twin.weight, m.weight)
+    inplace = copy.deepcopy(m)
+    assert torch.equal(inplace.weight, m.weight)
     with pytest.raises(RuntimeError, match="only supported through state_dict"):
         pickle.dumps(m)
     parametrize.remove_parametrizations(m, "weight")
@@ -126,8 +126,8 @@ def test_packing_is_undone_by_padding():
 
 
 def test_padding_sequences():
-    made = pad_sequence([torch.ones(1), torch.ones(3)], batch_first=True, padding_value=7, padding_side="left")
-    assert made.tolist() == [[7, 7, 1], [1, 1, 1]]
+    result = pad_sequence([torch.ones(1), torch.ones(3)], batch_first=True, padding_value=7, padding_side="left")
+    assert result.tolist() == [[7, 7, 1], [1, 1, 1]]
     with pytest.raises(RuntimeError, match="received an empty list of sequences"):
         pad_sequence([])
 

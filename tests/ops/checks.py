@@ -263,16 +263,16 @@ def check_batched_gradient(op: Operator, args: tuple) -> None:
 
 
 def check_inplace(op: Operator, args: tuple) -> None:
-    """The in-place twin stores what the functional form returns, and gradients agree."""
-    twin = op.inplace
-    if twin is None:
+    """The in-place form stores what the functional form returns, and gradients agree."""
+    inplace = op.inplace
+    if inplace is None:
         return
     wanted = dispatch(op, args)
     if not isinstance(wanted, torch.Tensor) or wanted.shape != args[0].shape or wanted.dtype is not args[0].dtype:
         return
     target = args[0].detach().clone()
     version = target._version
-    got = dispatch(twin, (target, *args[1:]))
+    got = dispatch(inplace, (target, *args[1:]))
     assert got is target and target._version > version
     same(target, wanted, "in place")
     if has_gradients(op) and args[0].dtype in (torch.float64, torch.complex128):
@@ -281,7 +281,7 @@ def check_inplace(op: Operator, args: tuple) -> None:
         out = dispatch(op, (leaf, *args[1:]))
         if not out.requires_grad:
             return
-        written = dispatch(twin, (other.clone(), *args[1:]))
+        written = dispatch(inplace, (other.clone(), *args[1:]))
         c = torch.ones_like(out)
         (a,), (b,) = (
             torch.autograd.grad(out, leaf, c, allow_unused=True),

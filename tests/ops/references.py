@@ -76,8 +76,8 @@ def _over(function):
 
 def _variance(root: bool):
     def reference(x, dim, correction, keepdim):
-        made = np.var(x, axis=dim or None, ddof=1 if correction is None else correction, keepdims=keepdim)
-        return np.sqrt(made) if root else made
+        result = np.var(x, axis=dim or None, ddof=1 if correction is None else correction, keepdims=keepdim)
+        return np.sqrt(result) if root else result
 
     return reference
 

@@ -199,8 +199,8 @@ def test_like_nothing(name, value, kind):
 
 def test_complex_numbers_for_real_elements():
     x = torch.zeros(2, requires_grad=True)
-    made = torch.threshold(x, 1 + 0j, 2 + 0j)
-    assert made.tolist() == [2, 2] and isinstance(made.grad_fn._saved_threshold, complex)
+    result = torch.threshold(x, 1 + 0j, 2 + 0j)
+    assert result.tolist() == [2, 2] and isinstance(result.grad_fn._saved_threshold, complex)
     with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
         torch.threshold(x, 1 + 1j, 2)
 

@@ -72,8 +72,8 @@ def cast(t, d):
     return t.to(COMPLEX[d]) if t.dtype.is_complex and d in COMPLEX else None if t.dtype.is_complex else t
 
 
-def given_out(key: str, made) -> list:
-    return [t.clone() for t in results(made)] if key in INSIDE else results(made)
+def given_out(key: str, result) -> list:
+    return [t.clone() for t in results(result)] if key in INSIDE else results(result)
 
 
 def calls(keys: list[str], d) -> Iterator[Call]:
@@ -97,16 +97,16 @@ def traced(some: list[Call]):
     inside: list[Call] = []
 
     def run(*tensors):
-        given, made = iter(tensors), []
+        given, result = iter(tensors), []
         inside.clear()
         for call in some:
             args = rebuild(call.args, given)
             try:
-                made.append(tuple(given_out(call.key, dispatch(call.op, args))))
+                result.append(tuple(given_out(call.key, dispatch(call.op, args))))
                 inside.append(call)
             except DynamicOutputShapeException:  # a mask as an index: no graph has it
                 continue
-        return tuple(made)
+        return tuple(result)
 
     tensors = [t for call in some for t in tensors_in(call.args)]
     return make_fx(run, tracing_mode="fake")(*tensors), tensors, inside
@@ -114,8 +114,8 @@ def traced(some: list[Call]):
 
 def compiled(graph, monkeypatch) -> Native:
     """The graph as native code, which does not run its operators where a call does not fit: that is an error."""
-    made = Native(graph)
-    ours = [s.nodes for s in made.segments]
+    result = Native(graph)
+    ours = [s.nodes for s in result.segments]
     run_nodes = segment.run_nodes
 
     def checked(nodes, values):
@@ -123,9 +123,9 @@ def compiled(graph, monkeypatch) -> Native:
         run_nodes(nodes, values)
 
     monkeypatch.setattr(segment, "run_nodes", checked)
-    monkeypatch.setattr(made, "general", lambda *args: pytest.fail("a native call did not fit its arguments"))
-    made.build()
-    return made
+    monkeypatch.setattr(result, "general", lambda *args: pytest.fail("a native call did not fit its arguments"))
+    result.build()
+    return result
 
 
 def difference(got, want) -> str | None:
@@ -142,12 +142,12 @@ def difference(got, want) -> str | None:
     return None if close.all() else f"\n  {a[~close][:4]}, expected\n  {b[~close][:4]}"
 
 
-def refused(graph, made: Native) -> dict[Operator, set[str]]:
+def refused(graph, result: Native) -> dict[Operator, set[str]]:
     """The reasons of the operators that have none."""
     found: dict[Operator, set[str]] = defaultdict(set)
     for node in graph.graph.nodes:
-        if node.name in made.reasons and isinstance(node.target, Operator):
-            found[node.target].add(made.reasons[node.name])
+        if node.name in result.reasons and isinstance(node.target, Operator):
+            found[node.target].add(result.reasons[node.name])
     return found
 
 
@@ -157,8 +157,8 @@ def test_compiled_is_eager_and_native(d, share: int, monkeypatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         graph, tensors, some = traced(list(calls(sorted(CLAIMING)[share::SHARES], d)))
-        made = compiled(graph, monkeypatch)
-        got = made(*tensors)
+        result = compiled(graph, monkeypatch)
+        got = result(*tensors)
     wrong = []
     for call, outs in zip(some, got, strict=True):
         for number, (g, w) in enumerate(zip(outs, call.expected, strict=True)):
@@ -166,10 +166,10 @@ def test_compiled_is_eager_and_native(d, share: int, monkeypatch) -> None:
             if different:
                 wrong.append(f"{call}, result {number}: {different}")
     assert not wrong, f"{len(wrong)} results differ:\n" + "\n".join(wrong[:20])
-    for op, reasons in refused(graph, made).items():
+    for op, reasons in refused(graph, result).items():
         assert "no rule" not in reasons, f"{op} claims loops and has no rule"
     if d is torch.float64:
-        whole = {str(n.target) for n in graph.graph.nodes if n.name not in made.reasons}
+        whole = {str(n.target) for n in graph.graph.nodes if n.name not in result.reasons}
         never = [c.key for c in some if c.op.lower is not None and str(c.op) not in whole and c.key not in NEVER]
         assert not never, f"operators whose rule never applies: {sorted(set(never))}"
 

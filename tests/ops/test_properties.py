@@ -157,18 +157,18 @@ def test_writing_expanded_memory_raises_and_changes_nothing(drawn, name) -> None
 
 @st.composite
 def indices(draw, shape):
-    made = []
+    result = []
     for size in shape:
         kind = draw(st.sampled_from(["slice", "int", "list"]))
         if kind == "slice":
-            made.append(slice(draw(st.integers(0, size)), None, draw(st.integers(1, 2))))
+            result.append(slice(draw(st.integers(0, size)), None, draw(st.integers(1, 2))))
         elif kind == "int":
-            made.append(draw(st.integers(-size, size - 1)))
+            result.append(draw(st.integers(-size, size - 1)))
         else:
-            made.append(draw(st.lists(st.integers(-size, size - 1), min_size=2, max_size=2)))
+            result.append(draw(st.lists(st.integers(-size, size - 1), min_size=2, max_size=2)))
         if draw(st.booleans()):
             break
-    return tuple(made)
+    return tuple(result)
 
 
 @bounded

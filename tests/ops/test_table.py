@@ -42,14 +42,14 @@ def _unwritten(op) -> bool:
 
 
 def cases() -> list:
-    made = []
+    result = []
     for key, op in TABLE.items():
         for check in CHECKS:
             if applies(op, check):
                 reason = XFAIL.get((key, check))
                 marks = [pytest.mark.xfail(reason=reason)] if reason else []
-                made.append(pytest.param(key, check, id=f"{key}-{check}", marks=marks))
-    return made
+                result.append(pytest.param(key, check, id=f"{key}-{check}", marks=marks))
+    return result
 
 
 @pytest.mark.parametrize(("key", "check"), cases())

@@ -218,9 +218,9 @@ def test_zero_grad_and_closure():
 
     def closure():
         assert torch.is_grad_enabled()
-        made = loss()
-        made.backward()
-        return made
+        result = loss()
+        result.backward()
+        return result
 
     assert opt.step(closure).item() > 0
 

@@ -16,12 +16,12 @@ def optimizer(lr=1.0, groups=1):
 
 
 def rates(opt, schedule, count, *args):
-    made = [opt.param_groups[0]["lr"]]
+    result = [opt.param_groups[0]["lr"]]
     for _ in range(count):
         opt.step()
         schedule.step(*args)
-        made.append(opt.param_groups[0]["lr"])
-    return made
+        result.append(opt.param_groups[0]["lr"])
+    return result
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_rates(make, rate):
 def test_one_cycle_moves_momentum_the_other_way():
     opt = optimizer()
     schedule = lrs.OneCycleLR(opt, max_lr=1.0, total_steps=10)
-    momenta, made = [opt.param_groups[0]["momentum"]], [opt.param_groups[0]["lr"]]
+    momenta, result = [opt.param_groups[0]["momentum"]], [opt.param_groups[0]["lr"]]
     for _ in range(9):
         opt.step(), schedule.step()
         momenta.append(opt.param_groups[0]["momentum"])
-        made.append(opt.param_groups[0]["lr"])
-    assert made[0] == pytest.approx(0.04) and max(made) == pytest.approx(1.0) and made[-1] < 1e-5
+        result.append(opt.param_groups[0]["lr"])
+    assert result[0] == pytest.approx(0.04) and max(result) == pytest.approx(1.0) and result[-1] < 1e-5
     assert momenta[0] == 0.95 and min(momenta) == pytest.approx(0.85) and momenta[-1] == pytest.approx(0.95)
     with pytest.raises(ValueError, match="Tried to step 11 times"):
         for _ in range(2):
@@ -62,8 +62,8 @@ def test_one_cycle_moves_momentum_the_other_way():
 def test_cyclic_modes():
     for mode, top in (("triangular", 1.0), ("triangular2", 0.5)):
         opt = optimizer()
-        made = rates(opt, lrs.CyclicLR(opt, 0.0, 1.0, 2, mode=mode), 8)
-        assert made[2] == pytest.approx(1.0) and made[4] == pytest.approx(0.0) and made[6] == pytest.approx(top)
+        result = rates(opt, lrs.CyclicLR(opt, 0.0, 1.0, 2, mode=mode), 8)
+        assert result[2] == pytest.approx(1.0) and result[4] == pytest.approx(0.0) and result[6] == pytest.approx(top)
 
 
 def test_plateau():
@@ -79,8 +79,8 @@ def test_plateau():
 def test_sequential_and_chained():
     opt = optimizer()
     parts = [lrs.ConstantLR(opt, 0.1, 100), lrs.ExponentialLR(opt, 0.5)]
-    made = rates(opt, lrs.SequentialLR(opt, parts, [3]), 5)
-    assert made == pytest.approx([0.1, 0.1, 0.1, 1.0, 0.5, 0.25])
+    result = rates(opt, lrs.SequentialLR(opt, parts, [3]), 5)
+    assert result == pytest.approx([0.1, 0.1, 0.1, 1.0, 0.5, 0.25])
     opt = optimizer()
     chained = lrs.ChainedScheduler([lrs.ConstantLR(opt, 0.1, 2), lrs.ExponentialLR(opt, 0.9)])
     assert rates(opt, chained, 3) == pytest.approx([0.1, 0.09, 0.81, 0.729])

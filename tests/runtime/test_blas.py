@@ -33,12 +33,12 @@ def products(x, y, z):
 def test_products(own, dtype):
     torch.manual_seed(0)
     args = [torch.randn(5, 6, dtype=dtype), torch.randn(6, 7, dtype=dtype), torch.randn(3, 4, 5, dtype=dtype)]
-    made = compile_graph(make_fx(products, tracing_mode="fake")(*args))
-    assert made.native, made.fallbacks
+    result = compile_graph(make_fx(products, tracing_mode="fake")(*args))
+    assert result.native, result.fallbacks
     if own:
-        handle = made.segments[0].library.handle
+        handle = result.segments[0].library.handle
         handle.setup(None, None, None, 0, None, None)
-    for got, want in zip(made(*args), products(*args), strict=True):
+    for got, want in zip(result(*args), products(*args), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
 
 

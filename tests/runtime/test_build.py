@@ -44,9 +44,9 @@ def test_without_a_compiler_graphs_run_with_one_warning(monkeypatch):
     x = torch.randn(3)
     graph = make_fx(lambda x: x.sin() + 1, tracing_mode="fake")(x)
     with pytest.warns(RuntimeWarning, match="operator by operator.*no C compiler"):
-        made = compile_graph(graph)
-    assert not isinstance(made, Native)
-    torch.testing.assert_close(made(x), x.sin() + 1)
+        result = compile_graph(graph)
+    assert not isinstance(result, Native)
+    torch.testing.assert_close(result(x), x.sin() + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile_graph(graph)

@@ -14,29 +14,29 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
 
 
-def maker(made: list, text: str = "library"):
+def maker(result: list, text: str = "library"):
     def make(folder, target):
-        made.append(target)
+        result.append(target)
         target.write_text(text)
 
     return make
 
 
 def test_the_same_key_is_made_once():
-    made: list = []
-    first = cache.cached("key", maker(made))
-    assert first.read_text() == "library" and cache.cached("key", maker(made)) == first and len(made) == 1
-    assert cache.cached("other", maker(made)) != first and len(made) == 2
+    result: list = []
+    first = cache.cached("key", maker(result))
+    assert first.read_text() == "library" and cache.cached("key", maker(result)) == first and len(result) == 1
+    assert cache.cached("other", maker(result)) != first and len(result) == 2
 
 
 def test_a_damaged_entry_is_made_again():
-    made: list = []
-    entry = cache.cached("key", maker(made))
+    result: list = []
+    entry = cache.cached("key", maker(result))
     entry.write_text("dam")
-    assert cache.cached("key", maker(made)).read_text() == "library" and len(made) == 2
+    assert cache.cached("key", maker(result)).read_text() == "library" and len(result) == 2
     entry.with_suffix(".sum").unlink()
-    cache.cached("key", maker(made))
-    assert len(made) == 3
+    cache.cached("key", maker(result))
+    assert len(result) == 3
 
 
 def test_a_failure_leaves_nothing():
@@ -52,8 +52,8 @@ def test_a_failure_leaves_nothing():
 
 def test_many_at_once():
     results: list = []
-    made: list = []
-    workers = [threading.Thread(target=lambda: results.append(cache.cached("key", maker(made)))) for _ in range(8)]
+    result: list = []
+    workers = [threading.Thread(target=lambda: results.append(cache.cached("key", maker(result)))) for _ in range(8)]
     for w in workers:
         w.start()
     for w in workers:

@@ -76,9 +76,9 @@ def test_messages_and_misuse():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64])  # fmt: skip
 def test_make_tensor(dtype):
-    made = make_tensor(3, 4, dtype=dtype, device="cpu", low=0, high=2)
-    assert made.shape == (3, 4) and made.dtype is dtype
-    real = torch.view_as_real(made) if dtype.is_complex else made
+    result = make_tensor(3, 4, dtype=dtype, device="cpu", low=0, high=2)
+    assert result.shape == (3, 4) and result.dtype is dtype
+    real = torch.view_as_real(result) if dtype.is_complex else result
     assert real.double().min() >= 0 and real.double().max() <= 2
     apart = make_tensor((2, 3), dtype=dtype, device="cpu", noncontiguous=True)
     assert not apart.is_contiguous() and apart.shape == (2, 3)

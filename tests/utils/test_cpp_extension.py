@@ -23,12 +23,12 @@ TINY = '#include <Python.h>\nextern "C" __attribute__((visibility("default"))) P
 
 
 def python(code: str, **environment: str) -> str:
-    made = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    return made.stdout
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 @needs_compiler
@@ -216,11 +216,11 @@ def test_setup_script(tmp_path):
             )
         """)
     )
-    made = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "by_setup.so").exists()
     said = python(f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import by_setup; print(by_setup.__doc__)")
     assert said == "by_setup\n"

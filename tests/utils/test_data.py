@@ -172,9 +172,9 @@ def test_attributes_are_fixed_and_memory_is_not_pinned():
 
 
 def test_collation():
-    made = data.default_collate([{"a": np.float32(1), "b": [1, 2.0], "s": "x"}, {"a": np.float32(2), "b": [3, 4.0], "s": "y"}])  # fmt: skip
-    assert made["a"].tolist() == [1, 2] and made["a"].dtype == torch.float32
-    assert made["b"][0].tolist() == [1, 3] and made["b"][1].dtype == torch.float64 and made["s"] == ["x", "y"]
+    result = data.default_collate([{"a": np.float32(1), "b": [1, 2.0], "s": "x"}, {"a": np.float32(2), "b": [3, 4.0], "s": "y"}])  # fmt: skip
+    assert result["a"].tolist() == [1, 2] and result["a"].dtype == torch.float32
+    assert result["b"][0].tolist() == [1, 3] and result["b"][1].dtype == torch.float64 and result["s"] == ["x", "y"]
     with pytest.raises(TypeError, match="batch must contain tensors"):
         data.default_collate([object()])
     with pytest.raises(RuntimeError, match="equal size"):

@@ -88,8 +88,8 @@ class profile:
         return self._events
 
     def _make_events(self, recorder: Recorder) -> EventList:
-        made = [_event(i, span, recorder.start) for i, span in enumerate(recorder.spans, 1)]
-        events = EventList(made, use_device=None, profile_memory=self.profile_memory, with_flops=self.with_flops)
+        result = [_event(i, span, recorder.start) for i, span in enumerate(recorder.spans, 1)]
+        events = EventList(result, use_device=None, profile_memory=self.profile_memory, with_flops=self.with_flops)
         events._build_tree()
         if self.acc_events:
             events[:0] = self._kept

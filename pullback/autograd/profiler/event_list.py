@@ -85,14 +85,14 @@ class EventList(list):
             stack = tuple(e.stack[:group_by_stack_n])
             overload = e.overload_name if group_by_overload_name else ""
             sums[e.key, e.node_id, e.device_type, e.is_legacy, e.is_user_annotation, shapes, stack, overload].add(e)
-        made = EventList(
+        result = EventList(
             sums.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
         )
-        for total in made:
+        for total in result:
             total.stack = total.stack[:group_by_stack_n]
             total.input_shapes = total.input_shapes if group_by_input_shapes else ""
             total.overload_name = total.overload_name if group_by_overload_name else ""
-        return made
+        return result
 
     def total_average(self) -> FunctionEventAvg:
         """The sum of everything."""

@@ -163,7 +163,7 @@ class Attributes(World):
                 and isinstance(obj, Module)
                 and class_attribute(cls, "__getattr__") is modules.PLAIN_LOOKUP
             ):
-                found = modules.held(self, obj, name)
+                found = modules.find(self, obj, name)
                 if found is not modules.ABSENT:
                     return found
             if self.outside.is_outside(own):

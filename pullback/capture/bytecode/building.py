@@ -21,14 +21,14 @@ FUNCTION_PARTS = ((1, "defaults"), (2, "kwdefaults"), (4, "annotations"), (8, "c
 
 def function_from(frame: Frame, code: CodeType, attributes: dict[str, Any]) -> FunctionType:
     """What MAKE_FUNCTION makes."""
-    made = FunctionType(code, frame.globals, None, attributes.get("defaults"), attributes.get("closure"))
+    result = FunctionType(code, frame.globals, None, attributes.get("defaults"), attributes.get("closure"))
     if "kwdefaults" in attributes:
-        made.__kwdefaults__ = attributes["kwdefaults"]
+        result.__kwdefaults__ = attributes["kwdefaults"]
     annotations = attributes.get("annotations")
     if annotations is not None:
         pairs = iter(annotations) if isinstance(annotations, tuple) else None
-        made.__annotations__ = annotations if pairs is None else dict(zip(pairs, pairs))
-    return made
+        result.__annotations__ = annotations if pairs is None else dict(zip(pairs, pairs))
+    return result
 
 
 def then(result: Any, finish: Callable[[Any], Any]) -> Any:
@@ -93,8 +93,8 @@ def construct(world: Any, cls: type, args: tuple, kwargs: dict[str, Any]) -> Any
     new, init = cls.__new__, cls.__init__
     finish = FinishNew(cls, args, kwargs)
     if type(new) is FunctionType:
-        made = world.call(new, (cls, *args), kwargs)
-        return then(made, finish) if type(made) is Enter else finish.initialise(world, made)
+        result = world.call(new, (cls, *args), kwargs)
+        return then(result, finish) if type(result) is Enter else finish.initialise(world, result)
     if type(init) is not FunctionType or not world.enters(init):
         return cls(*args, **kwargs)
     instance = new(cls) if new is object.__new__ else new(cls, *args, **kwargs)
@@ -115,18 +115,18 @@ class FinishClass:
     def __call__(self, cell: Any) -> Any:
         if self.bases is not self.original and "__orig_bases__" not in self.names:
             self.names["__orig_bases__"] = self.original
-        made = self.meta(self.name, self.bases, self.names, **self.keywords)
-        if isinstance(made, type) and type(cell) is CellType:
-            self.check(made, cell)
-        return made
+        result = self.meta(self.name, self.bases, self.names, **self.keywords)
+        if isinstance(result, type) and type(cell) is CellType:
+            self.check(result, cell)
+        return result
 
-    def check(self, made: type, cell: CellType) -> None:
+    def check(self, result: type, cell: CellType) -> None:
         with suppress(ValueError):
             found = cell.cell_contents
-            if found is not made:
-                raise TypeError(f"__class__ set to {found!r} defining {self.name!r} as {made!r}")
+            if found is not result:
+                raise TypeError(f"__class__ set to {found!r} defining {self.name!r} as {result!r}")
             return
-        words = f"__class__ not set defining {self.name!r} as {made!r}. Was __classcell__ propagated to type.__new__?"
+        words = f"__class__ not set defining {self.name!r} as {result!r}. Was __classcell__ propagated to type.__new__?"
         raise RuntimeError(words)
 
 

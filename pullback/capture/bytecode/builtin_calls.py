@@ -193,13 +193,13 @@ def _iterable_type(kind: type):
         if isinstance(value, CONTAINERS) and not isinstance(
             class_attribute(type(value), "__iter__"), types.FunctionType
         ):
-            made = kind(world.inside(value), **kwargs)
+            result = kind(world.inside(value), **kwargs)
         else:
-            made = kind(world.all_of(value), **kwargs)
+            result = kind(world.all_of(value), **kwargs)
         if kind in (set, frozenset):
-            for item in made:
+            for item in result:
                 world.outside.key(item)
-        return made
+        return result
 
     return make
 
@@ -311,8 +311,8 @@ def _repr(function):
 
 def _copy(world: Tracing, value):
     if isinstance(value, CONTAINERS):
-        made = world.inside(value)
-        return copy.copy(made) if made is value else made
+        result = world.inside(value)
+        return copy.copy(result) if result is value else result
     raise Break("it calls copy.copy")
 
 

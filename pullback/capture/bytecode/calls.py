@@ -175,11 +175,11 @@ class Calls(Native):
     def _cached(self, function, args: tuple, kwargs: dict):
         """A function that remembers what it gave: it gives that again, whatever has changed since."""
         plain = all(isinstance(v, CONSTANTS) for v in (*args, *kwargs.values()))
-        made = function(*args, **kwargs) if plain and effect_of(function.__wrapped__) is None else ABSENT
-        if not isinstance(made, CONSTANTS):
+        result = function(*args, **kwargs) if plain and effect_of(function.__wrapped__) is None else ABSENT
+        if not isinstance(result, CONSTANTS):
             raise Break(f"it calls {function.__name__}, which keeps what it gave")
-        self._still_gives(function, args, kwargs, made)
-        return made
+        self._still_gives(function, args, kwargs, result)
+        return result
 
     def _get(self, getter, obj):
         """`operator.itemgetter` and `operator.attrgetter`."""
@@ -272,23 +272,23 @@ class Calls(Native):
         make, init = class_attribute(cls, "__new__"), class_attribute(cls, "__init__")
         make = make.__func__ if isinstance(make, staticmethod) else make
         if isinstance(make, types.FunctionType):
-            made = self.call_now(make, (cls, *args), kwargs)
+            result = self.call_now(make, (cls, *args), kwargs)
         elif isinstance(init, types.FunctionType) and make is object.__new__:
-            made = object.__new__(cls)
+            result = object.__new__(cls)
         elif issubclass(cls, (BaseException, *CONTAINERS)):
-            made = cls.__new__(cls, *[self.inside(a) for a in args], **kwargs)
+            result = cls.__new__(cls, *[self.inside(a) for a in args], **kwargs)
         elif make is object.__new__ and init is object.__init__:
             return cls(*args, **kwargs)
         else:
             raise Break(f"it makes a {cls.__module__}.{cls.__qualname__}")
-        if not isinstance(made, cls):
-            return made
+        if not isinstance(result, cls):
+            return result
         if isinstance(init, types.FunctionType):
             self.outside.constant(init)
-            return self.entered(init, (made, *args), kwargs, Gives(made))
+            return self.entered(init, (result, *args), kwargs, Gives(result))
         if init is not object.__init__ and init is not BaseException.__init__:
-            init(made, *[self.inside(a) for a in args], **kwargs)
-        return made
+            init(result, *[self.inside(a) for a in args], **kwargs)
+        return result
 
     # ---- built-in functions
     def _builtin(self, function, args: tuple, kwargs: dict):
@@ -396,8 +396,8 @@ class Calls(Native):
 
     def _sort(self, owner: list, kwargs: dict) -> None:
         """`xs.sort(key=...)`: what it comes to is written, since the keys are of this capture."""
-        made = self.call_now(sorted, ([self.outside.settled(v) for v in list.__iter__(owner)],), kwargs)
-        self.journal.call(owner.__setitem__, (slice(None), made), {}, (ALL,))
+        result = self.call_now(sorted, ([self.outside.settled(v) for v in list.__iter__(owner)],), kwargs)
+        self.journal.call(owner.__setitem__, (slice(None), result), {}, (ALL,))
 
     def _spread(self, value, kind: type):
         """What a method adds the items of, read to its end."""

@@ -186,9 +186,9 @@ class Conditions:
 
     def put_first(self, tests) -> None:
         """Tests, (code, words) each, of what the lookups of all others go by."""
-        made = list(tests)
-        self.lines[:0] = [(True, code, repr(words)) for code, words in made]
-        self.words += [words for _, words in made]
+        result = list(tests)
+        self.lines[:0] = [(True, code, repr(words)) for code, words in result]
+        self.words += [words for _, words in result]
 
     def body(self) -> list[str]:
         """The lines of the check."""
@@ -241,6 +241,6 @@ def compiled(text: str, namespace: dict, name: str) -> Callable:
     file = f"<captured {next(_count)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     exec(compile(text, file, "exec"), namespace)
-    made = namespace[name]
-    weakref.finalize(made, linecache.cache.pop, file, None)
-    return made  # type: ignore[return-value]
+    result = namespace[name]
+    weakref.finalize(result, linecache.cache.pop, file, None)
+    return result  # type: ignore[return-value]

@@ -2,7 +2,7 @@
 
 A custom function is one call of the graph, with its backward, so a trace of both stands for all later calls. Where its
 Python does what is seen outside (printing, adding to a list around it), the graph ends before it; between graphs it is applied as autograd does
-it, with `forward` and `setup_context` in stretches of their own. There, and in a backward that runs so, `ctx` is an
+it, with `forward` and `setup_context` in segments of their own. There, and in a backward that runs so, `ctx` is an
 object from outside.
 """
 

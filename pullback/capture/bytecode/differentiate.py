@@ -39,7 +39,7 @@ class Spent(Node):
     def run(self, grads: list):
         raise_freed()
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         raise_freed()
         return {}
 
@@ -166,8 +166,8 @@ def apply_rules(world: Tracing, leaves: list[Tensor], grads, rules: list) -> Non
             totals.append(g if old is None or g is None else world.native_call(Tensor.add, (old, g), {}))
         started.append((rule, world.native_call(rule.start, tuple(totals), {})))
     for rule, under_way in started:
-        made = world.native_call(rule.finish, (under_way,), {})
-        for member, g in zip(rule.members, made, strict=True):
+        result = world.native_call(rule.finish, (under_way,), {})
+        for member, g in zip(rule.members, result, strict=True):
             leaf = known[id(member)][0]
             old = world.tensor_attribute(leaf, "grad")
             if old is not None:

@@ -1,4 +1,4 @@
-"""Runs a program in stretches: graphs where they can be made, single steps of plain Python between them.
+"""Runs a program in segments: graphs where they can be made, single steps of plain Python between them.
 
 `Driver` belongs to one compiled function. A call makes a frame; the segment of its state is entered; where a graph ended,
 the step that could not be captured is executed in plain Python, with real values, and the next segment goes on from
@@ -40,11 +40,11 @@ class Driver:
         return self.drive(self.function, args, kwargs)
 
     def drive(self, function: types.FunctionType, args: tuple, kwargs: dict):
-        """Call a function in stretches."""
+        """Call a function in segments."""
         frames = [frame_of(function, args, kwargs)]
         run_whole = functools.partial(function, *args, **kwargs)
         while True:
-            out = self._stretch(frames, run_whole)
+            out = self._run_segment(frames, run_whole)
             if out is not STOP:
                 return out
             state, out = native_step(frames, self.between)
@@ -52,7 +52,7 @@ class Driver:
                 return out
             run_whole = None
 
-    def _stretch(self, frames: list[Frame], run_whole: Callable | None):
+    def _run_segment(self, frames: list[Frame], run_whole: Callable | None):
         """Run the graph that fits; make one where none does."""
         key = tuple([(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)

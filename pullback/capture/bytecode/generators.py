@@ -228,19 +228,19 @@ def as_exception(kind: Any, value: Any, traceback: Any) -> BaseException:
     """The one exception that the arguments of `throw` name."""
     if isinstance(kind, type) and issubclass(kind, BaseException):
         if isinstance(value, kind):
-            made = value
+            result = value
         elif value is None:
-            made = kind()
+            result = kind()
         else:
-            made = kind(*value) if isinstance(value, tuple) else kind(value)
+            result = kind(*value) if isinstance(value, tuple) else kind(value)
     elif isinstance(kind, BaseException):
         if value is not None:
             raise TypeError("instance exception may not have a separate value")
-        made = kind
+        result = kind
     else:
         words = "exceptions must be classes or instances deriving from BaseException, not "
         raise TypeError(words + type(kind).__name__)
-    return made if traceback is None else made.with_traceback(traceback)
+    return result if traceback is None else result.with_traceback(traceback)
 
 
 def outside(exception: BaseException) -> BaseException:

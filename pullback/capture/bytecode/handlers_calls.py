@@ -183,11 +183,11 @@ def return_value(machine: Any, frame: Frame, arg: Any) -> None:
 def return_generator(machine: Any, frame: Frame, arg: Any) -> None:
     if frame.code.co_flags & 0x280:
         raise Break(f"async: {frame.code.co_qualname} is a coroutine or an async generator")
-    made = Generator(frame)
+    result = Generator(frame)
     on_return, frame.on_return = frame.on_return, None
     frame.waiting = True
     machine.frames.pop()
-    machine.give(made if on_return is None else on_return(made))
+    machine.give(result if on_return is None else on_return(result))
 
 
 @step("YIELD_VALUE")

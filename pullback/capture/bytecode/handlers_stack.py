@@ -212,8 +212,8 @@ def load_super(machine: Any, frame: Frame, arg: Any) -> None:
     if kind is super:
         value = machine.world.load_super(cls, obj, name)
     else:  # a global of that name: what it gives is what the attribute is of
-        made = machine.world.call_now(kind, (cls, obj) if two else ())
-        value = machine.world.load_attribute(made, name)
+        result = machine.world.call_now(kind, (cls, obj) if two else ())
+        value = machine.world.load_attribute(result, name)
     stack[-3:] = (NULL, value) if method else (value,)
 
 

@@ -52,7 +52,7 @@ def _stays_plain(world: Tracing, module: Module, source) -> None:
     conditions.test("not everywhere.around_call()", "no hooks are registered for all modules")
 
 
-def held(world: Tracing, module: Module, name: str):
+def find(world: Tracing, module: Module, name: str):
     """A parameter, buffer or submodule; `ABSENT` where a module has none of that name."""
     own = world._own(module)
     source = world.outside.source_of(module)

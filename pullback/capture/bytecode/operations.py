@@ -74,9 +74,9 @@ class Operations(Calls):
 
     def missing_item(self, obj: dict, key):
         """What a dict gives for a key that it does not have."""
-        made = class_attribute(type(obj), "__missing__")
-        if isinstance(made, types.FunctionType):
-            return self.call_now(made, (obj, key), {})
+        result = class_attribute(type(obj), "__missing__")
+        if isinstance(result, types.FunctionType):
+            return self.call_now(result, (obj, key), {})
         factory = self.load_attribute(obj, "default_factory") if isinstance(obj, collections.defaultdict) else None
         if factory is None:
             raise KeyError(key)
@@ -166,9 +166,9 @@ class Operations(Calls):
         )
         tries += [reflected, forward] if first else [forward, reflected]
         for one, other, method in tries:
-            made = self._dunder(one, method, other)
-            if made is not NotImplemented:
-                return made
+            result = self._dunder(one, method, other)
+            if result is not NotImplemented:
+                return result
         return NotImplemented
 
     def _dunder(self, obj, name: str, *args):
@@ -182,9 +182,9 @@ class Operations(Calls):
             return COMPARE[op](a, b)
         forward, reflected = COMPARISONS[op]
         for one, other, name in ((a, b, forward), (b, a, reflected)):
-            made = self._dunder(one, name, other)
-            if made is not NotImplemented:
-                return made
+            result = self._dunder(one, name, other)
+            if result is not NotImplemented:
+                return result
         if isinstance(a, CONTAINERS) or isinstance(b, CONTAINERS):
             self.refuse_instances((a, b))
         self.refuse_mutable(a)
@@ -192,9 +192,9 @@ class Operations(Calls):
         return self.refusing(COMPARE[op], (self.deep(a), self.deep(b)), {})
 
     def contains(self, container, item, invert: bool) -> bool:
-        made = self._dunder(container, "__contains__", item)
-        if made is not NotImplemented:
-            found = self.truth(made)
+        result = self._dunder(container, "__contains__", item)
+        if result is not NotImplemented:
+            found = self.truth(result)
         elif isinstance(container, dict) and self.outside.is_outside(container):
             found = self.outside.has(container, self.outside.key(item))
         else:

@@ -232,15 +232,15 @@ class Outside:
     def _number(self, value: int | float, source: Source):
         if id(source) in self.numbers:
             return self.numbers[id(source)]
-        made = self.numbers[id(source)] = self.trace.given_number(value, source)
-        if made is value:
+        result = self.numbers[id(source)] = self.trace.given_number(value, source)
+        if result is value:
             self.conditions.equals(source, value)
         else:
             v = self.conditions.variable(source)
             kind = type(value).__name__
             self.conditions.test(f"type({v}) is {kind}", f"type of {source.name} is {kind}")
-            self.reals[id(made)] = Known(value, made, source)
-        return made
+            self.reals[id(result)] = Known(value, result, source)
+        return result
 
     def own_attribute(self, cls: type, name: str):
         """What a class itself has for a name, whatever it inherits."""
@@ -318,10 +318,10 @@ class Outside:
             return items
         if isinstance(container, dict):
             keys = self.keys(container)
-            made = dict.copy(container) if type(container) is dict else _empty_like(container)
+            result = dict.copy(container) if type(container) is dict else _empty_like(container)
             for key, own in zip(list(base_of(container).__iter__(container)), keys, strict=True):
-                base_of(made).__setitem__(made, own, self.item(container, key))
-            return made
+                base_of(result).__setitem__(result, own, self.item(container, key))
+            return result
         return self._copy_set(container)
 
     def _copy_set(self, container):
@@ -374,10 +374,10 @@ def dict_item(mapping: dict, key):
 
 
 def _empty_like(mapping: dict) -> dict:
-    made = type(mapping).__new__(type(mapping))
+    result = type(mapping).__new__(type(mapping))
     if hasattr(mapping, "default_factory"):
-        made.default_factory = mapping.default_factory
-    return made
+        result.default_factory = mapping.default_factory
+    return result
 
 
 def _slots(cls: type) -> bool:

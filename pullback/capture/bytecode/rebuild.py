@@ -49,7 +49,7 @@ class Rebuild:
         self.world, self.outside, self.conditions = world, world.outside, world.outside.conditions
         self.lines: list[str] = []
         self.results: list = []  # tensors and symbolic numbers that the graph gives
-        self.made: dict[int, str] = {}  # id of a value -> its variable
+        self.variables: dict[int, str] = {}  # id of a value -> its variable
         self.pins: list = []
         self.conditions.namespace.update(as_given=as_given, Frame=Frame, Generator=Generator)
 
@@ -66,8 +66,8 @@ class Rebuild:
         source = self.outside.source_of(value)
         if source is not None:
             return self.conditions.variable(source)
-        if id(value) in self.made:
-            return self.made[id(value)]
+        if id(value) in self.variables:
+            return self.variables[id(value)]
         if isinstance(value, Tensor) or is_symbol(value):
             return self._result(value)
         if isinstance(value, (*CONSTANTS, *ATOMS)) and kind is not slice or self._is_fixed(value, kind):
@@ -82,14 +82,14 @@ class Rebuild:
 
     def _keep(self, value, text: str) -> str:
         """Assign a new variable."""
-        variable = self.made[id(value)] = f"x{len(self.made)}"
+        variable = self.variables[id(value)] = f"x{len(self.variables)}"
         self.pins.append(value)
         self.lines.append(f"{variable} = {text}")
         return variable
 
     def _result(self, value) -> str:
         """A result of the graph."""
-        variable = self.made[id(value)] = f"r{len(self.results)}"
+        variable = self.variables[id(value)] = f"r{len(self.results)}"
         self.results.append(value)
         self.pins.append(value)
         cls = type(value)
@@ -99,8 +99,8 @@ class Rebuild:
             self.lines.append(f"{variable} = spent({variable}, {name!r})")
         if isinstance(value, Tensor) and cls is not Tensor:
             self.lines.append(f"{variable} = as_given({variable}, {self.name(cls)})")
-        for key, held in self.outside.marked.get(id(value), (None, {}))[1].items():
-            self.lines.append(f"{variable}.{key} = {self.expression(held)}")
+        for key, state in self.outside.marked.get(id(value), (None, {}))[1].items():
+            self.lines.append(f"{variable}.{key} = {self.expression(state)}")
         return variable
 
     def _is_spent(self, value) -> bool:
@@ -130,26 +130,26 @@ class Rebuild:
     def _list(self, value) -> str:
         if type(value) is not list:
             return self._instance(value)
-        made = self._keep(value, "[]")
-        self.lines.append(f"{made}.extend([{self.items(value)}])") if value else None
-        return made
+        result = self._keep(value, "[]")
+        self.lines.append(f"{result}.extend([{self.items(value)}])") if value else None
+        return result
 
     def _dict(self, value) -> str:
         if type(value) is not dict:
             return self._instance(value)
-        made = self._keep(value, "{}")
-        self.lines.append(f"{made}.update({{{self.pairs(value)}}})") if value else None
-        return made
+        result = self._keep(value, "{}")
+        self.lines.append(f"{result}.update({{{self.pairs(value)}}})") if value else None
+        return result
 
     def _tuple(self, value) -> str:
         items = self.items(value)
         items = f"({items},)" if value else "()"
         if type(value) is tuple:
             return self._keep(value, items)
-        made = self._keep(value, f"tuple.__new__({self.name(type(value))}, {items})")
-        for key, held in getattr(value, "__dict__", {}).items():
-            self.lines.append(f"{made}.__dict__[{key!r}] = {self.expression(held)}")
-        return made
+        result = self._keep(value, f"tuple.__new__({self.name(type(value))}, {items})")
+        for key, state in getattr(value, "__dict__", {}).items():
+            self.lines.append(f"{result}.__dict__[{key!r}] = {self.expression(state)}")
+        return result
 
     def _set(self, value) -> str:
         if type(value) not in (set, frozenset):
@@ -163,35 +163,37 @@ class Rebuild:
 
     def _function(self, value: types.FunctionType) -> str:
         if not self.world.is_made_inside(value):
-            made = [contents(cell) for cell in value.__closure__ or () if not self.outside.is_outside(cell)]
-            if holds_fakes(made, 4):
+            result = [contents(cell) for cell in value.__closure__ or () if not self.outside.is_outside(cell)]
+            if holds_fakes(result, 4):
                 raise Break(f"it holds a function ({value.__qualname__}) around tensors of the graph")
-            if not any(isinstance(held, Callback) for held in made):  # native code made it around one of the program's
+            if not any(
+                isinstance(state, Callback) for state in result
+            ):  # native code made it around one of the program's
                 return self.name(value)
         cells = f"({self.items(value.__closure__)},)" if value.__closure__ else "None"
         defaults = self.expression(value.__defaults__)
         maker = self.name(types.FunctionType)
-        made = self._keep(
+        result = self._keep(
             value,
             f"{maker}({self.name(value.__code__)}, {self.name(value.__globals__)}, {value.__name__!r}, {defaults}, {cells})",
         )
-        self.lines.append(f"{made}.__qualname__ = {value.__qualname__!r}")
+        self.lines.append(f"{result}.__qualname__ = {value.__qualname__!r}")
         if value.__kwdefaults__:
-            self.lines.append(f"{made}.__kwdefaults__ = {self.expression(value.__kwdefaults__)}")
+            self.lines.append(f"{result}.__kwdefaults__ = {self.expression(value.__kwdefaults__)}")
         if value.__annotations__:
-            self.lines.append(f"{made}.__annotations__ = {self.expression(value.__annotations__)}")
+            self.lines.append(f"{result}.__annotations__ = {self.expression(value.__annotations__)}")
         if value.__dict__:
-            self.lines.append(f"{made}.__dict__.update({self.expression(dict(value.__dict__))})")
-        return made
+            self.lines.append(f"{result}.__dict__.update({self.expression(dict(value.__dict__))})")
+        return result
 
     def _cell(self, value: types.CellType) -> str:
-        made = self._keep(value, f"{self.name(types.CellType)}()")
+        result = self._keep(value, f"{self.name(types.CellType)}()")
         try:
             contents = value.cell_contents
         except ValueError:
-            return made
-        self.lines.append(f"{made}.cell_contents = {self.expression(contents)}")
-        return made
+            return result
+        self.lines.append(f"{result}.cell_contents = {self.expression(contents)}")
+        return result
 
     def _method(self, value: types.MethodType) -> str:
         return self._keep(value, f"{self.name(types.MethodType)}({self.items((value.__func__, value.__self__))})")
@@ -207,9 +209,9 @@ class Rebuild:
         return self._keep(value, f"{self.name(functools.partial)}({given}, **{self.expression(dict(value.keywords))})")
 
     def _items(self, value: Items) -> str:
-        made = self._keep(value, f"iter({self.expression(value.container)})")
-        self.lines.append(f"{made}.__setstate__({value.index})")
-        return made
+        result = self._keep(value, f"iter({self.expression(value.container)})")
+        self.lines.append(f"{result}.__setstate__({value.index})")
+        return result
 
     def _view(self, value) -> str:
         (mapping,) = gc.get_referents(value)
@@ -231,7 +233,7 @@ class Rebuild:
 
     def frame(self, value: Frame) -> str:
         """A frame in the state that it has."""
-        made = self._keep(
+        result = self._keep(
             value,
             f"Frame({self.name(value.code)}, {self.name(value.globals)}, index={value.index}, builtins={self.name(value.builtins)})",
         )
@@ -242,15 +244,15 @@ class Rebuild:
             "handled": list(value.handled),
         }
         self.pins.append(parts)
-        for slot, held in parts.items():
-            if held:
-                self.lines.append(f"{made}.{slot} = {self.expression(held)}")
+        for slot, state in parts.items():
+            if state:
+                self.lines.append(f"{result}.{slot} = {self.expression(state)}")
         for slot in ("function", "on_return", "names", "generator"):
             if getattr(value, slot) is not None:
-                self.lines.append(f"{made}.{slot} = {self.expression(getattr(value, slot))}")
+                self.lines.append(f"{result}.{slot} = {self.expression(getattr(value, slot))}")
         if value.waiting:
-            self.lines.append(f"{made}.waiting = True")
-        return made
+            self.lines.append(f"{result}.waiting = True")
+        return result
 
     # ---- anything else
     def _instance(self, value) -> str:
@@ -268,44 +270,44 @@ class Rebuild:
             return self.name(value)
         self.pins.append(parts)
         function, args, state, items, pairs, *_ = (*parts, None, None, None)
-        made = self._keep(value, f"{self.expression(function)}({self.items(args)})")
+        result = self._keep(value, f"{self.expression(function)}({self.items(args)})")
         plain = base_of(value) if isinstance(value, CONTAINERS) else cls  # whose methods only fill it
         if items is not None:
-            self.lines.append(f"{self.name(plain.extend)}({made}, [{self.items(list(items))}])")
-        for key, held in list(pairs or ()):
-            self.lines.append(f"{self.name(plain.__setitem__)}({made}, {self.items((key, held))})")
+            self.lines.append(f"{self.name(plain.extend)}({result}, [{self.items(list(items))}])")
+        for key, values in list(pairs or ()):
+            self.lines.append(f"{self.name(plain.__setitem__)}({result}, {self.items((key, values))})")
         if state is not None:
-            self._fill(made, value, state)
+            self._fill(result, value, state)
         if isinstance(value, BaseException):
-            self._causes(made, value)
-        return made
+            self._causes(result, value)
+        return result
 
-    def _causes(self, made: str, value: BaseException) -> None:
+    def _causes(self, result: str, value: BaseException) -> None:
         """What an exception was raised from, and while handling what."""
         for slot in ("__context__", "__cause__"):
             if getattr(value, slot) is not None:
-                self.lines.append(f"{made}.{slot} = {self.expression(getattr(value, slot))}")
+                self.lines.append(f"{result}.{slot} = {self.expression(getattr(value, slot))}")
         if value.__cause__ is not None or value.__suppress_context__:
-            self.lines.append(f"{made}.__suppress_context__ = {value.__suppress_context__}")
+            self.lines.append(f"{result}.__suppress_context__ = {value.__suppress_context__}")
 
     def _plain_instance(self, value, cls: type) -> str:
-        made = self._keep(value, f"{self.name(object.__new__)}({self.name(cls)})")
+        result = self._keep(value, f"{self.name(object.__new__)}({self.name(cls)})")
         own = getattr(value, "__dict__", None)
         if own:
-            for key, held in own.items():
-                self.lines.append(f"{made}.__dict__[{key!r}] = {self.expression(held)}")
+            for key, state in own.items():
+                self.lines.append(f"{result}.__dict__[{key!r}] = {self.expression(state)}")
         for slot in _slot_names(cls):
             if hasattr(value, slot):
                 self.lines.append(
-                    f"{self.name(object.__setattr__)}({made}, {slot!r}, {self.expression(getattr(value, slot))})"
+                    f"{self.name(object.__setattr__)}({result}, {slot!r}, {self.expression(getattr(value, slot))})"
                 )
-        return made
+        return result
 
-    def _fill(self, made: str, value, state) -> None:
+    def _fill(self, result: str, value, state) -> None:
         if hasattr(type(value), "__setstate__"):
-            self.lines.append(f"{made}.__setstate__({self.expression(state)})")
+            self.lines.append(f"{result}.__setstate__({self.expression(state)})")
         elif isinstance(state, dict):
-            self.lines.append(f"{made}.__dict__.update({self.expression(state)})")
+            self.lines.append(f"{result}.__dict__.update({self.expression(state)})")
         else:
             raise Break(f"a {type(value).__name__} that the program made cannot be made again")
 

@@ -1,4 +1,4 @@
-"""One stretch of a program as a graph: from where the frames stand to where it returns, or to where the graph must end.
+"""One segment of a program as a graph: from where the frames stand to where it returns, or to where the graph must end.
 
 `Segment` holds the graphs made so far for one state of the frames (which code, at which steps). An `Entry` is one of
 them: a generated function that tests its conditions, runs the compiled graph, makes the program's values and does its
@@ -40,7 +40,7 @@ RESTARTS = 20
 
 
 class Uncapturable(Exception):
-    """A stretch that cannot be captured: why."""
+    """A segment that cannot be captured: why."""
 
 
 class Restart(Exception):
@@ -134,7 +134,7 @@ class TracingMachine(Machine):
 
 
 class Entry:
-    """A captured stretch. `run(frames)` gives a value, `MISS` or `STOP`."""
+    """A captured segment. `run(frames)` gives a value, `MISS` or `STOP`."""
 
     def __init__(
         self,
@@ -200,22 +200,22 @@ class Capture:
     def _entered(self, k: int, frame: Frame) -> Frame:
         """A frame of the program: nothing of what it holds has been read."""
         outside = self.world.outside
-        made = frame.copy()
-        made.function = frame.function
+        result = frame.copy()
+        result.function = frame.function
         for name, value in frame.locals.items():
-            made.locals[name] = Unseen(value, outside.sources.get("local", None, (k, name), f"L{k or ''}[{name!r}]"))
-        self._store_at_once(k, made)
-        for i, value in enumerate(made.stack):
+            result.locals[name] = Unseen(value, outside.sources.get("local", None, (k, name), f"L{k or ''}[{name!r}]"))
+        self._store_at_once(k, result)
+        for i, value in enumerate(result.stack):
             if value is not NULL:
-                made.stack[i] = outside.enter(value, outside.sources.get("stack", None, (k, i)))
+                result.stack[i] = outside.enter(value, outside.sources.get("stack", None, (k, i)))
         for name, cell in frame.cells.items():
             if frame.index == 0 and name in frame.code.co_cellvars:
-                made.cells[name] = self._own_cell(cell, outside.sources.get("cell", None, (k, name)))
+                result.cells[name] = self._own_cell(cell, outside.sources.get("cell", None, (k, name)))
             elif not outside.is_outside(cell):
                 outside.enter_table(cell, outside.sources.get("cell", None, (k, name)))
         if frame.generator is not None:
             outside.enter(frame.generator, outside.sources.get("generator", None, k))
-        return made
+        return result
 
     def _own_cell(self, cell: CellType, source: Source) -> CellType:
         """A cell that a call has just made: nobody else has it, so it is the program's own."""
@@ -280,15 +280,15 @@ class Capture:
     def _check_leaves(self, rebuild: Rebuild) -> None:
         """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it; and a
         graph that is entered with recording off gives no history."""
-        made, changes = self.world.made_leaves, self.world.grad_changes
+        result, changes = self.world.made_leaves, self.world.grad_changes
         lasting = []
-        if made or changes and not self.start & modes.GRAD:
+        if result or changes and not self.start & modes.GRAD:
             lasting = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)]
         if lasting and changes and not self.start & modes.GRAD:
             raise Restart(changes[0] - 1, "it switches recording on, and gives what it recorded")
         if lasting:
             leaves = {id(n.variable) for n in history(lasting) if isinstance(n, AccumulateGrad)}
-            steps = [step for key, (_, step) in made.items() if key in leaves]
+            steps = [step for key, (_, step) in result.items() if key in leaves]
             if steps:
                 raise Restart(min(steps) - 1, "it makes a tensor that requires grad")
 

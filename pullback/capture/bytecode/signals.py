@@ -42,9 +42,9 @@ class Enter:
         self.names = names  # the namespace of a class body
 
     def frame(self) -> Frame:
-        made = frame_of(self.function, self.args, self.kwargs, self.on_return)
-        made.names = self.names
-        return made
+        result = frame_of(self.function, self.args, self.kwargs, self.on_return)
+        result.names = self.names
+        return result
 
 
 class Resume:

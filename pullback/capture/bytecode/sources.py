@@ -62,16 +62,16 @@ class Sources:
     """All sources of one capture, each once."""
 
     def __init__(self) -> None:
-        self.made: dict[tuple, Source] = {}
+        self.by_identity: dict[tuple, Source] = {}
         self.names: dict[str, int] = {}
         self.pins: list = []  # keys by identity stay alive
 
     def get(self, kind: str, base: Source | None, key=None, name: str | None = None) -> Source:
         """The source of this kind at this base; `key` says which."""
         identity = (kind, id(base), type(key), key if kind != "constant" else id(key))
-        found = self.made.get(identity)
+        found = self.by_identity.get(identity)
         if found is None:
-            found = self.made[identity] = Source(kind, base, key, self._unique(name or _name(kind, base, key)))
+            found = self.by_identity[identity] = Source(kind, base, key, self._unique(name or _name(kind, base, key)))
             self.pins.append((base, key))
         return found
 

@@ -353,5 +353,5 @@ class _Decoder:
         self.emit("MAKE_FUNCTION", one.arg or 0)
 
     def SET_FUNCTION_ATTRIBUTE(self, one: dis.Instruction) -> None:
-        made = self.steps[-1]
-        self.steps[-1] = made._replace(arg=made.arg | one.arg)
+        result = self.steps[-1]
+        self.steps[-1] = result._replace(arg=result.arg | one.arg)

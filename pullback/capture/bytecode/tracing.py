@@ -65,12 +65,12 @@ class FrameTrace(ProgramTrace):
 
     def given_number(self, value: int | float, source: Source):
         """A number from outside as a symbol; itself where it must be what it is."""
-        made = number(self.fake_mode.shape_env, value, source.name)
-        if type(made) is type(value):
+        result = number(self.fake_mode.shape_env, value, source.name)
+        if type(result) is type(value):
             return value
-        self.input(made, self.input_name(source))
+        self.input(result, self.input_name(source))
         self.inputs.append(source)
-        return made
+        return result
 
     def input_name(self, source: Source) -> str:
         """A name for an input, of the letters and digits of its source."""
@@ -208,11 +208,11 @@ class Tracing(Operations):
         return id(function) in self.made_functions
 
     def make_function(self, frame: Frame, code, attributes: dict):
-        made = super().make_function(frame, code, attributes)
-        self.made_functions[id(made)] = made
-        for cell in made.__closure__ or ():
+        result = super().make_function(frame, code, attributes)
+        self.made_functions[id(result)] = result
+        for cell in result.__closure__ or ():
             self.own_cells[id(cell)] = cell
-        return made
+        return result
 
     def build_class(self, function, name: str, bases: tuple, kwargs: dict):
         raise Break(f"it defines the class {name}")
@@ -240,20 +240,20 @@ class Tracing(Operations):
 
     def as_iterator(self, value):
         """An iterator that native code may advance."""
-        made = self.iterate(value)
-        method = class_attribute(type(made), "__next__")
+        result = self.iterate(value)
+        method = class_attribute(type(result), "__next__")
         return (
-            made
+            result
             if not (isinstance(method, types.FunctionType) and self.enters(method))
-            or isinstance(made, (Items, Generator))
-            else UserIterator(self, made)
+            or isinstance(result, (Items, Generator))
+            else UserIterator(self, result)
         )
 
     def all_of(self, value) -> list:
         """Everything that iterating gives."""
         if type(value) in CONTAINERS and self.outside.is_outside(value):
-            made = self.outside.copy(value)
-            return list(made)
+            result = self.outside.copy(value)
+            return list(result)
         found = list(itertools.islice(self.as_iterator(value), MANY))
         if len(found) == MANY:
             raise Break(f"it reads more than {MANY} values of an iterator at once")

@@ -87,13 +87,13 @@ class FakeTensorConverter:
         symbolic_context=None, trace: bool = True,
     ) -> Tensor:  # fmt: skip
         """The fake of a tensor in a mode; with `make_constant`, one that knows its number."""
-        made = self.known(t)
-        if made is None:
-            made = self._convert(fake_mode, t, shape_env, source, symbolic_context)
-            self.remember(t, made)
+        result = self.known(t)
+        if result is None:
+            result = self._convert(fake_mode, t, shape_env, source, symbolic_context)
+            self.remember(t, result)
         if make_constant:
-            fake_mode.set_constant(made, t)
-        return made
+            fake_mode.set_constant(result, t)
+        return result
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Tensor, device, **ignored) -> Tensor:
         """The fake on a device with the metadata of a meta tensor."""
@@ -103,18 +103,18 @@ class FakeTensorConverter:
     # ---- one tensor
     def _convert(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
         if t.keys & DISPATCH_SUBCLASS:
-            made = self._convert_subclass(mode, t, env, source)
+            result = self._convert_subclass(mode, t, env, source)
         elif t.keys & (LAYOUTS | TRANSFORMED):
             raise UnsupportedFakeTensorException(f"fake tensors of layout {t.layout} are not implemented")
         else:
-            made = self._convert_dense(mode, t, env, source, context)
+            result = self._convert_dense(mode, t, env, source, context)
         if t.autograd is not None and t.autograd.edge is None and t.autograd.grad is not None:
-            own_autograd(made).grad = self.from_real_tensor(
+            own_autograd(result).grad = self.from_real_tensor(
                 mode, t.autograd.grad, shape_env=env, source=_part(source, "grad")
             )
         if isinstance(t, Parameter):
-            made.__dict__.update({k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES})
-        return made
+            result.__dict__.update({k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES})
+        return result
 
     def _convert_dense(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
         place = tuple(t.array.shape), stride_of(t), t.offset
@@ -124,28 +124,28 @@ class FakeTensorConverter:
         if base is not None and base.dtype is t.dtype and not base.keys & (LAYOUTS | DISPATCH_SUBCLASS):
             fake_base = self.from_real_tensor(mode, base, shape_env=env, source=_part(source, "_base"))
             with unobserved(grad=t.requires_grad and not t.is_leaf):
-                made = dispatch(as_strided, (fake_base, *place))
-            made.view_info.creation = t.view_info.creation
-            made.keys = made.keys & ~KEPT_BITS | t.keys & KEPT_BITS
+                result = dispatch(as_strided, (fake_base, *place))
+            result.view_info.creation = t.view_info.creation
+            result.keys = result.keys & ~KEPT_BITS | t.keys & KEPT_BITS
         else:
-            made = self._alone(mode, t, *place)
-        if t.requires_grad and not made.requires_grad:
-            set_requires_grad(made, True)
-        return made
+            result = self._alone(mode, t, *place)
+        if t.requires_grad and not result.requires_grad:
+            set_requires_grad(result, True)
+        return result
 
     def _alone(self, mode: FakeTensorMode, t: Tensor, shape, stride, offset) -> Tensor:
         """The fake of a tensor that is nobody's view. A result of a recorded call has a fake that is one too."""
         cls = Parameter if isinstance(t, Parameter) else Tensor
-        made = mode.make(shape, stride, t.dtype, t.device, cls)
+        result = mode.make(shape, stride, t.dtype, t.device, cls)
         if t.requires_grad and not t.is_leaf:
-            set_requires_grad(made, True)
+            set_requires_grad(result, True)
             with unobserved(grad=True):
-                made = dispatch(clone_op, (made, None))
-            made.array.shape, made.array.stride = tuple(shape), tuple(stride)
-        made.offset = offset
-        made.keys |= t.keys & KEPT_BITS
-        made.memory, made.version = self._storage(t)
-        return made
+                result = dispatch(clone_op, (result, None))
+            result.array.shape, result.array.stride = tuple(shape), tuple(stride)
+        result.offset = offset
+        result.keys |= t.keys & KEPT_BITS
+        result.memory, result.version = self._storage(t)
+        return result
 
     def _storage(self, tensor: Tensor) -> tuple:
         real = storage_of(tensor)
@@ -171,10 +171,10 @@ class FakeTensorConverter:
             for name in names
         }
         with unobserved(grad=False):
-            made = type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
+            result = type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
         if t.requires_grad:
-            set_requires_grad(made, True)
-        return made
+            set_requires_grad(result, True)
+        return result
 
 
 def _part(source, name: str):

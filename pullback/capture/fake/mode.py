@@ -44,10 +44,10 @@ class _FakeTensorMeta(type):
         return isinstance(value, Tensor) and bool(value.keys & FAKE)
 
     def __call__(cls, fake_mode, elem, device, constant=None, **options):
-        made = fake_mode.make(elem.array.shape, elem.stride(), elem.dtype, devices.device(device))
+        result = fake_mode.make(elem.array.shape, elem.stride(), elem.dtype, devices.device(device))
         if constant is not None:
-            fake_mode.set_constant(made, constant)
-        return made
+            fake_mode.set_constant(result, constant)
+        return result
 
 
 class FakeTensor(metaclass=_FakeTensorMeta):
@@ -153,9 +153,9 @@ class FakeTensorMode(TorchDispatchMode):
         if facts.own is not None:
             return facts.own(self, op, args)
         if op.backend is not None:  # a shape rule registered at run time
-            made = op.backend(args, FAKE | META)
-            if made is not NotImplemented:
-                return made
+            result = op.backend(args, FAKE | META)
+            if result is not NotImplemented:
+                return result
         device = result_device(op, facts, args, tensors)
         try:
             if self.shape_env is None:
@@ -175,8 +175,8 @@ class FakeTensorMode(TorchDispatchMode):
             spec = op.family.meta(op, args)
             if spec.__class__ is Spec:
                 return self._from_spec(spec, device)
-            made = [None if s is None else self._from_spec(s, device) for s in spec]
-            return made if facts.many else pack_results(op, made)
+            result = [None if s is None else self._from_spec(s, device) for s in spec]
+            return result if facts.many else pack_results(op, result)
         out = op.family.run_meta(op, args)
         if not op.family.makes_fakes:
             for t in out if isinstance(out, (tuple, list)) else (out,):

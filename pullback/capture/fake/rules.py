@@ -48,9 +48,9 @@ def _lift(mode: FakeTensorMode, op: Operator, args: tuple) -> Tensor:
     t = args[0]
     if t.keys & FAKE:
         return t
-    made = mode.make(t.array.shape, stride_of(t), t.dtype, t.device)
-    mode.set_constant(made, t)
-    return made
+    result = mode.make(t.array.shape, stride_of(t), t.dtype, t.device)
+    mode.set_constant(result, t)
+    return result
 
 
 OWN_RULES = {local_scalar_dense: _number, lift_fresh: _lift}

@@ -66,13 +66,13 @@ class Captured:
             for values in (flat, *(stolen or ())):
                 values.clear()
         try:
-            made = self.run(*given, *self.lifted.tensors)
+            result = self.run(*given, *self.lifted.tensors)
         except BaseException:
             ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
             raise
         if self.grad_mode_after is not None:
             ambient.switch(modes.GRAD, self.grad_mode_after)
-        leaves = [constant if place is None else as_given(made[place], constant) for place, constant in self.outputs]
+        leaves = [constant if place is None else as_given(result[place], constant) for place, constant in self.outputs]
         return tree.tree_unflatten(leaves, self.spec)
 
 
@@ -108,20 +108,20 @@ class Capture:
         trace.finish_grad_mode(at_start)
         outputs, out_spec = self._outputs(out)
         module = GraphModule(dict(trace.constants), trace.graph)
-        made = Captured(
+        result = Captured(
             guards, self.surroundings, around, Lifted(trace.lifted_tensors, self.surroundings.modules), module
         )
-        made.places, made.outputs, made.spec = places, outputs, out_spec
-        made.grad_mode_after = None if left == at_start else left
+        result.places, result.outputs, result.spec = places, outputs, out_spec
+        result.grad_mode_after = None if left == at_start else left
         compiled = [*trace.examples]
         if self.stolen:
-            made.stolen = next((k for k, i in enumerate(places) if id(flat[i]) not in self.stolen), len(places))
-            made.graph = module = boxed(module, made.stolen)
-            compiled[: made.stolen] = [compiled[: made.stolen]]
-        made.run = self._compile(module, compiled)
+            result.stolen = next((k for k, i in enumerate(places) if id(flat[i]) not in self.stolen), len(places))
+            result.graph = module = boxed(module, result.stolen)
+            compiled[: result.stolen] = [compiled[: result.stolen]]
+        result.run = self._compile(module, compiled)
         if self.fake_mode.shape_env is not None:
             guards.relax(contexts, dict(zip(places, examples, strict=True)), self.fake_mode.shape_env)
-        return made
+        return result
 
     def _inputs(self, flat: list, guards: Guards, contexts: dict) -> tuple[list[int], list]:
         """(which arguments are inputs, all arguments with fakes for tensors): a tensor given twice is one input."""

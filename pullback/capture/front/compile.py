@@ -96,7 +96,7 @@ class CompiledFunction:
             fn, "_torchdynamo_disable", False
         )  # it is never captured, only what it differentiates
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
-        self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Stretches(fn, self)
+        self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Segments(fn, self)
         state.functions.add(self)
 
     def forget(self) -> None:
@@ -181,7 +181,7 @@ class CompiledFunction:
         return False
 
 
-class Stretches:
+class Segments:
     """The front end for Python functions: their bytecode, in as many graphs as it takes (`bytecode/`)."""
 
     def __init__(self, fn: Callable, policy: CompiledFunction):
@@ -291,7 +291,7 @@ def compile(
     chosen = lookup_backend(backend)
 
     def make(fn, **sizes) -> CompiledFunction:
-        made = CompiledFunction(
+        result = CompiledFunction(
             fn,
             chosen,
             fullgraph=fullgraph,
@@ -307,8 +307,8 @@ def compile(
                 "options": options,
                 **config.compiled_autograd_kwargs_override,
             }
-            made.compile_backward = functools.partial(compile, backend=backend, **how)
-        return made
+            result.compile_backward = functools.partial(compile, backend=backend, **how)
+        return result
 
     if hasattr(model, "compile_with"):  # a graph that says itself what of it can be compiled
         return model.compile_with(make, fullgraph)
@@ -338,9 +338,9 @@ def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:
     """`export(f)(*args)`: (graph, guards) of one call: the graph takes the arguments of `f` and holds its parameters."""
 
     def run(*args, **kwargs):
-        made = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
+        result = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
         flat, spec = tree.tree_flatten((args, kwargs))
-        entry = Straight(f, made).capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
+        entry = Straight(f, result).capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
         return ExportResult(standalone(entry), entry.guards)
 
     return run

@@ -36,7 +36,7 @@ def uses_libraries(function: Callable) -> bool:
 
 def effect_of_values(values: dict) -> str | None:
     """What calling methods of values, by name, may do besides computing."""
-    return next((found for name, value in values.items() for found in _of_held(name, value)), None)
+    return next((found for name, value in values.items() for found in _effects_of_value(name, value)), None)
 
 
 def holds_containers(values: Iterable) -> bool:
@@ -44,10 +44,10 @@ def holds_containers(values: Iterable) -> bool:
     return any(type(v) in (list, dict) or type(v) is tuple and holds_containers(v) for v in values)
 
 
-def _of_held(name: str, value) -> Iterator[str]:
+def _effects_of_value(name: str, value) -> Iterator[str]:
     if type(value) in (list, tuple, dict):
         for inner in value.values() if type(value) is dict else value:
-            yield from _of_held(name, inner)
+            yield from _effects_of_value(name, inner)
     elif isinstance(value, types.FunctionType):  # what it reaches may be another thing at the next call
         yield f"holds the function {value.__name__}"
     elif not isinstance(value, Tensor):

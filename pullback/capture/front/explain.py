@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ...graph import GraphModule
-from .compile import CompiledFunction, Stretches
+from .compile import CompiledFunction, Segments
 
 
 class GraphBreak(NamedTuple):
@@ -87,7 +87,7 @@ def explain(f: Callable, *given, **named):
     def run(*args, **kwargs) -> Explanation:
         compiled = Explained(f)
         compiled(*args, **kwargs)
-        if isinstance(compiled.front, Stretches):
+        if isinstance(compiled.front, Segments):
             compiled.account.out_guards = compiled.front.conditions()
         return compiled.account
 

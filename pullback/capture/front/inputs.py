@@ -25,7 +25,7 @@ class PassThrough(Node):
     def run(self, grads: list) -> list:
         return grads
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         return {}
 
 

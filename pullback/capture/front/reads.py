@@ -225,9 +225,9 @@ def steps(code: types.CodeType) -> tuple[Read | str, ...]:
     instructions = list(dis.get_instructions(code))
     told = 0  # instructions before this one are told of already
     for i, step in enumerate(instructions):
-        made = list(_of_step(code, step, instructions[i + 1 :])) if i >= told else []
-        told = max([told, *[i + 1 + len(r.attributes) for r in made if isinstance(r, Read)]])
-        found += made
+        result = list(_of_step(code, step, instructions[i + 1 :])) if i >= told else []
+        told = max([told, *[i + 1 + len(r.attributes) for r in result if isinstance(r, Read)]])
+        found += result
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             outside = [s for s in steps(inner) if isinstance(s, str) or not s.free or s.name in code.co_freevars]

@@ -65,20 +65,20 @@ class Copies:
         elif isinstance(value, types.MethodType):
             self._keep(value, types.MethodType(self.function(value.__func__), self.value(value.__self__)))
         else:
-            for inner in _held(value):
+            for inner in _one_step_inside(value):
                 self._seed(inner, depth - 1)
 
     def _tensor(self, t: Tensor) -> None:
         if not t.is_leaf:
             self._keep(t, _with_history(t))
             return
-        made = copy.deepcopy(t, self.memo)
-        self._keep(t, made)
+        result = copy.deepcopy(t, self.memo)
+        self._keep(t, result)
         if t.grad is not None:
-            made.grad = copy.deepcopy(t.grad, self.memo)
+            result.grad = copy.deepcopy(t.grad, self.memo)
 
-    def _keep(self, value, made) -> None:
-        self.memo[id(value)] = made
+    def _keep(self, value, result) -> None:
+        self.memo[id(value)] = result
         self.alive.append(value)
 
     def function(self, function: types.FunctionType) -> types.FunctionType:
@@ -90,17 +90,20 @@ class Copies:
             return function
         table = self._globals(function.__globals__)
         cells = [self.memo.get(id(c)) or types.CellType() for c in function.__closure__ or ()]
-        made = types.FunctionType(function.__code__, table, function.__name__, None, tuple(cells) or None)
-        self._keep(function, made)
+        result = types.FunctionType(function.__code__, table, function.__name__, None, tuple(cells) or None)
+        self._keep(function, result)
         for name, cell, own in zip(function.__code__.co_freevars, function.__closure__ or (), cells, strict=True):
             self._cell(name, cell, own)
-        made.__defaults__, made.__kwdefaults__ = self.value(function.__defaults__), self.value(function.__kwdefaults__)
-        made.__dict__.update(function.__dict__)
-        made.__qualname__ = function.__qualname__
+        result.__defaults__, result.__kwdefaults__ = (
+            self.value(function.__defaults__),
+            self.value(function.__kwdefaults__),
+        )
+        result.__dict__.update(function.__dict__)
+        result.__qualname__ = function.__qualname__
         for name in _names(function.__code__):
             if name in function.__globals__ and table.get(name) is function.__globals__[name]:
                 table[name] = self.value(table[name])
-        return made
+        return result
 
     def _cell(self, name: str, cell: types.CellType, own) -> None:
         if id(cell) in self.memo:
@@ -124,7 +127,7 @@ def _with_history(t: Tensor) -> Tensor:
         return leaf.requires_grad_().clone() if requires_grad(t) else leaf
 
 
-def _held(value) -> list:
+def _one_step_inside(value) -> list:
     """What an object holds, one step deep."""
     if isinstance(value, dict):
         return [*value, *value.values()]
@@ -310,9 +313,9 @@ def _gradient_difference(want: Outcome, have: Outcome, given, args) -> str | Non
         return None
 
     grads = []
-    for made, leaves in zip(outs, wrt, strict=True):
-        seeds = [t.detach().clone().fill_(1) for t in made]
-        grads.append(grad(made, leaves, seeds, retain_graph=True, allow_unused=True))
+    for result, leaves in zip(outs, wrt, strict=True):
+        seeds = [t.detach().clone().fill_(1) for t in result]
+        grads.append(grad(result, leaves, seeds, retain_graph=True, allow_unused=True))
     for i, (a, b) in enumerate(zip(*grads, strict=True)):
         zero = next((g for g in (a, b) if g is not None), None) if a is None or b is None else None
         if zero is not None and not close(zero.new_zeros(zero.shape), zero):

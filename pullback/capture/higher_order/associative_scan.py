@@ -60,8 +60,8 @@ def _prefixes(combine: Callable, xs: list[Tensor]) -> list[Tensor]:
 def _interleaved(even: Tensor, odd: Tensor) -> Tensor:
     """even[0], odd[0], even[1], ...; there may be one more of the even ones."""
     count = odd.shape[0]
-    made = public("torch", "stack")([even[:count], odd], 1).reshape(2 * count, *odd.shape[1:])
-    return public("torch", "cat")([made, even[count:]]) if even.shape[0] > count else made
+    result = public("torch", "stack")([even[:count], odd], 1).reshape(2 * count, *odd.shape[1:])
+    return public("torch", "cat")([result, even[count:]]) if even.shape[0] > count else result
 
 
 def _check(combine_fn, leaves: list, dim, reverse, combine_mode) -> None:

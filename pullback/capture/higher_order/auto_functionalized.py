@@ -86,9 +86,9 @@ def _assign(mode, target, new) -> None:
                 mode.assign(t, n)
 
 
-def in_order(op: Operator, given: dict, made: tuple):
+def in_order(op: Operator, given: dict, result: tuple):
     """The operator's results in its schema's order: written arguments that it gives back are the arguments themselves."""
-    rest = iter(() if made == (None,) else made)
+    rest = iter(() if result == (None,) else result)
     back = {a.alias: given[a.name] for a in op.schema.arguments if a.writes}
     out = [back[r.alias] if r.alias in back else next(rest) for r in op.schema.returns]
     return out[0] if len(out) == 1 else tuple(out) if out else None

@@ -35,8 +35,8 @@ class HigherOrderFunction(Function):
         operands = [next(saved) if v is None else v for v in ctx.numbers]
         gs = [g for g, floating in zip(gs, ctx.floating, strict=True) if floating]
         wanted = ctx.needs_input_grad[3:]
-        made = iter(ctx.pull(operands, gs))
-        return (None, None, None, *[next(made) if want else None for want in wanted])
+        result = iter(ctx.pull(operands, gs))
+        return (None, None, None, *[next(result) if want else None for want in wanted])
 
 
 def recorded(forward: Callable, backward: Callable, operands: Sequence):

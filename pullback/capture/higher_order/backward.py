@@ -67,9 +67,9 @@ def _trace_backward(trace: SubgraphTrace, f: Callable, inputs: list, targets: li
         return _gradients(pairs, targets)
 
     trace.run(joint, inputs, True)
-    made = finish(trace, "GraphModule")
-    _check_random(made)
-    return Backward(made, kinds)
+    result = finish(trace, "GraphModule")
+    _check_random(result)
+    return Backward(result, kinds)
 
 
 def random_nodes(f: Callable) -> list[Node]:
@@ -79,8 +79,8 @@ def random_nodes(f: Callable) -> list[Node]:
     for node in graph.graph.nodes:
         if "nondeterministic_seeded" in getattr(node.target, "tags", ()):
             found.append(node)
-        elif node.op == "get_attr" and isinstance(held := attrgetter(node.target)(graph), GraphModule):
-            found += random_nodes(held)
+        elif node.op == "get_attr" and isinstance(state := attrgetter(node.target)(graph), GraphModule):
+            found += random_nodes(state)
     return found
 
 
@@ -93,25 +93,25 @@ def refuse_random(f: Callable) -> None:
         )
 
 
-def _check_random(made: GraphModule) -> None:
+def _check_random(result: GraphModule) -> None:
     """Random numbers that only the outputs need are not drawn in backward; any others it would get wrong."""
-    for node in random_nodes(made):
-        if not node.users and node.graph is made.graph:
-            made.graph.erase_node(node)
-    refuse_random(made)
-    made.graph.eliminate_dead_code()
-    made.recompile()
+    for node in random_nodes(result):
+        if not node.users and node.graph is result.graph:
+            result.graph.erase_node(node)
+    refuse_random(result)
+    result.graph.eliminate_dead_code()
+    result.recompile()
 
 
 def _gradients(pairs: list, targets: list[Tensor]) -> list[Tensor]:
     """Gradients of the targets, zeros where there are none, each a contiguous tensor of its own."""
-    made = [None] * len(targets)
+    result = [None] * len(targets)
     if pairs and targets:
-        made = grad([t for t, _ in pairs], targets, [g for _, g in pairs], allow_unused=True)
+        result = grad([t for t, _ in pairs], targets, [g for _, g in pairs], allow_unused=True)
     seen = {id(g) for _, g in pairs}
     results = []
     with modes.masked(modes.GRAD):
-        for g, t in zip(made, targets, strict=True):
+        for g, t in zip(result, targets, strict=True):
             g = t.new_zeros(t.shape) if g is None else g.clone() if id(g) in seen else g.contiguous()
             seen.add(id(g))
             results.append(g)

@@ -190,8 +190,8 @@ class HigherOrderOperator:
         if all(is_closed(args[p.index]) for p in parts):
             return args
         functions, free = close([(args[p.index], p.examples) for p in parts])
-        made = replaced(args, {p.index: f for p, f in zip(parts, functions, strict=True)})
-        return self.extended(made, free) if free else made
+        result = replaced(args, {p.index: f for p, f in zip(parts, functions, strict=True)})
+        return self.extended(result, free) if free else result
 
     def _transformed(self, traced: int, args: tuple, kwargs: dict):
         rule = self.rules.get("Vmap")
@@ -297,8 +297,8 @@ def autograd_not_implemented(op: HigherOrderOperator, deferred_error: bool) -> C
         at = [
             i for i, t in enumerate(out) if isinstance(t, Tensor) and (t.dtype.is_floating_point or t.dtype.is_complex)
         ]
-        made = delayed_error(f"Autograd not implemented for {op}", tuple(out[i] for i in at))
-        for i, t in zip(at, made if isinstance(made, tuple) else (made,), strict=True):
+        result = delayed_error(f"Autograd not implemented for {op}", tuple(out[i] for i in at))
+        for i, t in zip(at, result if isinstance(result, tuple) else (result,), strict=True):
             out[i] = t
         return tree.tree_unflatten(out, spec)
 

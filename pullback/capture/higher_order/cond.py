@@ -68,14 +68,14 @@ class Cond(HigherOrderOperator):
         return super().trace_rule(trace, pred, true_fn, false_fn, tuple(operands))
 
     def traced_functions(self, trace, args: tuple) -> tuple:
-        made = super().traced_functions(trace, args)
-        counts = [len(tree.tree_leaves(next(reversed(graph.graph.nodes)).args[0])) for graph in made[1:3]]
+        result = super().traced_functions(trace, args)
+        counts = [len(tree.tree_leaves(next(reversed(graph.graph.nodes)).args[0])) for graph in result[1:3]]
         if counts[0] != counts[1]:
             raise RuntimeError(
                 "Expected to return same number of outputs but got:"
                 f"\n  true branch returns {counts[0]} item(s)\n  false branch returns {counts[1]} item(s)"
             )
-        return made
+        return result
 
     def fake_rule(self, mode, pred, true_fn, false_fn, operands):
         with mode:

@@ -40,8 +40,8 @@ class TransformGetItemToIndex(TorchFunctionMode):
         if func is Tensor.__getitem__:
             index = tree.tree_leaves(args[1])
             if any(isinstance(i, Tensor) for i in index) and all(isinstance(i, (Tensor, int)) for i in index):
-                made = [i if isinstance(i, Tensor) else args[0].new_tensor(i, dtype=dtypes.int64) for i in index]
-                return ops.aten.index.Tensor(args[0], made)
+                result = [i if isinstance(i, Tensor) else args[0].new_tensor(i, dtype=dtypes.int64) for i in index]
+                return ops.aten.index.Tensor(args[0], result)
         return func(*args, **(kwargs or {}))
 
 
@@ -103,10 +103,10 @@ class FlexAttention(HigherOrderOperator):
         (score,), more = close([(looked_up(args[SCORE_MOD]), given)])
         given = element_examples(query, args[MASK_BUFFERS], False)
         (mask,), rest = close([(looked_up(args[BLOCK_MASK][-1]), given)])
-        made = list(args)
-        made[SCORE_MOD], made[BLOCK_MASK] = score, (*args[BLOCK_MASK][:-1], mask)
-        made[SCORE_BUFFERS], made[MASK_BUFFERS] = (*args[SCORE_BUFFERS], *more), (*args[MASK_BUFFERS], *rest)
-        return tuple(made)
+        result = list(args)
+        result[SCORE_MOD], result[BLOCK_MASK] = score, (*args[BLOCK_MASK][:-1], mask)
+        result[SCORE_BUFFERS], result[MASK_BUFFERS] = (*args[SCORE_BUFFERS], *more), (*args[MASK_BUFFERS], *rest)
+        return tuple(result)
 
     def plain(self, query, key, value, score_mod, block_mask, scale, kernel_options, score_buffers=(), mask_buffers=()):
         score, mask = over_all(score_mod, score_buffers, True), over_all(block_mask[-1], mask_buffers, False)
@@ -133,10 +133,10 @@ class FlexAttention(HigherOrderOperator):
         return replaced(args, {SCORE_MOD: score, BLOCK_MASK: (*args[BLOCK_MASK][:-1], mask)})
 
     def functional_rule(self, mode, *args):
-        made = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
-        made[SCORE_MOD] = mode.functional(with_origins(args[SCORE_MOD]), "score_mod")
-        made[BLOCK_MASK] = (*made[BLOCK_MASK][:-1], mode.functional(with_origins(args[BLOCK_MASK][-1]), "mask_mod"))
-        return self(*made)
+        result = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
+        result[SCORE_MOD] = mode.functional(with_origins(args[SCORE_MOD]), "score_mod")
+        result[BLOCK_MASK] = (*result[BLOCK_MASK][:-1], mode.functional(with_origins(args[BLOCK_MASK][-1]), "mask_mod"))
+        return self(*result)
 
     def autograd(self, *args):
         operands = (*args[:3], *args[SCORE_BUFFERS])
@@ -150,8 +150,8 @@ class FlexAttention(HigherOrderOperator):
 
         def backward(values, gs):
             rest = args[BLOCK_MASK], args[SCALE], args[OPTIONS], tuple(values[3:]), args[MASK_BUFFERS]
-            made = flex_attention_backward_op(*values[:3], *gs, args[SCORE_MOD], joint, *rest)
-            return [g for g, want in zip((*made[:3], *made[3]), wanted, strict=True) if want]
+            result = flex_attention_backward_op(*values[:3], *gs, args[SCORE_MOD], joint, *rest)
+            return [g for g, want in zip((*result[:3], *result[3]), wanted, strict=True) if want]
 
         return recorded(forward, backward, operands)
 
@@ -186,8 +186,8 @@ class FlexAttentionBackward(HigherOrderOperator):
             targets = [t for t in leaves if isinstance(t, Tensor) and t.requires_grad]
             hidden = lse.detach() == -float("inf")  # rows that see nothing have no gradient through their scores
             rows = [t.masked_fill(hidden, 0.0) for t in (lse, largest)]
-            made = iter(grad([out, *rows], targets, [g, g_lse, g_largest], materialize_grads=True))
-        grads = [next(made) if isinstance(t, Tensor) and t.requires_grad else None for t in leaves]
+            result = iter(grad([out, *rows], targets, [g, g_lse, g_largest], materialize_grads=True))
+        grads = [next(result) if isinstance(t, Tensor) and t.requires_grad else None for t in leaves]
         return (*grads[:3], tuple(grads[3:]))
 
     def fake_rule(self, mode, query, key, value, *rest):
@@ -209,10 +209,10 @@ class FlexAttentionBackward(HigherOrderOperator):
         return replaced(args, {FORWARD: forward, JOINT: joint, MASK: (*args[MASK][:-1], mask)})
 
     def functional_rule(self, mode, *args):
-        made = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
-        made[FORWARD] = mode.functional(with_origins(args[FORWARD]), "score_mod")
-        made[MASK] = (*made[MASK][:-1], mode.functional(with_origins(args[MASK][-1]), "mask_mod"))
-        return self(*made)
+        result = [tree.tree_map_only(Tensor, mode.value, a) for a in args]
+        result[FORWARD] = mode.functional(with_origins(args[FORWARD]), "score_mod")
+        result[MASK] = (*result[MASK][:-1], mode.functional(with_origins(args[MASK][-1]), "mask_mod"))
+        return self(*result)
 
 
 def _leaf(t):

@@ -53,13 +53,13 @@ class Map(HigherOrderOperator):
         operands, count = (*xs, *pos_args), len(xs)
         wanted = wanted_of(operands)
         given = [*examples(xs, sliced=True), *examples(pos_args)]
-        made = backward_graph(f, given, wanted, fake_mode_for(operands))
+        result = backward_graph(f, given, wanted, fake_mode_for(operands))
         slices = sum(wanted[:count])
 
         def step(*values):
             n_gs = len(values) - len(operands)
             x, gs, shared = values[:count], values[count : count + n_gs], values[count + n_gs :]
-            return list(made.graph(*x, *shared, *gs))
+            return list(result.graph(*x, *shared, *gs))
 
         def backward(values, gs):
             grads = self(step, [*values[:count], *gs], list(values[count:]))

@@ -83,8 +83,8 @@ def without_states(module: GraphModule) -> GraphModule:
     end.meta = dict(module.graph.output_node().meta)
     for node in list(graph.nodes):
         if node.target is run_with_rng_state and draws_nothing(node):
-            made = _called(graph, node, node.args[1], node.args[2:], node.meta.get("val"))
-            node.replace_all_uses_with(made)
+            result = _called(graph, node, node.args[1], node.args[2:], node.meta.get("val"))
+            node.replace_all_uses_with(result)
             graph.erase_node(node)
         elif node.target is run_and_save_rng_state and draws_nothing(node):
             _taken_apart(graph, node)
@@ -93,9 +93,9 @@ def without_states(module: GraphModule) -> GraphModule:
 
 def _called(graph: Graph, node: Node, target, args: tuple, value) -> Node:
     with graph.inserting_before(node):
-        made = graph.call_function(target, args, dict(node.kwargs) if args else {})
-    made.meta = {**node.meta, "val": value}
-    return made
+        result = graph.call_function(target, args, dict(node.kwargs) if args else {})
+    result.meta = {**node.meta, "val": value}
+    return result
 
 
 def _taken_apart(graph: Graph, node: Node) -> None:

@@ -100,9 +100,9 @@ class Steps:
         given = [*examples(init), *examples(xs, sliced=True), *examples(shared)]
         self.wanted = wanted
         inner = [is_floating(t) or w for t, w in zip(init, wanted, strict=False)] + wanted[self.carries :]
-        made = backward_graph(self.f, given, inner, fake_mode_for(operands))
-        self.graph, self.floating = made.graph, inner[: self.carries]
-        self.outputs = made.outputs
+        result = backward_graph(self.f, given, inner, fake_mode_for(operands))
+        self.graph, self.floating = result.graph, inner[: self.carries]
+        self.outputs = result.outputs
 
     def forward(self, values):
         """The scan; beside its results, the carry that each step began with is kept."""
@@ -129,8 +129,8 @@ class Steps:
         along = [t.flip([0]) for t in (*carries, *xs, *gs[count:])]
         out = self.op(self._backward_step, state, along, tuple(shared))
         firsts = iter(out[:count])
-        made = [g for g, w in zip(self._spread(firsts), self.wanted, strict=False) if w]
-        return [*made, *[g.flip([0]) for g in out[len(state) :]], *out[count : len(state)]]
+        result = [g for g, w in zip(self._spread(firsts), self.wanted, strict=False) if w]
+        return [*result, *[g.flip([0]) for g in out[len(state) :]], *out[count : len(state)]]
 
     def _spread(self, grads) -> list:
         return [next(grads) if floating else None for floating in self.floating]
@@ -143,12 +143,12 @@ class Steps:
         n_gs = sum(self.outputs) - count
         carry, rest = rest[: self.carries], rest[self.carries :]
         x, g_y, shared = rest[: self.slices], rest[self.slices : self.slices + n_gs], rest[self.slices + n_gs :]
-        made = list(self.graph(*carry, *x, *shared, *g_carry, *g_y))
-        g_shared = made[len(made) - sums :] if sums else []
+        result = list(self.graph(*carry, *x, *shared, *g_carry, *g_y))
+        g_shared = result[len(result) - sums :] if sums else []
         return [
-            *made[:count],
+            *result[:count],
             *[a + b for a, b in zip(totals, g_shared, strict=True)],
-            *made[count : len(made) - sums],
+            *result[count : len(result) - sums],
         ]
 
 
@@ -189,10 +189,10 @@ def scan(combine_fn: Callable, init, xs, *, dim: int = 0, reverse: bool = False)
         kept.append(out_spec)
         return [*leaves, *out]
 
-    made = list((scan_op if is_traced([*firsts, *slices]) else scan_op.plain)(flat, firsts, slices, ()))
-    out = [t.flip([0]) if reverse else t for t in made[len(firsts) :]]
+    result = list((scan_op if is_traced([*firsts, *slices]) else scan_op.plain)(flat, firsts, slices, ()))
+    out = [t.flip([0]) if reverse else t for t in result[len(firsts) :]]
     out = [t.movedim(0, dim) if dim and dim < t.ndim else t for t in out]
-    return tree.tree_unflatten(made[: len(firsts)], init_spec), tree.tree_unflatten(out, kept[0])
+    return tree.tree_unflatten(result[: len(firsts)], init_spec), tree.tree_unflatten(out, kept[0])
 
 
 def _check(combine_fn, init: list, xs: list, dim, reverse) -> None:

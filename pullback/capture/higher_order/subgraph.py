@@ -56,9 +56,9 @@ class Example(NamedTuple):
         if self.sliced:
             shape = shape[1:]
             stride = contiguous_strides(shape)
-        made = mode.make(shape, stride, t.dtype, t.device)
-        made.keys |= t.keys & (CONJ | NEG)
-        return made
+        result = mode.make(shape, stride, t.dtype, t.device)
+        result.keys |= t.keys & (CONJ | NEG)
+        return result
 
 
 def examples(values, sliced: bool = False) -> list[Example]:
@@ -214,10 +214,10 @@ class Closed:
 
 def is_closed(f: Callable) -> bool:
     """Whether a function uses nothing but operands and constants: a graph may hold tensors that another trace knows."""
-    return isinstance(f, Closed) or isinstance(f, GraphModule) and not any(_is_fake(v) for v in _held(f))
+    return isinstance(f, Closed) or isinstance(f, GraphModule) and not any(_is_fake(v) for v in _attributes(f))
 
 
-def _held(graph: GraphModule) -> list:
+def _attributes(graph: GraphModule) -> list:
     return [attrgetter(node.target)(graph) for node in graph.graph.nodes if node.op == "get_attr"]
 
 

@@ -120,9 +120,9 @@ class Steps:
         """(number of the step, gradients of the state, sums for what is shared; the operands) -> those of the step before."""
         gs, rest = values[: sum(self.floating)], values[sum(self.floating) :]
         sums, operands = rest[: sum(self.wanted[self.carried :])], rest[sum(self.wanted[self.carried :]) :]
-        made = self.graph(*self._state_before(i, operands), *operands[self.carried :], *gs)
-        totals = [a + b for a, b in zip(sums, made[len(gs) :], strict=True)]
-        return (i - 1, *made[: len(gs)], *totals)
+        result = self.graph(*self._state_before(i, operands), *operands[self.carried :], *gs)
+        totals = [a + b for a, b in zip(sums, result[len(gs) :], strict=True)]
+        return (i - 1, *result[: len(gs)], *totals)
 
     def _state_before(self, i: Tensor, operands: tuple) -> tuple:
         state, shared = operands[: self.carried], operands[self.carried :]

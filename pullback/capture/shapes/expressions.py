@@ -101,13 +101,13 @@ class Symbol(Atom):
     is_symbol = True
 
     def __new__(cls, name: str, kind: type = int):
-        made = _interned.get(name)
-        if made is None:
-            made = object.__new__(cls)
-            made.name, made.kind = name, kind
-            Atom.__init__(made, frozenset((made,)))
-            _interned[name] = made
-        return made
+        result = _interned.get(name)
+        if result is None:
+            result = object.__new__(cls)
+            result.name, result.kind = name, kind
+            Atom.__init__(result, frozenset((result,)))
+            _interned[name] = result
+        return result
 
     def __init__(self, name: str, kind: type = int):
         pass
@@ -175,10 +175,10 @@ def _build_term(monomial: tuple, coefficient: int, leaf: Callable, call: Callabl
 
 def intern(key: tuple, make: Callable) -> Expr:
     """The one object of this structure."""
-    made = _interned.get(key)
-    if made is None:
-        made = _interned[key] = make()
-    return made
+    result = _interned.get(key)
+    if result is None:
+        result = _interned[key] = make()
+    return result
 
 
 def typed(value):
@@ -242,8 +242,8 @@ differences: dict = {}
 
 def add(a, b):
     """a + b of integers."""
-    made = sums.get((a, b))
-    return made if made is not None else remember(sums, (a, b), _add(a, b))
+    result = sums.get((a, b))
+    return result if result is not None else remember(sums, (a, b), _add(a, b))
 
 
 def _add(a, b):
@@ -259,14 +259,14 @@ def _add(a, b):
 
 def subtract(a, b):
     """a - b of integers."""
-    made = differences.get((a, b))
-    return made if made is not None else remember(differences, (a, b), add(a, multiply(b, -1)))
+    result = differences.get((a, b))
+    return result if result is not None else remember(differences, (a, b), add(a, multiply(b, -1)))
 
 
 def multiply(a, b):
     """a * b of integers, expanded."""
-    made = products.get((a, b))
-    return made if made is not None else remember(products, (a, b), _multiply(a, b))
+    result = products.get((a, b))
+    return result if result is not None else remember(products, (a, b), _multiply(a, b))
 
 
 def _multiply(a, b):

@@ -42,16 +42,16 @@ class Function:
     def make(self, *args):
         """The value of the call: a constant, something simpler, or a node."""
         key = (args, tuple(map(type, args)))
-        made = self.memo.get(key)
-        return made if made is not None else remember(self.memo, key, self._make(args))
+        result = self.memo.get(key)
+        return result if result is not None else remember(self.memo, key, self._make(args))
 
     __call__ = make
 
     def _make(self, args: tuple):
         if not any(isinstance(a, Expr) for a in args):
             return self.compute(*args)
-        made = self.simplify(*args) if self.simplify is not None else None
-        return made if made is not None else apply_node(self, args, self.kind)
+        result = self.simplify(*args) if self.simplify is not None else None
+        return result if result is not None else apply_node(self, args, self.kind)
 
     def __repr__(self) -> str:
         return self.name

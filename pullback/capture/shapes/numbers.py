@@ -142,8 +142,8 @@ def _comparison(op: str):
         if b is None:
             return NotImplemented
         a = node.current if node.version == node.shape_env.version else node.expr
-        made = node.shape_env.wrapped.get(comparisons.get((op, a, b)))
-        return made if made is not None else node.wrap(compare(op, _number(a), _number(b)))
+        result = node.shape_env.wrapped.get(comparisons.get((op, a, b)))
+        return result if result is not None else node.wrap(compare(op, _number(a), _number(b)))
 
     return method
 
@@ -229,8 +229,8 @@ class SymInt(_Arithmetic, metaclass=_IntegerKind):
             other = other.node.expr
         elif other.__class__ is not int:
             return _add_general(self, other)
-        made = node.shape_env.wrapped.get(sums.get((a, other)))
-        return made if made is not None else node.wrap(add(a, other))
+        result = node.shape_env.wrapped.get(sums.get((a, other)))
+        return result if result is not None else node.wrap(add(a, other))
 
     __radd__ = __add__
 
@@ -241,8 +241,8 @@ class SymInt(_Arithmetic, metaclass=_IntegerKind):
             other = other.node.expr
         elif other.__class__ is not int:
             return _multiply_general(self, other)
-        made = node.shape_env.wrapped.get(products.get((a, other)))
-        return made if made is not None else node.wrap(multiply(a, other))
+        result = node.shape_env.wrapped.get(products.get((a, other)))
+        return result if result is not None else node.wrap(multiply(a, other))
 
     __rmul__ = __mul__
 
@@ -253,8 +253,8 @@ class SymInt(_Arithmetic, metaclass=_IntegerKind):
             other = other.node.expr
         elif other.__class__ is not int:
             return _subtract_general(self, other)
-        made = node.shape_env.wrapped.get(differences.get((a, other)))
-        return made if made is not None else node.wrap(subtract(a, other))
+        result = node.shape_env.wrapped.get(differences.get((a, other)))
+        return result if result is not None else node.wrap(subtract(a, other))
 
     def __neg__(self):
         return self.node.wrap(multiply(self.node.expr, -1))
@@ -380,10 +380,10 @@ class SymBool(SymNumber):
         return self.node.wrap(compare("==", _number(a), b))
 
     def __ne__(self, other):
-        made = self == other
-        if made is NotImplemented:
-            return made
-        return made.__sym_not__() if isinstance(made, SymBool) else not made
+        result = self == other
+        if result is NotImplemented:
+            return result
+        return result.__sym_not__() if isinstance(result, SymBool) else not result
 
     __hash__ = SymNumber.__hash__
     __lt__, __le__, __gt__, __ge__ = map(_comparison, ("<", "<=", ">", ">="))
@@ -420,10 +420,10 @@ def wrap(expr, shape_env) -> SymNumber | builtins.int | builtins.float | builtin
     """The number of an expression: itself where it is a constant; one object per expression and environment."""
     if not isinstance(expr, Expr):
         return expr
-    made = shape_env.wrapped.get(expr)
-    if made is None:
-        made = shape_env.wrapped[expr] = KINDS[expr.kind](SymNode(expr, shape_env))
-    return made
+    result = shape_env.wrapped.get(expr)
+    if result is None:
+        result = shape_env.wrapped[expr] = KINDS[expr.kind](SymNode(expr, shape_env))
+    return result
 
 
 def _wrap_beside(self: SymNode, expr):

@@ -79,8 +79,8 @@ comparisons: dict = {}
 def compare(op: str, a, b):
     """The answer where it is the same for all values of the symbols by algebra alone, else the question."""
     key = (op, a, b) if a.__class__ is not float and b.__class__ is not float else (op, typed(a), typed(b))
-    made = comparisons.get(key)
-    return made if made is not None else remember(comparisons, key, _compare(op, a, b))
+    result = comparisons.get(key)
+    return result if result is not None else remember(comparisons, key, _compare(op, a, b))
 
 
 def _compare(op: str, a, b):

@@ -73,24 +73,24 @@ class SymbolMaker:
         if name in remembered:
             return remembered[name]
         if dynamic_dim is DimDynamic.UNBACKED:
-            made = self.create_unbacked_symint(source).node.expr
-            self.size_like.add(made)
-            self.facts.set_range(made, 0, INFINITE)
-            self.unbacked_inputs.add(made)
+            result = self.create_unbacked_symint(source).node.expr
+            self.size_like.add(result)
+            self.facts.set_range(result, 0, INFINITE)
+            self.unbacked_inputs.add(result)
         elif dynamic_dim is DimDynamic.STATIC:
-            made = val
+            result = val
         else:
             whole = self.specialize_zero_one and not do_not_specialize_zero_one
-            made = self._backed(val, name, dynamic_dim, positive, whole)
-        if constraint_dim is not None and isinstance(made, Symbol):
-            self.constraints[made] = constraint_dim
+            result = self._backed(val, name, dynamic_dim, positive, whole)
+        if constraint_dim is not None and isinstance(result, Symbol):
+            self.constraints[result] = constraint_dim
             if isinstance(constraint_dim, StrictMinMaxConstraint):
-                low, high = self.facts.ranges[made]
-                self.facts.set_range(made, max(low, constraint_dim.vr.lower), min(high, constraint_dim.vr.upper))
-        if isinstance(made, Symbol):
-            self.first_ranges.setdefault(made, self.facts.ranges.get(made, UNBOUNDED))
-        remembered[name] = made
-        return made
+                low, high = self.facts.ranges[result]
+                self.facts.set_range(result, max(low, constraint_dim.vr.lower), min(high, constraint_dim.vr.upper))
+        if isinstance(result, Symbol):
+            self.first_ranges.setdefault(result, self.facts.ranges.get(result, UNBOUNDED))
+        remembered[name] = result
+        return result
 
     def _settle(self, val, name: str, dynamic_dim: DimDynamic, constraint) -> tuple:
         """What a constraint makes of the dynamism."""

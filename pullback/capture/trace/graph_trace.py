@@ -103,9 +103,9 @@ class GraphTrace(TorchDispatchMode):
         if not isinstance(value, Tensor):
             return value
         if value.keys & FAKE:
-            made = value.shallow(storage=False)
-            made.autograd = None
-            return made
+            result = value.shallow(storage=False)
+            result.autograd = None
+            return result
         if is_wrapper(value):
             return rebuilt(layout_of(value), iter([self.snapshot(p) for p in parts_of(value)]))
         if value.array.__class__.__name__ not in ("ndarray", "Geometry"):
@@ -167,14 +167,14 @@ class GraphTrace(TorchDispatchMode):
         known = self.expressions.get(expr)
         if known is None or callable(known):
             if known is not None:
-                made = known()
+                result = known()
             elif expr.is_symbol:
-                made = self.symbols[expr]()
+                result = self.symbols[expr]()
             else:
-                made = expr.build(self._number_node, lambda f, *parts: self._compute(f, parts))
-            self.expressions[expr] = known = made
-            if isinstance(made, Node) and value is not None:
-                made.meta.setdefault("val", value)
+                result = expr.build(self._number_node, lambda f, *parts: self._compute(f, parts))
+            self.expressions[expr] = known = result
+            if isinstance(result, Node) and value is not None:
+                result.meta.setdefault("val", value)
         return known
 
     def _compute(self, function, parts: tuple) -> Node:
@@ -237,9 +237,9 @@ class GraphTrace(TorchDispatchMode):
         if decomposed is not None:
             with self:
                 positional, keywords = call_form(op, args)
-                made = decomposed(*positional, **keywords)
-            if made is not NotImplemented:
-                return made
+                result = decomposed(*positional, **keywords)
+            if result is not NotImplemented:
+                return result
         if op in SPECIAL:
             return SPECIAL[op](self, op, args)
         return self.record(op, args)

@@ -44,8 +44,8 @@ def make_fx(
 
     @functools.wraps(f)
     def traced(*args) -> GraphModule:
-        made = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs)
-        return made.run()
+        result = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs)
+        return result.run()
 
     return traced
 
@@ -115,9 +115,9 @@ def finish(trace: GraphTrace, name: str) -> GraphModule:
     """The module of a trace that has its output: dead code dropped, constants as attributes."""
     trace.graph.eliminate_dead_code()
     root: dict[str, Any] = dict(trace.constants)
-    made = GraphModule(root, trace.graph, class_name=name if name.isidentifier() else "GraphModule")
-    made.shape_env = trace.fake_mode.shape_env if trace.fake_mode is not None else None
-    return made
+    result = GraphModule(root, trace.graph, class_name=name if name.isidentifier() else "GraphModule")
+    result.shape_env = trace.fake_mode.shape_env if trace.fake_mode is not None else None
+    return result
 
 
 def input_names(f, args: tuple) -> list[str]:

@@ -79,8 +79,10 @@ class stepped_aside:
 
 def gives_back_first(op: Operator) -> bool:
     """Whether an operator writes its first argument and gives it back."""
-    given, made = op.schema.arguments, op.schema.returns
-    return bool(given and given[0].writes and made and made[0].alias is not None and made[0].alias == given[0].alias)
+    given, result = op.schema.arguments, op.schema.returns
+    return bool(
+        given and given[0].writes and result and result[0].alias is not None and result[0].alias == given[0].alias
+    )
 
 
 def distinct(out):

@@ -92,10 +92,10 @@ def rebuilt(layout: Layout | None, plain: Iterator):
 def transform_subclass(t: Tensor, callback, outer_size=None, outer_stride=None) -> Tensor:
     """A wrapper whose parts are `callback(name, part)` of another's."""
     parts, context = flattened(t)
-    made = {name: callback(name, part) for name, part in parts}
+    result = {name: callback(name, part) for name, part in parts}
     size = outer_size if outer_size is not None else t.size()
     stride = outer_stride if outer_stride is not None else t.stride()
-    out = type(t).__tensor_unflatten__(made, context, size, stride)
+    out = type(t).__tensor_unflatten__(result, context, size, stride)
     if tuple(out.shape) != tuple(size):
         raise AssertionError(
             f"Expected return value from {type(t)}__tensor_unflatten__() to have shape equal to {size}, but got: {out.shape}"
@@ -116,9 +116,9 @@ def in_class(t: Tensor, cls: type) -> Tensor:
     """A tensor as one of a class that has its own `__torch_function__` alone: the same value, the same history."""
     if type(t) is cls or not cls.class_keys & SUBCLASS or cls.class_keys & DISPATCH_SUBCLASS:
         return t
-    made = subclass_of(cls, t)
-    made.autograd, made.view_info = t.autograd, t.view_info
-    return made
+    result = subclass_of(cls, t)
+    result.autograd, result.view_info = t.autograd, t.view_info
+    return result
 
 
 def has_class_alone(t: Tensor) -> bool:
@@ -130,9 +130,9 @@ def like_original(t: Tensor, original: Tensor) -> Tensor:
     """A stand-in for a tensor, in the class of that one, and with its attributes, where the class is all it has of its own."""
     if not has_class_alone(original):
         return t
-    made = in_class(t, type(original))
-    made.__dict__.update(attributes_of(original))
-    return made
+    result = in_class(t, type(original))
+    result.__dict__.update(attributes_of(original))
+    return result
 
 
 def attributes_of(t: Tensor) -> dict:

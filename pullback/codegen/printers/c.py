@@ -277,10 +277,10 @@ class Body:
         """An index that is within bounds; one that was not is noted, and the caller finds out."""
         self.checked = True
         self.printer.checks = True
-        made = self.printer.fresh()
-        self.lines.append(f"const i64 {made} = (u64){name} < {size}UL ? {name} : 0;")
+        result = self.printer.fresh()
+        self.lines.append(f"const i64 {result} = (u64){name} < {size}UL ? {name} : 0;")
         self.lines.append(f"bad |= (u64){name} >= {size}UL;")
-        return made
+        return result
 
 
 def ctype(s: Compute) -> str:

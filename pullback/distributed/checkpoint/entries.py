@@ -12,7 +12,7 @@ from ..tensor.placements import Partial
 def flattened(state: Any, prefix: str = "") -> dict[str, tuple[Any, Any, Any]]:
     """{name: (value, the container that holds it, under which key)} of nested dicts and lists."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
-    made: dict[str, tuple[Any, Any, Any]] = {}
+    result: dict[str, tuple[Any, Any, Any]] = {}
     for key, value in items:
         name = f"{prefix}{key}"
         nested = (
@@ -22,12 +22,12 @@ def flattened(state: Any, prefix: str = "") -> dict[str, tuple[Any, Any, Any]]:
             and any(isinstance(v, (Tensor, dict, list)) for v in value)
         )
         if nested:
-            made |= flattened(value, name + ".")
+            result |= flattened(value, name + ".")
         elif hasattr(value, "state_dict") and not isinstance(value, Tensor):
-            made |= flattened(value.state_dict(), name + ".")
+            result |= flattened(value.state_dict(), name + ".")
         else:
-            made[name] = value, state, key
-    return made
+            result[name] = value, state, key
+    return result
 
 
 def part(t: Tensor) -> tuple[Tensor, list[int], list[int]]:

@@ -124,15 +124,15 @@ class GradBucket:
 
 def make_buckets(params: list[Tensor], limit: int, group: ProcessGroup, usable: Callable[[], bool]) -> list[Bucket]:
     """Parameters in buckets, those that a backward reaches first in the first."""
-    made: list[list[Tensor]] = []
+    result: list[list[Tensor]] = []
     open_: dict[Any, list[Tensor]] = {}
     for p in reversed(params):
         kind = p.dtype, p.device
         have = open_.get(kind)
         size = 0 if have is None else sum(q.numel() * q.element_size() for q in have)
-        cap = min(FIRST, limit) if have is None or have is made[0] else limit
+        cap = min(FIRST, limit) if have is None or have is result[0] else limit
         if have is None or size >= cap:
             open_[kind] = have = []
-            made.append(have)
+            result.append(have)
         have.append(p)
-    return [Bucket(i, members, group, usable) for i, members in enumerate(made)]
+    return [Bucket(i, members, group, usable) for i, members in enumerate(result)]

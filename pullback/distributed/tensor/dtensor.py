@@ -26,11 +26,11 @@ class DTensor(Tensor):
 
     @staticmethod
     def __new__(cls, local: Tensor, spec: Spec, *, requires_grad: bool = False) -> DTensor:
-        made = Tensor._make_wrapper_subclass(
+        result = Tensor._make_wrapper_subclass(
             cls, spec.shape, dtype=local.dtype, device=local.device, requires_grad=requires_grad
         )
-        made._local_tensor, made._spec = local, spec
-        return made
+        result._local_tensor, result._spec = local, spec
+        return result
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
@@ -56,10 +56,10 @@ class DTensor(Tensor):
 
     def __deepcopy__(self, memo: dict) -> DTensor:
         if id(self) not in memo:
-            made = DTensor(self._local_tensor.detach().clone(), self._spec, requires_grad=self.requires_grad)
+            result = DTensor(self._local_tensor.detach().clone(), self._spec, requires_grad=self.requires_grad)
             if getattr(self, "_is_param", False):
-                made._is_param = True
-            memo[id(self)] = made
+                result._is_param = True
+            memo[id(self)] = result
         return memo[id(self)]
 
     # ---- facts
@@ -154,8 +154,8 @@ class _Redistribute(Function):
     @staticmethod
     def forward(ctx, t, placements):
         ctx.before = t.placements
-        made = moved(t, placements)
-        return made if made is not t else DTensor(t._local_tensor, t._spec)
+        result = moved(t, placements)
+        return result if result is not t else DTensor(t._local_tensor, t._spec)
 
     @staticmethod
     def backward(ctx, g):
@@ -180,18 +180,18 @@ def distribute_tensor(
     local = redistribute(whole, spec, placed)
     if local is tensor or local.data_ptr() == tensor.data_ptr():
         local = local.clone()
-    made = DTensor(local.detach(), spec.with_placements(placed), requires_grad=tensor.requires_grad)
+    result = DTensor(local.detach(), spec.with_placements(placed), requires_grad=tensor.requires_grad)
     if getattr(tensor, "_is_param", False):
-        made._is_param = True
-    return made
+        result._is_param = True
+    return result
 
 
 def _of_source(whole: Tensor, mesh: DeviceMesh) -> Tensor:
     """The tensor of the mesh's first rank."""
     from ..collectives import broadcast
 
-    made = whole.contiguous().clone()
+    result = whole.contiguous().clone()
     for i in reversed(range(mesh.ndim)):
         group: ProcessGroup = mesh.get_group(i)
-        broadcast(made, group=group, group_src=0)
-    return made
+        broadcast(result, group=group, group_src=0)
+    return result

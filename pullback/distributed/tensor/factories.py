@@ -47,8 +47,8 @@ def _random(name: str, size: tuple, mesh: DeviceMesh | None, placements: Any, **
     """Random numbers: every rank draws the whole, so that they do not depend on how it is cut, and the first's count."""
     mesh = mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),))
     requires_grad = options.pop("requires_grad", False)
-    made = distribute_tensor(public("torch", name)(*size, **options), mesh, placements or [Replicate()] * mesh.ndim)
-    return made.requires_grad_(requires_grad)
+    result = distribute_tensor(public("torch", name)(*size, **options), mesh, placements or [Replicate()] * mesh.ndim)
+    return result.requires_grad_(requires_grad)
 
 
 def rand(*size: Any, device_mesh: DeviceMesh | None = None, placements: Any = None, **options: Any) -> DTensor:

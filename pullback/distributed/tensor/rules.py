@@ -46,8 +46,8 @@ def run(op: Operator, args: tuple, kwargs: dict) -> Any:
     found = RULES.get(op.name)
     if found is None and isinstance(op.family, Pointwise):
         found = pointwise
-    made = NotImplemented if found is None else found(op, args, kwargs)
-    return on_wholes(op, args, kwargs, mesh) if made is NotImplemented else made
+    result = NotImplemented if found is None else found(op, args, kwargs)
+    return on_wholes(op, args, kwargs, mesh) if result is NotImplemented else result
 
 
 def _mesh_of(op: Operator, args: tuple, kwargs: dict) -> DeviceMesh:
@@ -95,15 +95,15 @@ def shape_of(op: Operator, args: tuple, kwargs: dict) -> Any:
     """The shape of an operator's result on the wholes; of several results, a list."""
     blank = lambda a: wrap_meta(tuple(a.shape), a.dtype) if isinstance(a, DTensor) else a
     args, kwargs = tree_map(blank, (args, kwargs))
-    made = op(*args, **kwargs)
-    return [tuple(m.shape) for m in made] if isinstance(made, (tuple, list)) else tuple(made.shape)
+    result = op(*args, **kwargs)
+    return [tuple(m.shape) for m in result] if isinstance(result, (tuple, list)) else tuple(result.shape)
 
 
 # ---- element by element
 def _common_places(tensors: list[DTensor], ndim: int, keeps_partial: bool) -> Places:
     """How arguments that are broadcast against one another lie best, as the result does."""
     mesh = tensors[0].device_mesh
-    made: list[Placement] = []
+    result: list[Placement] = []
     for i in range(mesh.ndim):
         cuts = [
             Shard(t.placements[i].dim + ndim - t.dim())
@@ -112,10 +112,10 @@ def _common_places(tensors: list[DTensor], ndim: int, keeps_partial: bool) -> Pl
         ]
         partial = next((t.placements[i] for t in tensors if t.placements[i].is_partial()), None)
         if keeps_partial and partial is not None and not cuts:
-            made.append(partial)
+            result.append(partial)
         else:
-            made.append(cuts[0] if cuts and partial is None or cuts else Replicate())
-    return tuple(made)
+            result.append(cuts[0] if cuts and partial is None or cuts else Replicate())
+    return tuple(result)
 
 
 def aligned(t: DTensor, places: Places, ndim: int) -> DTensor:
@@ -249,11 +249,11 @@ def _factors(a: Placement, b: Placement, extra: int) -> tuple[Placement, Placeme
 def _product_and_sum(op: Operator, args: tuple, kwargs: dict) -> Any:
     if set(kwargs) - {"beta", "alpha"}:
         return NotImplemented
-    made = args[1].mm(args[2])
+    result = args[1].mm(args[2])
     alpha, beta = kwargs.get("alpha", 1), kwargs.get("beta", 1)
-    made = made if alpha == 1 else made * alpha
+    result = result if alpha == 1 else result * alpha
     bias = args[0] if beta == 1 else args[0] * beta
-    return made + bias
+    return result + bias
 
 
 # ---- views
@@ -318,10 +318,10 @@ def _taken(op: Operator, args: tuple, kwargs: dict) -> Any:
         return NotImplemented
     gone = op.name in ("select", "unbind")
     places = tuple(Shard(p.dim - (gone and p.dim > dim)) if isinstance(p, Shard) else p for p in t.placements)
-    made, shapes = on_locals(op, args, kwargs), shape_of(op, args, kwargs)
-    if isinstance(made, Tensor):
-        return wrapped(made, t.device_mesh, places, shapes)
-    return type(made)(wrapped(m, t.device_mesh, places, s) for m, s in zip(made, shapes, strict=True))
+    result, shapes = on_locals(op, args, kwargs), shape_of(op, args, kwargs)
+    if isinstance(result, Tensor):
+        return wrapped(result, t.device_mesh, places, shapes)
+    return type(result)(wrapped(m, t.device_mesh, places, s) for m, s in zip(result, shapes, strict=True))
 
 
 @rule("expand")
@@ -396,11 +396,11 @@ def _rows(op: Operator, args: tuple, kwargs: dict, dims: range, first: int = 1) 
     whole = (Replicate(),) * t.device_mesh.ndim
     fit = lambda a: a if not isinstance(a, DTensor) or a.shape == t.shape else moved(a, whole)
     args = (t, *[fit(a) for a in args[1:]])
-    made, shapes = on_locals(op, args, kwargs), shape_of(op, args, kwargs)
-    if isinstance(made, Tensor):
-        return wrapped(made, t.device_mesh, t.placements, shapes)
+    result, shapes = on_locals(op, args, kwargs), shape_of(op, args, kwargs)
+    if isinstance(result, Tensor):
+        return wrapped(result, t.device_mesh, t.placements, shapes)
     return tuple(
-        None if m is None else wrapped(m, t.device_mesh, t.placements, s) for m, s in zip(made, shapes, strict=True)
+        None if m is None else wrapped(m, t.device_mesh, t.placements, s) for m, s in zip(result, shapes, strict=True)
     )
 
 

@@ -46,7 +46,7 @@ def normal_placements(mesh: DeviceMesh, placements, ndim: int) -> tuple[Placemen
         raise ValueError(
             f"`placements` must have the same length as `device_mesh.ndim`! Found {len(given)} and {mesh.ndim}"
         )
-    made: list[Placement] = []
+    result: list[Placement] = []
     for p in given:
         if not isinstance(p, (Shard, Replicate, Partial)):
             raise TypeError(f"placements: expected Shard, Replicate or Partial, got {p!r}")
@@ -55,5 +55,5 @@ def normal_placements(mesh: DeviceMesh, placements, ndim: int) -> tuple[Placemen
             if not 0 <= dim < max(ndim, 1):
                 raise ValueError(f"{p!r} is no dimension of a tensor with {ndim}")
             p = Shard(dim)
-        made.append(p)
-    return tuple(made)
+        result.append(p)
+    return tuple(result)

@@ -29,8 +29,8 @@ def fx_graph_cse(fx_g: Graph) -> Graph:
 
 def merge_common(graph: Graph, banned: set) -> tuple[Graph, bool]:
     """(a copy of the graph with common subexpressions merged, whether there were any)."""
-    made = Graph(tracer_cls=graph._tracer_cls)
-    made._codegen = graph._codegen
+    result = Graph(tracer_cls=graph._tracer_cls)
+    result._codegen = graph._codegen
     copies: dict[Node, Node] = {}
     known: dict[Any, Node] = {}
     merged = False
@@ -40,10 +40,10 @@ def merge_common(graph: Graph, banned: set) -> tuple[Graph, bool]:
             copies[node] = known[key]
             merged = True
             continue
-        copies[node] = made.node_copy(node, copies.__getitem__)
+        copies[node] = result.node_copy(node, copies.__getitem__)
         if key is not None:
             known[key] = copies[node]
-    return made, merged
+    return result, merged
 
 
 def is_mergeable(node: Node, banned: set = frozenset()) -> bool:  # type: ignore[assignment]

@@ -118,8 +118,10 @@ def fuse_by_partitions(
     """Make a submodule of each group of nodes."""
     for i, partition in enumerate(partitions):
         nodes = topo_sort(list(partition))
-        made, inputs, outputs = fuse_as_graphmodule(gm, nodes, f"{prefix}{i}", always_return_tuple=always_return_tuple)
-        insert_subgm(gm, made, inputs, outputs, nodes[-1])
+        result, inputs, outputs = fuse_as_graphmodule(
+            gm, nodes, f"{prefix}{i}", always_return_tuple=always_return_tuple
+        )
+        insert_subgm(gm, result, inputs, outputs, nodes[-1])
         erase_nodes(gm, nodes)
     stable_topological_sort(gm)
     gm.graph.lint()

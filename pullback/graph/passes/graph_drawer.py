@@ -85,9 +85,9 @@ def draw_dot(module: GraphModule, name: str) -> DotText:
         label = "|".join(_escaped(part) for part in parts)
         lines.append(f'{node.name} [label="{{{label}}}", fillcolor="{COLORS[node.op]}"];')
         lines += [f"{used.name} -> {node.name};" for used in node.all_input_nodes]
-    made = DotText("\n".join([*lines, "}"]))
-    made.picture = svg(module.graph)
-    return made
+    result = DotText("\n".join([*lines, "}"]))
+    result.picture = svg(module.graph)
+    return result
 
 
 def _escaped(text: str) -> str:

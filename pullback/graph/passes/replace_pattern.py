@@ -68,8 +68,8 @@ def replace_pattern_with_filters(
     changed: dict[Node, Node] = {}
     done = []
     for match in matches:
-        made = common if replacement_callback is None else replacement_callback(match, graph, wanted)
-        done.append(_replace(graph, wanted, match, made, changed))
+        result = common if replacement_callback is None else replacement_callback(match, graph, wanted)
+        done.append(_replace(graph, wanted, match, result, changed))
     gm.recompile()
     if isinstance(replacement, Module):
         _bring_attributes(gm, replacement)
@@ -106,8 +106,8 @@ def _replace(
     for node in reversed(pattern.nodes):
         if node.op not in ("placeholder", "output"):
             graph.erase_node(match.nodes_map[node])
-    made = [v for k, v in values.items() if k not in inputs]
-    return ReplacedPatterns(match.anchors[0], match.nodes_map, made)
+    output = [v for k, v in values.items() if k not in inputs]
+    return ReplacedPatterns(match.anchors[0], match.nodes_map, output)
 
 
 def _insert_point(match: InternalMatch) -> Node:

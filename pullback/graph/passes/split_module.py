@@ -137,7 +137,7 @@ class _Split:
                 if self.qualnames is not None:
                     self.qualnames[f"{partition.submod_name}.{target}"] = node.target
             find = partition.environment.__getitem__
-            made = partition.graph.create_node(
+            result = partition.graph.create_node(
                 node.op,
                 target,
                 map_arg(node.args, find),
@@ -145,21 +145,21 @@ class _Split:
                 node.name if self.keep_names else None,
                 node.type,
             )
-            made.meta = dict(node.meta)
-            partition.environment[node] = made
+            result.meta = dict(node.meta)
+            partition.environment[node] = result
 
     def _make_inputs(self, partition: Partition) -> None:
         modules = [n for n in partition.inputs if self._is_module(self.named[n])]
         others = [n for n in partition.inputs if n not in modules]
         for i, name in enumerate(others):
             node = self.named[name]
-            made = partition.graph.placeholder(name if self.keep_inputs else f"arg_{i}", type_expr=node.type)
-            made.meta = dict(node.meta)
-            partition.environment[node] = made
+            result = partition.graph.placeholder(name if self.keep_inputs else f"arg_{i}", type_expr=node.type)
+            result.meta = dict(node.meta)
+            partition.environment[node] = result
         for name in modules:  # graph modules that higher-order calls take: they belong where they are used
             node = self.named[name]
-            partition.environment[node] = made = partition.graph.get_attr(node.target)
-            made.meta = dict(node.meta)
+            partition.environment[node] = result = partition.graph.get_attr(node.target)
+            result.meta = dict(node.meta)
             partition.targets[node.target] = attribute(self.module, node.target)
         partition.inputs = dict.fromkeys(others)
 
@@ -184,19 +184,19 @@ class _Split:
             if node.name not in self.values:
                 self._base_input(node)
         self.base.output(map_arg(output.args[0], lambda n: self.values[n.name]))
-        made = _make_graph_module(self.attributes, self.base)
-        made.meta["partition_names"] = {p.submod_name for p in self.partitions.values()}
-        return made
+        result = _make_graph_module(self.attributes, self.base)
+        result.meta["partition_names"] = {p.submod_name for p in self.partitions.values()}
+        return result
 
     def _base_input(self, node: Node) -> None:
         if node.op == "placeholder":
             target = node.name if self.keep_names else node.target
-            made = self.base.create_node("placeholder", target, node.args, type_expr=node.type)
+            result = self.base.create_node("placeholder", target, node.args, type_expr=node.type)
         else:
-            made = self.base.get_attr(node.target)
+            result = self.base.get_attr(node.target)
             self.attributes[node.target] = attribute(self.module, node.target)
-        made.meta = dict(node.meta)
-        self.values[node.name] = made
+        result.meta = dict(node.meta)
+        self.values[node.name] = result
 
     def _call(self, partition: Partition) -> None:
         results = tuple(partition.environment[self.named[name]] for name in partition.outputs)

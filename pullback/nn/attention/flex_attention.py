@@ -61,12 +61,12 @@ def _torch(name: str):
 
 def _indices(sizes: tuple, device) -> list[Tensor]:
     """One index tensor for each of four dimensions, shaped to broadcast against the others."""
-    made = []
+    result = []
     for d, n in enumerate(sizes):
         shape = [1] * 4
         shape[d] = n
-        made.append(_torch("arange")(n, device=device).reshape(shape))
-    return made
+        result.append(_torch("arange")(n, device=device).reshape(shape))
+    return result
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -79,10 +79,10 @@ def _combined(mask_mods: tuple, start: bool, join: Callable) -> Callable:
         raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
     def mask_mod(b, h, q, kv):
-        made = b.new_full((), start, dtype=dtypes.bool)
+        result = b.new_full((), start, dtype=dtypes.bool)
         for m in mask_mods:
-            made = join(made, m(b, h, q, kv))
-        return made
+            result = join(result, m(b, h, q, kv))
+        return result
 
     return mask_mod
 
@@ -102,8 +102,10 @@ def create_mask(mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_L
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     indices = _indices(sizes, device)
     takes_scores = mod_fn.__code__.co_argcount == 5 if hasattr(mod_fn, "__code__") else False
-    made = mod_fn(*indices) if not takes_scores else ~mod_fn(_torch("zeros")(sizes, device=device), *indices).isneginf()
-    return made.to(dtypes.bool).expand(sizes).clone()
+    result = (
+        mod_fn(*indices) if not takes_scores else ~mod_fn(_torch("zeros")(sizes, device=device), *indices).isneginf()
+    )
+    return result.to(dtypes.bool).expand(sizes).clone()
 
 
 class BlockMask:
@@ -186,10 +188,10 @@ class BlockMask:
     def to_dense(self) -> Tensor:
         """1 for each block of which something is allowed."""
         columns = self.kv_indices.shape[-1]
-        made = _table(self.kv_num_blocks, self.kv_indices, columns)
+        result = _table(self.kv_num_blocks, self.kv_indices, columns)
         if self.full_kv_num_blocks is not None:
-            made = made | _table(self.full_kv_num_blocks, self.full_kv_indices, columns)
-        return made.to(dtypes.int32)
+            result = result | _table(self.full_kv_num_blocks, self.full_kv_indices, columns)
+        return result.to(dtypes.int32)
 
     def sparsity(self) -> float:
         """The percentage of the mask that lies in empty blocks."""
@@ -224,9 +226,9 @@ class BlockMask:
 def _table(counts: Tensor, indices: Tensor, columns: int) -> Tensor:
     """Lists of block numbers as a table of booleans."""
     valid = _torch("arange")(indices.shape[-1], device=indices.device) < counts.unsqueeze(-1)
-    made = indices.new_zeros((*indices.shape[:-1], columns + 1), dtype=dtypes.int64)
+    result = indices.new_zeros((*indices.shape[:-1], columns + 1), dtype=dtypes.int64)
     places = _torch("where")(valid, indices.long(), columns)  # what is not listed goes into a column that is cut off
-    return made.scatter(-1, places, 1)[..., :columns].to(dtypes.bool)
+    return result.scatter(-1, places, 1)[..., :columns].to(dtypes.bool)
 
 
 def _listed(table: Tensor) -> tuple[Tensor, Tensor]:
@@ -309,10 +311,10 @@ def flex_attention(
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scale = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
     if ambient.mode & (DISPATCH | TRANSFORM) == DISPATCH:
-        made = block_mask if block_mask is not None else _nothing_masked(query)
+        result = block_mask if block_mask is not None else _nothing_masked(query)
         kept = score_mod or (lambda score, b, h, q, kv: score.clone())
         out, lse, largest = ops.higher_order.flex_attention(
-            query, key, value, kept, made.as_tuple(), scale, dict(kernel_options or {})
+            query, key, value, kept, result.as_tuple(), scale, dict(kernel_options or {})
         )
     else:
         mask_mod = block_mask.mask_mod if block_mask is not None else None

@@ -53,13 +53,13 @@ def replicate(network: Module, devices: Sequence, detach: bool = False) -> list[
     return [_replica(network, device_type(d), detach, {}) for d in devices]
 
 
-def _replica(module: Module, device, detach: bool, made: dict) -> Module:
-    if module in made:
-        return made[module]
-    copy = made[module] = module._replicate_for_data_parallel()
+def _replica(module: Module, device, detach: bool, result: dict) -> Module:
+    if module in result:
+        return result[module]
+    copy = result[module] = module._replicate_for_data_parallel()
     place = lambda t: t.detach().to(device) if detach else t.to(device)
     for name, child in module._modules.items():
-        copy._modules[name] = None if child is None else _replica(child, device, detach, made)
+        copy._modules[name] = None if child is None else _replica(child, device, detach, result)
     for name, param in module._parameters.items():
         # Not a leaf: gradients flow back to the original, so it is no parameter of the copy.
         copy.__dict__[name] = None if param is None else place(param)

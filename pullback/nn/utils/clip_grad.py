@@ -14,10 +14,10 @@ from ...ops.system.operator import public
 def _listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     if isinstance(parameters, Tensor):
         return [parameters]
-    made = list(parameters)
-    if isinstance(parameters, types.GeneratorType) and not made:
+    result = list(parameters)
+    if isinstance(parameters, types.GeneratorType) and not result:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
-    return made
+    return result
 
 
 @no_grad()

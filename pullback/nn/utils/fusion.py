@@ -17,10 +17,10 @@ def fuse_conv_bn_weights(
     scale = (bn_rv + bn_eps).rsqrt() * (1 if bn_w is None else bn_w)
     shape = [1, -1] if transpose else [-1, 1]
     weight = (conv_w * scale.reshape(shape + [1] * (conv_w.dim() - 2))).to(dtype=conv_w.dtype)
-    made = ((bias - bn_rm) * scale + (0 if bn_b is None else bn_b)).to(
+    result = ((bias - bn_rm) * scale + (0 if bn_b is None else bn_b)).to(
         dtype=conv_w.dtype if conv_b is None else conv_b.dtype
     )
-    return Parameter(weight, conv_w.requires_grad), Parameter(made, bias.requires_grad)
+    return Parameter(weight, conv_w.requires_grad), Parameter(result, bias.requires_grad)
 
 
 def fuse_conv_bn_eval(conv, bn, transpose: bool = False):
@@ -40,8 +40,8 @@ def fuse_linear_bn_weights(
     bias = bn_rm.new_zeros(bn_rm.shape) if linear_b is None else linear_b
     scale = bn_w * (bn_rv + bn_eps).rsqrt()
     weight = linear_w * scale.unsqueeze(-1).to(dtype=linear_w.dtype)
-    made = ((bias - bn_rm) * scale + bn_b).to(dtype=linear_w.dtype if linear_b is None else linear_b.dtype)
-    return Parameter(weight, linear_w.requires_grad), Parameter(made, bias.requires_grad)
+    result = ((bias - bn_rm) * scale + bn_b).to(dtype=linear_w.dtype if linear_b is None else linear_b.dtype)
+    return Parameter(weight, linear_w.requires_grad), Parameter(result, bias.requires_grad)
 
 
 def fuse_linear_bn_eval(linear, bn):

@@ -121,8 +121,8 @@ def orthogonal(
         raise ValueError(
             f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
         )
-    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
-    return register_parametrization(module, name, made, unsafe=True)
+    result = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return register_parametrization(module, name, result, unsafe=True)
 
 
 class _WeightNorm(Module):
@@ -198,5 +198,5 @@ def spectral_norm(
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    made = _SpectralNorm(weight, n_power_iterations, output_dim(module, dim), eps)
-    return register_parametrization(module, name, made)
+    result = _SpectralNorm(weight, n_power_iterations, output_dim(module, dim), eps)
+    return register_parametrization(module, name, result)

@@ -111,14 +111,14 @@ class ParametrizationList(ModuleList):
             _register(self, f"original{i}", tensor)
 
     def _check_result(self, shape, dtype) -> None:
-        made = self()
-        if not isinstance(made, Tensor):
-            raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+        result = self()
+        if not isinstance(result, Tensor):
+            raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
         for name, expected in (("dtype", dtype), ("shape", shape)):
             _check_same(
                 f"Registering a parametrization may not change the {name} of the tensor, unless `unsafe` flag is "
                 "enabled.",
-                getattr(made, name), expected, (f"unparametrized {name}", f"parametrized {name}"),
+                getattr(result, name), expected, (f"unparametrized {name}", f"parametrized {name}"),
             )  # fmt: skip
 
     def right_inverse(self, value: Tensor) -> None:
@@ -228,13 +228,13 @@ def register_parametrization(
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
-        made = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
+        result = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
             _own_class(module)
             module.parametrizations = ModuleDict()
         setattr(type(module), tensor_name, _property(tensor_name))
-        module.parametrizations[tensor_name] = made
+        module.parametrizations[tensor_name] = result
     else:
         raise ValueError(
             f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
@@ -246,20 +246,20 @@ def register_parametrization(
 def _check_another(module: Module, name: str, parametrization: Module) -> None:
     """One more parametrization must keep shape and dtype, and its inverse too."""
     now = getattr(module, name)
-    made = parametrization(now)
-    if not isinstance(made, Tensor):
-        raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
+    result = parametrization(now)
+    if not isinstance(result, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for fact in ("dtype", "shape"):
         _check_same(
             f"Registering a parametrization may not change the {fact} of the tensor, unless the `unsafe` flag is "
             "enabled.",
-            getattr(made, fact), getattr(now, fact),
+            getattr(result, fact), getattr(now, fact),
             (f"module.{name}.{fact}", f"parametrization(module.{name}).{fact}"),
         )  # fmt: skip
     if not hasattr(parametrization, "right_inverse"):
         return
     try:
-        back = parametrization.right_inverse(made)
+        back = parametrization.right_inverse(result)
     except NotImplementedError:
         return
     if not isinstance(back, Tensor):
@@ -284,9 +284,9 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make a tensor an ordinary one again, with its present value or with the original's."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    held = module.parametrizations[tensor_name]
-    if held.is_tensor:
-        tensor = held.original
+    state = module.parametrizations[tensor_name]
+    if state.is_tensor:
+        tensor = state.original
         if leave_parametrized:
             with no_grad():
                 tensor.set_(getattr(module, tensor_name))

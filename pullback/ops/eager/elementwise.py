@@ -25,7 +25,7 @@ _PLAIN_VALUES = {"Scalar": "REALS", "float": "REALS", "int": "REALS", "bool": "R
 
 
 def lines_of(call: Call) -> list[str]:
-    """The plain case of an operator, or of its in-place twin."""
+    """The plain case of an operator, or of its in-place form."""
     declared = call.op.declared
     lines: list[str] = []
     if call.inplace and declared.result is not None:
@@ -49,8 +49,8 @@ def names_of(op: Operator) -> dict:
         "FLOATS": FLOATS, "HALVES": dtypes.reduced_precision, "WORKING": np.dtype(np.float32),
     }  # fmt: skip
     for name, other in declared.overloads.items():
-        chosen, made = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
-        names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, made, None)}
+        chosen, output = (other, "function") if op.inplace_of is None else (other.inplace, "inplace_function")
+        names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, output, None)}
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
     if declared.constant is not None:

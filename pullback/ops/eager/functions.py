@@ -78,9 +78,9 @@ class Generated:
         function = self.function
         namespace = function.__globals__
         namespace.update(COMMON | names)
-        made: dict = {}
-        run_source(source, self.label, namespace, made)
-        real = made["wrapper"]
+        result: dict = {}
+        run_source(source, self.label, namespace, result)
+        real = result["wrapper"]
         function.__defaults__, function.__kwdefaults__ = real.__defaults__, real.__kwdefaults__
         name = function.__name__
         function.__code__ = real.__code__.replace(co_name=name, co_qualname=name)

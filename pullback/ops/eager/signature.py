@@ -33,9 +33,9 @@ class SchemaSignature(inspect.Signature):
 
 
 def describe(function: Callable, operators: tuple[Operator, ...], inplace: bool = False):
-    """Say on a function what it does: `inplace` for the twin that writes."""
-    function.__signature__ = made = _new(SchemaSignature)  # type: ignore[attr-defined]
-    made.about = (function, operators, inplace)
+    """Say on a function what it does: `inplace` for the form that writes."""
+    function.__signature__ = result = _new(SchemaSignature)  # type: ignore[attr-defined]
+    result.about = (function, operators, inplace)
     name = function.__name__
     texts = [op.text for op in operators]
     function.__doc__ = f"{name}: `{texts[0]}`" if len(texts) == 1 else f"{name}: " + "; ".join(f"`{t}`" for t in texts)

@@ -24,13 +24,13 @@ CATEGORIES = {
 COMPUTED = frozenset(d for d in dtypes.ALL if d.numpy is not None and not (d.is_floating_point and d.itemsize == 1))
 
 
-def laid_out(made, arrays, xp=np):
+def laid_out(result, arrays, xp=np):
     """A fresh result in the order of memory that its operands ask for, which is not always the array library's."""
-    stride = _strides(made.shape, made.itemsize, arrays)
-    if made.strides == stride or not made.size:
-        return made
-    out = blank(made.shape, made.dtype, arrays, xp)
-    out[...] = made
+    stride = _strides(result.shape, result.itemsize, arrays)
+    if result.strides == stride or not result.size:
+        return result
+    out = blank(result.shape, result.dtype, arrays, xp)
+    out[...] = result
     return out
 
 

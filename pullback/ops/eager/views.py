@@ -21,7 +21,7 @@ def view_lines(call: Call, when: str, expression: str, offset: str, viewed: str)
     The view is recorded as the operator `viewed` called with the arguments `viewed`.
     """
     changed = "g is not UNTRACKED_VIEW or (i := input.view_info).version != input.version[0] or i.creation"
-    made = [
+    result = [
         f"t = make_view(input, made, {offset}, viewed, ({viewed},), mode)",
         *block(
             f"if mode and (g := input.autograd) is not None and ({changed}):",
@@ -29,7 +29,7 @@ def view_lines(call: Call, when: str, expression: str, offset: str, viewed: str)
         ),
         "return t",
     ]
-    fits = block(f"if mode < 2 and {when}:", *attempt(f"made = {expression}", REFUSALS, *made))
+    fits = block(f"if mode < 2 and {when}:", *attempt(f"made = {expression}", REFUSALS, *result))
     return block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "a = input.array", *fits)
 
 
@@ -66,7 +66,7 @@ def may_have_history(t: Tensor) -> bool:
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
     """A view of a plain tensor, already made as an array."""
     mode = ambient.mode
-    made = make_view(t, array, offset, op, args, mode)
+    result = make_view(t, array, offset, op, args, mode)
     if mode and t.autograd is not None and may_have_history(t):
-        op.record(made, *args)
-    return made
+        op.record(result, *args)
+    return result

@@ -146,14 +146,14 @@ def _binary(name: str, operator_name: str, lone: bool, scaled: bool, inplace: bo
         return tuple(run(t, other, alpha=alpha) if name == "add" else run(t, other) for t in self)
 
     alpha = ", *, Scalar alpha=1"
-    made = [
+    result = [
         _declare(name, "Scalar", f", Scalar {number}", with_number, inplace),
         _declare(name, "ScalarList", f", Scalar[] {numbers}", with_numbers, inplace),
         _declare(name, "List", f", Tensor[] {tensors}{alpha * scaled}", with_list, inplace),
     ]
     if lone:
-        made.append(_declare(name, "Tensor", f", Tensor other{alpha * (name == 'add')}", with_tensor, inplace))
-    return made
+        result.append(_declare(name, "Tensor", f", Tensor other{alpha * (name == 'add')}", with_tensor, inplace))
+    return result
 
 
 def _ternary(name: str, inplace: bool) -> list[Operator]:

@@ -28,13 +28,13 @@ class ForeachNode(Node):
     __slots__ = ("elements", "given")
 
     def run(self, grads: list) -> list:
-        made: list = []
+        result: list = []
         for node, g in zip(self.elements, grads, strict=True):
             if node is not None:
-                made += node.run([g])
-        return made
+                result += node.run([g])
+        return result
 
-    def held(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict:
         return {"elements": self.elements}
 
     def release(self) -> None:

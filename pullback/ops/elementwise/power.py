@@ -33,11 +33,11 @@ def power(xp, x, y):
     """`x ** y` on arrays of one dtype; a complex zero to the power of zero is undefined."""
     if x.dtype.kind in "iu":
         return _integer_power(xp, x, y)
-    made = xp.power(x, y)
+    result = xp.power(x, y)
     if x.dtype.kind == "c":
         undefined = (x == 0) & (y == 0)
-        return xp.where(undefined, complex(math.nan, math.nan), made).astype(x.dtype) if undefined.any() else made
-    return made
+        return xp.where(undefined, complex(math.nan, math.nan), result).astype(x.dtype) if undefined.any() else result
+    return result
 
 
 _SHORT = {

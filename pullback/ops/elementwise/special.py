@@ -72,7 +72,7 @@ def two_tensors(name: str) -> Any:
 
 
 def special_only(schema: str, name: str | None = None, **rules: Any) -> Operator:
-    """One that has no in-place twin and no method: it lives in `torch.special` alone."""
+    """One that has no in-place form and no method: it lives in `torch.special` alone."""
     return special(schema, name, inplace=False, **rules)
 
 

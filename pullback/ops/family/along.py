@@ -79,10 +79,10 @@ class Along(Family):
         xp = library(device)
         rest = tuple(r.array if isinstance(r, Tensor) else r for r in rest)
         array = self._working(op, t, result)
-        made = run_along(op, xp, array if array.ndim else array.reshape(1), axis, rest)
-        if not isinstance(made, tuple):
-            return self._finish(op, t, made, result, axis, keepdim)
-        kept = [self._finish(op, t, m, result if i == 0 else None, axis, keepdim) for i, m in enumerate(made)]
+        output = run_along(op, xp, array if array.ndim else array.reshape(1), axis, rest)
+        if not isinstance(output, tuple):
+            return self._finish(op, t, output, result, axis, keepdim)
+        kept = [self._finish(op, t, m, result if i == 0 else None, axis, keepdim) for i, m in enumerate(output)]
         return pack_results(op, kept)
 
     def _working(self, op: Operator, t: Tensor, result: dtype):

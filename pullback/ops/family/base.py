@@ -39,14 +39,14 @@ class Family:
         if check is not None:
             check(*args)
         device = device_of(op, args)
-        made = op.kernel(library(device), *[array_of(a) for a in args])
-        return self.wrap_outputs(op, made, device)
+        result = op.kernel(library(device), *[array_of(a) for a in args])
+        return self.wrap_outputs(op, result, device)
 
-    def wrap_outputs(self, op: Operator, made, device):
-        if isinstance(made, (tuple, list)):
-            tensors = [wrap_array(m, device) for m in made]
+    def wrap_outputs(self, op: Operator, result, device):
+        if isinstance(result, (tuple, list)):
+            tensors = [wrap_array(m, device) for m in result]
             return tensors if op.schema.returns[0][0].endswith("[]") else pack_results(op, tensors)
-        return wrap_array(made, device)
+        return wrap_array(result, device)
 
     def meta(self, op: Operator, args: tuple):
         """`Spec`(s) of the results, by the operator's meta rule."""

@@ -54,12 +54,12 @@ class Contraction(Family):
         given = [array_of(a) for a in args]
         if xp is np or not op.declared.narrow:
             given = [working(a) for a in given]
-        made = xp.asarray(op.kernel(xp, *given))
-        if made.dtype != spec.dtype.numpy:
-            made = made.astype(spec.dtype.numpy)
-        elif made.base is not None or not made.flags.c_contiguous:
-            made = made.copy()
-        return wrap(made, spec.dtype, device)
+        result = xp.asarray(op.kernel(xp, *given))
+        if result.dtype != spec.dtype.numpy:
+            result = result.astype(spec.dtype.numpy)
+        elif result.base is not None or not result.flags.c_contiguous:
+            result = result.copy()
+        return wrap(result, spec.dtype, device)
 
     def meta(self, op: Operator, args: tuple):
         require_tensors(op, args)
@@ -106,8 +106,8 @@ def _narrow_product(a, b):
     """Of matrices of narrow floats, in float32: on a CUDA device only, elsewhere they arrive in float32."""
     from ...core.cuda_products import wide_product
 
-    made = wide_product(a, b)
-    return working(a).dot(working(b)) if made is None else made
+    result = wide_product(a, b)
+    return working(a).dot(working(b)) if result is None else result
 
 
 def _ready(xp, a):

@@ -85,13 +85,13 @@ class Reduction(Family):
             array = cast_array(array, t.dtype, working)
         elif array.dtype.itemsize == 2 and t.dtype.is_floating_point:
             array = array.astype(np.float32)
-        made = self._reduce(op, xp, array, axes, keepdim, rest)
-        made = made if isinstance(made, np.ndarray) or xp is not np else np.asarray(made)
-        if made.dtype != result.numpy:
-            made = made.astype(result.numpy, order="C")
-        elif made.base is not None or made is array or array.ndim > 1 and not array.flags.c_contiguous:  # row-major
-            made = made.copy()
-        return wrap(made, result, device)
+        output = self._reduce(op, xp, array, axes, keepdim, rest)
+        output = output if isinstance(output, np.ndarray) or xp is not np else np.asarray(output)
+        if output.dtype != result.numpy:
+            output = output.astype(result.numpy, order="C")
+        elif output.base is not None or output is array or array.ndim > 1 and not array.flags.c_contiguous:  # row-major
+            output = output.copy()
+        return wrap(output, result, device)
 
     def _reduce(self, op: Operator, xp, array, axes: tuple, keepdim: bool, rest: tuple):
         combine = op.declared.combine  # a ufunc name: partial results of pieces may be joined with it

@@ -67,10 +67,10 @@ class ViewFamily(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0]
-        made = self.place(op, args)
-        if isinstance(made, list):
-            return tuple(alias(t, *m) for m in made)
-        return alias(t, *made)
+        result = self.place(op, args)
+        if isinstance(result, list):
+            return tuple(alias(t, *m) for m in result)
+        return alias(t, *result)
 
     run_meta = execute
 
@@ -84,10 +84,10 @@ class ViewFamily(Family):
 
     def meta(self, op: Operator, args: tuple):
         t = args[0]
-        made = self.place(op, args)
-        if isinstance(made, list):
-            return tuple(Spec(m[0], t.dtype, m[1]) for m in made)
-        return Spec(made[0], t.dtype, made[1])
+        result = self.place(op, args)
+        if isinstance(result, list):
+            return tuple(Spec(m[0], t.dtype, m[1]) for m in result)
+        return Spec(result[0], t.dtype, result[1])
 
     def plain_lines(self, call: Call) -> list[str]:
         """A view made by one NumPy call (`quick=`, what `view_lines` takes), or by a function (`shortcut=`)."""

@@ -46,7 +46,7 @@ def _like_self(self, *rest) -> Spec:
 
 
 def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
-    """One in-place function for the in-place twins of several operators."""
+    """One in-place function for the in-place forms of several operators."""
 
     def function(*args, **kwargs):
         return resolve(function, tuple(op.inplace for op in operators), args, kwargs)

@@ -57,8 +57,8 @@ def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     if not shape or not is_plain_tensor(t) or index.__class__ is not int or not -(size := shape[dim]) <= index < size:
         return _select_otherwise(t, dim, index, place)
     at = index if index >= 0 else index + size
-    made = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
-    return plain_view(t, made, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
+    result = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
+    return plain_view(t, result, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
 
 
 def _slice_otherwise(t: Tensor, dim: int, index: slice) -> Tensor:
@@ -75,9 +75,9 @@ def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
     start, stop, step = index.indices(a.shape[dim])
     if step < 0:
         raise ValueError("step must be greater than zero")
-    made = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
+    result = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
     offset = t.offset + start * (a.strides[dim] // a.itemsize)
-    return plain_view(t, made, offset, slice_, (t, dim, start, stop, step))
+    return plain_view(t, result, offset, slice_, (t, dim, start, stop, step))
 
 
 def _is_whole(t: Tensor, dim: int, index: slice) -> bool:
@@ -152,8 +152,8 @@ def _sequence(items) -> Tensor:
         return lifted(wrap(np.zeros(0, np.int64)))
     if any(isinstance(i, str) for i in items):
         raise TypeError("new(): invalid data type 'str'")
-    made = exports["torch"]["tensor"](list(items))
-    return made if made.dtype.category <= 1 else made.to(exports["torch"]["tensor"](0).dtype)
+    result = exports["torch"]["tensor"](list(items))
+    return result if result.dtype.category <= 1 else result.to(exports["torch"]["tensor"](0).dtype)
 
 
 def _dims_of(item) -> int:
@@ -251,11 +251,11 @@ def getitem(self, index):
             if shape := a.shape:
                 start, stop, step = index.indices(shape[0])
                 if step > 0:
-                    op, args, made = slice_, (self, 0, start, stop, step), a[index]
+                    op, args, result = slice_, (self, 0, start, stop, step), a[index]
                     offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
         elif kind is int:
             if (shape := a.shape) and -(size := shape[0]) <= index < size:
-                op, args, made = select, (self, 0, index), a[index, ...]
+                op, args, result = select, (self, 0, index), a[index, ...]
                 start = index if index >= 0 else index + size
                 offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
         elif kind is tuple:
@@ -266,7 +266,7 @@ def getitem(self, index):
         elif kind is Tensor and (out := _quick_pick(self, index)) is not None:
             return out
         if op is not None:
-            t = make_view(self, made, offset, op, args, mode)
+            t = make_view(self, result, offset, op, args, mode)
             if mode and self.autograd is not None and may_have_history(self):
                 op.record(t, *args)
             return t
@@ -308,10 +308,10 @@ def _quick_pick(t: Tensor, index: Tensor):
     if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not t.array.ndim:
         return None
     try:
-        made = t.array.take(at, 0)
+        result = t.array.take(at, 0)
     except IndexError:
         return None  # the general path finds the words
-    out = make_tensor(made, t.dtype)
+    out = make_tensor(result, t.dtype)
     return index_op.record(out, t, (index,)) if ambient.mode and t.autograd is not None else out
 
 

@@ -198,8 +198,8 @@ def masked_scatter_into(input, mask, source) -> Tensor:
 class _Columns(Family):
     """Places as rows of coordinates, laid out column by column, as PyTorch lays them out."""
 
-    def wrap_outputs(self, op: Operator, made, device):
-        return wrap(made, dtypes.int64, device)
+    def wrap_outputs(self, op: Operator, result, device):
+        return wrap(result, dtypes.int64, device)
 
 
 def _nonzero(xp, self):

@@ -150,11 +150,11 @@ def _contracted(op: Operator, args: tuple) -> Names:
     """Rows of the first matrix and columns of the second; what an added tensor has must agree."""
     ours, theirs = map(names_of, op.tensors(args)[-2:])
     if len(theirs) == 1:
-        made = ours[:-1]
+        result = ours[:-1]
     else:
         batch = unify(ours[:-2], theirs[:-2])
-        made = (*batch, *(ours[-2:-1] if len(ours) > 1 else ()), theirs[-1])
-    return unify(names_of(args[0]), made) if len(op.tensors(args)) == 3 else made
+        result = (*batch, *(ours[-2:-1] if len(ours) > 1 else ()), theirs[-1])
+    return unify(names_of(args[0]), result) if len(op.tensors(args)) == 3 else result
 
 
 rule_of(
@@ -226,8 +226,8 @@ def _position(a, t: Tensor):
 def _renamed(t: Tensor, names: Names | None) -> Tensor:
     """An alias with other names."""
     with modes.masked(0, modes.UNNAMED):
-        made = calls.dispatch(alias, (t,))
-    return set_names(made, None if names is None else check_names(names, t))
+        result = calls.dispatch(alias, (t,))
+    return set_names(result, None if names is None else check_names(names, t))
 
 
 def _filled(names: tuple, t: Tensor, own: Names) -> tuple:
@@ -266,8 +266,8 @@ def rename(self, *names, **rename_map) -> Tensor:
 @front("Tensor.rename_")
 def rename_(self, *names, **rename_map) -> Tensor:
     """`rename` of this tensor itself."""
-    made = _new_names(self, names, rename_map)
-    return set_names(self, None if made is None else check_names(made, self))
+    result = _new_names(self, names, rename_map)
+    return set_names(self, None if result is None else check_names(result, self))
 
 
 @front("Tensor.refine_names")
@@ -305,10 +305,10 @@ def align_to(self, *names) -> Tensor:
             f"align_to: Cannot find dim '{lost[0]}' from Tensor{_shown(own)} in desired alignment {_shown(names)}."
         )
     with modes.masked(0, modes.UNNAMED):
-        made = calls.dispatch(permute, (self, tuple(own.index(n) for n in names if n in own)))
+        result = calls.dispatch(permute, (self, tuple(own.index(n) for n in names if n in own)))
         for d, n in enumerate(names):
-            made = made if n in own else calls.dispatch(unsqueeze, (made, d))
-    return set_names(made, tuple(names))
+            result = result if n in own else calls.dispatch(unsqueeze, (result, d))
+    return set_names(result, tuple(names))
 
 
 @front("Tensor.align_as")

@@ -63,8 +63,8 @@ def _close(self: Tensor, dtype) -> Tensor:
         raise RuntimeError("dense_to_mkldnn expects CPU tensor input")
     if self.dtype not in TYPES:
         raise RuntimeError("dense_to_mkldnn expects float, bfloat16, half, uint8, int8 tensor input")
-    made = self.contiguous() if dtype is None or dtype is self.dtype else self.to(dtype)
-    return wrap_opaque(made.clone() if made is self else made)
+    result = self.contiguous() if dtype is None or dtype is self.dtype else self.to(dtype)
+    return wrap_opaque(result.clone() if result is self else result)
 
 
 to_mkldnn_op = layout_operator(
@@ -118,20 +118,20 @@ def execute_opaque(op: Operator, args: tuple):
         raise NotImplementedError(
             f"{op.display}(): the derivative for MKL-DNN tensors is not implemented: convert with to_dense() first"
         )
-    made = run_dense(op, *[_opened_all(without_history(a)) for a in args])
-    return _wrapped(made)
+    result = run_dense(op, *[_opened_all(without_history(a)) for a in args])
+    return _wrapped(result)
 
 
 def _opened_all(a):
     return tuple(opened(x) for x in a) if a.__class__ is tuple else opened(a)
 
 
-def _wrapped(made):
-    if isinstance(made, (tuple, list)):
-        return type(made)([_wrapped(m) for m in made])
-    if not isinstance(made, Tensor) or made.dtype not in TYPES:  # indices of pooling stay dense
-        return made
-    return wrap_opaque(made if made.view_info is None and made.is_contiguous() else made.clone())
+def _wrapped(result):
+    if isinstance(result, (tuple, list)):
+        return type(result)([_wrapped(m) for m in result])
+    if not isinstance(result, Tensor) or result.dtype not in TYPES:  # indices of pooling stay dense
+        return result
+    return wrap_opaque(result if result.view_info is None and result.is_contiguous() else result.clone())
 
 
 def _refusal(op: Operator) -> Exception:

@@ -32,16 +32,16 @@ def coefficient(value, array):
     return int(value) if kind in "iub" else value
 
 
-def _combine(xp, addend, made, beta, alpha):
+def _combine(xp, addend, result, beta, alpha):
     """beta * addend + alpha * made, where a beta of zero means that the addend is not read."""
-    beta, alpha = coefficient(beta, made), coefficient(alpha, made)
+    beta, alpha = coefficient(beta, result), coefficient(alpha, result)
     if alpha != 1:
-        made = xp.multiply(made, xp.asarray(alpha, dtype=made.dtype))
+        result = xp.multiply(result, xp.asarray(alpha, dtype=result.dtype))
     if beta == 0:
-        return made
+        return result
     if beta != 1:
-        addend = xp.multiply(addend, xp.asarray(beta, dtype=made.dtype))
-    return xp.add(made, addend)
+        addend = xp.multiply(addend, xp.asarray(beta, dtype=result.dtype))
+    return xp.add(result, addend)
 
 
 # ---- two matrices
@@ -85,11 +85,11 @@ def _vmap_added(rank: int):
         addend, left, right = (
             _batched(a, d, r) for a, d, r in zip(args[:3], dims[:3], (rank, rank, rank), strict=True)
         )
-        made = left.matmul(right)
-        made = made if args[4] == 1 else made * args[4]
+        result = left.matmul(right)
+        result = result if args[4] == 1 else result * args[4]
         if args[3] == 0:
-            return made, 0 if _has_batch(dims[1:3]) else None
-        return made + (addend if args[3] == 1 else addend * args[3]), 0
+            return result, 0 if _has_batch(dims[1:3]) else None
+        return result + (addend if args[3] == 1 else addend * args[3]), 0
 
     return rule
 
@@ -396,8 +396,8 @@ def _linear(input, weight, bias=None):
         return bias.addmm(input, transposed)
     if weight.ndim == 2 and bias.ndim <= 1:
         *lead, features = input.shape
-        made = bias.addmm(input.reshape(_count(lead), features), transposed)
-        return made.view((*lead, weight.shape[0]))
+        result = bias.addmm(input.reshape(_count(lead), features), transposed)
+        return result.view((*lead, weight.shape[0]))
     return input.matmul(transposed) + bias
 
 
@@ -448,8 +448,8 @@ def bilinear(input1, input2, weight, bias=None):
         .mm(weight.permute(1, 0, 2).reshape(left, features * right))
         .reshape(rows, features, right)
     )
-    made = inner.bmm(input2.reshape(rows, right, 1)).reshape(*lead, features)
-    return made if bias is None else made + bias
+    result = inner.bmm(input2.reshape(rows, right, 1)).reshape(*lead, features)
+    return result if bias is None else result + bias
 
 
 export("nn.functional", "bilinear", bilinear.function)

@@ -23,9 +23,9 @@ def lower_mm(b: Builder, x: Value, y: Value):
 def lower_addmm(b: Builder, bias: Value, x: Value, y: Value, beta, alpha):
     if not x.dtype.is_floating_point:
         return INTEGERS
-    made, out = b.product(x, y), b.result()
+    result, out = b.product(x, y), b.result()
     rank = len(out.shape)
-    e = b.element(made, rank) if alpha == 1 else b.element(made, rank) * alpha
+    e = b.element(result, rank) if alpha == 1 else b.element(result, rank) * alpha
     if beta == 0:
         return b.fill(out, e)
     addend = b.element(bias, rank)
@@ -37,8 +37,8 @@ def lower_mv(b: Builder, x: Value, y: Value):
     if not x.dtype.is_floating_point:
         return INTEGERS
     d = b.wide(x.dtype)
-    made = b.reduce("sum", [x, y], lambda p, q: p * q, [len(x.shape) - 1], d, keepdim=False)
-    return b.store(b.result(), made)
+    result = b.reduce("sum", [x, y], lambda p, q: p * q, [len(x.shape) - 1], d, keepdim=False)
+    return b.store(b.result(), result)
 
 
 @of_complex

@@ -48,10 +48,10 @@ def matmul(x, y) -> Tensor | None:
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous and a.size:  # one large product instead of many
         return wrap(a.reshape(-1, a.shape[-1]).dot(b).reshape(*a.shape[:-1], b.shape[1]), x.dtype)
     try:
-        made = np.asarray(product(np, a, b))
+        result = np.asarray(product(np, a, b))
     except ValueError:
         return None
-    return wrap(made if made.flags.c_contiguous else made.copy(), x.dtype)
+    return wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
 
 
 @bypassing("bmm.default")
@@ -62,8 +62,8 @@ def bmm(x, y) -> Tensor | None:
     a, b = x.array, y.array
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         return None
-    made = product(np, a, b)
-    t = wrap(made if made.flags.c_contiguous else made.copy(), x.dtype)
+    result = product(np, a, b)
+    t = wrap(result if result.flags.c_contiguous else result.copy(), x.dtype)
     return registry["bmm.default"].record(t, x, y) if _recorded(x, y) else t
 
 
@@ -77,10 +77,10 @@ def linear(x, weight, bias) -> Tensor | None:
     if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias.array.shape != w.shape[:1]:
         return None
     turned = w.T
-    made = a.dot(turned)
+    result = a.dot(turned)
     if bias is not None:
-        np.add(made, bias.array, made)
-    t = wrap(made, x.dtype)
+        np.add(result, bias.array, result)
+    t = wrap(result, x.dtype)
     if not _recorded(*given):
         return t
     transposed = view_of(weight, turned, weight.dtype, weight.offset)

@@ -103,12 +103,12 @@ class Pairing:
         if self.kind == "mul":
             return a * b
         if self.kind == "mm" and a.dtype is b.dtype:
-            made = a.mm(b)
+            result = a.mm(b)
         elif self.kind == "mm":
-            made = a.unsqueeze(0).bmm(b.unsqueeze(0)).squeeze(0)
+            result = a.unsqueeze(0).bmm(b.unsqueeze(0)).squeeze(0)
         else:
-            made = a.bmm(b)
-        return made if self.shape is None else made.reshape(self.shape)
+            result = a.bmm(b)
+        return result if self.shape is None else result.reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
     shapes = tuple(tuple(t.shape) for t in tensors)
     # Symbolic sizes cannot be looked up; only tensors without data have them.
     fixed = all(not t.keys or all(s.__class__ is int for s in t.shape) for t in tensors)
-    made = (_kept_plan if fixed else plan)(equation, shapes, path)
-    operands = [_prepare(t, *steps) for t, steps in zip(tensors, made.prepared, strict=True)]
-    for i, j, pairing in made.steps:
+    result = (_kept_plan if fixed else plan)(equation, shapes, path)
+    operands = [_prepare(t, *steps) for t, steps in zip(tensors, result.prepared, strict=True)]
+    for i, j, pairing in result.steps:
         t = pairing.apply(operands[i], operands[j])
         rest = [o for k, o in enumerate(operands) if k not in (i, j)]
         operands = [t, *rest] if path is None else [*rest, t]
-    return made.last.apply(operands[0])
+    return result.last.apply(operands[0])
 
 
 def _prepare(t: Tensor, diagonals: tuple, dropped: tuple) -> Tensor:
@@ -162,9 +162,9 @@ def plan(equation: str, shapes: tuple, path=None) -> Plan:
     for i, j in _steps(path, len(operands)):
         a, b = operands[i], operands[j]
         rest = [o for k, o in enumerate(operands) if k not in (i, j)]
-        pairing, made = _pairing(a, b, {label for o in (*rest, output) for label in o}, sizes)
+        pairing, result = _pairing(a, b, {label for o in (*rest, output) for label in o}, sizes)
         pairs.append((i, j, pairing))
-        operands = [made, *rest] if path is None else [*rest, made]
+        operands = [result, *rest] if path is None else [*rest, result]
     return Plan(tuple(prepared), tuple(pairs), _side(operands[0], set(output), output))
 
 
@@ -278,19 +278,19 @@ def _pairing(a: list, b: list, needed: set, sizes: dict) -> tuple[Pairing, list]
     gone = [label for label in both if label not in needed]
     left = [label for label in a if label not in b and label in needed]
     right = [label for label in b if label not in a and label in needed]
-    made = [*batch, *left, *right]
+    result = [*batch, *left, *right]
     extent = lambda labels: tuple(sizes[label] for label in labels)
     if not gone:  # nothing to contract: multiply, each operand with ones for the labels of the other
         ours = (*extent(batch), *extent(left), *(1 for _ in right)) if right else None
         theirs = (*extent(batch), *(1 for _ in left), *extent(right)) if left else None
         first = _side(a, {*batch, *left}, [*batch, *left], ours)
-        return Pairing("mul", first, _side(b, {*batch, *right}, [*batch, *right], theirs), None), made
+        return Pairing("mul", first, _side(b, {*batch, *right}, [*batch, *right], theirs), None), result
     n, m, k, p = (_count(extent(labels)) for labels in (batch, left, gone, right))
     lead = (n,) if batch else ()
     flat = len(batch) <= 1 and len(left) == len(right) == len(gone) == 1
     first = _side(a, {*both, *left}, [*batch, *left, *gone], None if flat else (*lead, m, k))
     second = _side(b, {*both, *right}, [*batch, *gone, *right], None if flat else (*lead, k, p))
-    return Pairing("bmm" if batch else "mm", first, second, None if flat else extent(made)), made
+    return Pairing("bmm" if batch else "mm", first, second, None if flat else extent(result)), result
 
 
 def _steps(path, n: int) -> list[tuple[int, int]]:

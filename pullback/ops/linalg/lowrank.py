@@ -28,8 +28,8 @@ def _range_of(a: Tensor, q: int, niter: int, mean: Tensor | None) -> Tensor:
     """An orthonormal basis of q columns that nearly spans the range of A (or of A - M)."""
 
     def times(x: Tensor, transposed: bool) -> Tensor:
-        made = (mH(a) if transposed else a) @ x
-        return made if mean is None else made - (mH(mean) if transposed else mean) @ x
+        result = (mH(a) if transposed else a) @ x
+        return result if mean is None else result - (mH(mean) if transposed else mean) @ x
 
     start = exports["torch"]["randn"](a.shape[-1], q, dtype=a.dtype, device=a.device)
     basis = linalg_qr(times(start, False))[0]

@@ -121,8 +121,8 @@ lu_factor_ex = operator(
 @composite("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)")
 def lu_factor(A: Tensor, pivot: bool) -> tuple:
     with without_ex():
-        made = lu_factor_ex(A, pivot=pivot, check_errors=True)
-    return pack_results(lu_factor, made[:2])
+        result = lu_factor_ex(A, pivot=pivot, check_errors=True)
+    return pack_results(lu_factor, result[:2])
 
 
 @composite(
@@ -263,11 +263,11 @@ def old_lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 @front("torch.lu", "Tensor.lu")
 def lu_with_options(input: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The packed factors and pivots, with the info codes where they are asked for."""
-    made = lu_with_info(input, pivot, not get_infos)
+    result = lu_with_info(input, pivot, not get_infos)
     if out is not None:
-        if not isinstance(out, (tuple, list)) or len(out) != len(made) - (not get_infos):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result) - (not get_infos):
             raise TypeError(f"expected tuple of {2 + get_infos} elements but got {type(out).__name__}")
-        for home, value in zip(out, made):
+        for home, value in zip(out, result):
             home.resize_as_(value).copy_(value)
         return out
-    return made if get_infos else tuple(made[:2])
+    return result if get_infos else tuple(result[:2])

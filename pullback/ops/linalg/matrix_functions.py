@@ -187,9 +187,9 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
                 f"multi_dot(): tensors {i} and {i + 1} with shapes {list(tensors[i].shape)} and "
                 f"{list(tensors[i + 1].shape)} cannot be multiplied"
             )
-    made = multiply_chain(chain)
-    made = made.squeeze(0) if row else made
-    return made.squeeze(-1) if column else made
+    result = multiply_chain(chain)
+    result = result.squeeze(0) if row else result
+    return result.squeeze(-1) if column else result
 
 
 def multiply_chain(chain: Sequence[Tensor]) -> Tensor:

@@ -62,10 +62,10 @@ def _lower_vector_norm(b: Any, x: Any, order: float, dim: Dims, keepdim: bool, d
     if order not in (1, 2, inf) or not x.numel or dtype is not None or not axes:
         return NotLowerable("a norm of another order than 1, 2 and infinity, of nothing, or in another dtype")
     if order == 2:
-        made = b.pointwise(b.o.sqrt, b.reduce("sum", [x], lambda e: e * e, axes, d))
+        result = b.pointwise(b.o.sqrt, b.reduce("sum", [x], lambda e: e * e, axes, d))
     else:
-        made = b.reduce("sum" if order == 1 else "max", [x], abs, axes, d)
-    return b.store(b.result(), made if keepdim else made.without(axes))
+        result = b.reduce("sum" if order == 1 else "max", [x], abs, axes, d)
+    return b.store(b.result(), result if keepdim else result.without(axes))
 
 
 def _vector_norm_meta(self: Tensor, ord: float, dim: Dims, keepdim: bool, dtype: Any) -> Spec:
@@ -136,15 +136,15 @@ def _singular_norm(a: Tensor, ord: Any, dims: tuple[int, int], keepdim: bool) ->
     """The norms that are made of singular values: 2, -2 and nuclear."""
     values = svdvals(a.movedim(dims, (-2, -1)))
     if ord == "nuc":
-        made = values.sum(-1)
+        result = values.sum(-1)
     elif values.shape[-1] == 0:
-        made = values.sum(-1) if ord == 2 else values.amin(-1)
+        result = values.sum(-1) if ord == 2 else values.amin(-1)
     else:
-        made = values.amax(-1) if ord == 2 else values.amin(-1)
+        result = values.amax(-1) if ord == 2 else values.amin(-1)
     if keepdim:
         for d in sorted(dims):
-            made = made.unsqueeze(d)
-    return made
+            result = result.unsqueeze(d)
+    return result
 
 
 def _line_norm(a: Tensor, ord: float, dims: tuple[int, int], keepdim: bool) -> Tensor:
@@ -293,8 +293,8 @@ def _cond(a: Tensor, p: Any) -> Tensor:
         return a.new_zeros(tuple(a.shape[:-2]), dtype=a.dtype.to_real())
     inverse, info = inv_ex(a)
     op = named_matrix_norm if isinstance(p, str) else matrix_norm
-    made = op(a, p) * op(inverse, p)
-    return made.masked_fill(info != 0, inf)
+    result = op(a, p) * op(inverse, p)
+    return result.masked_fill(info != 0, inf)
 
 
 @composite("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", function=False)

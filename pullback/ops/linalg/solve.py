@@ -78,8 +78,8 @@ def triangular_solve(self: Tensor, A: Tensor, upper: bool, transpose: bool, unit
         )
     checks.kernel_takes(self, "triangular_solve_cpu")
     matrix = mT(A) if transpose else A
-    made = solve_triangular(matrix, self, upper=upper != transpose, unitriangular=unitriangular)
-    return pack_results(triangular_solve, (made, expand_stack(A, made.shape[:-2]).clone()))
+    result = solve_triangular(matrix, self, upper=upper != transpose, unitriangular=unitriangular)
+    return pack_results(triangular_solve, (result, expand_stack(A, result.shape[:-2]).clone()))
 
 
 # ---- general systems
@@ -175,8 +175,8 @@ solve_ex_helper = operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)"
 )
 def solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple:
-    made = solve_ex_helper(A, B, left=left, check_errors=check_errors)
-    return pack_results(solve_ex, (made[0], made[3]))
+    result = solve_ex_helper(A, B, left=left, check_errors=check_errors)
+    return pack_results(solve_ex, (result[0], result[3]))
 
 
 @composite("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")

@@ -81,12 +81,12 @@ def svd_gradient(
     around_u = None if g_u is None else skew(mH(u) @ g_u)
     around_v = None if g_vh is None else skew(vh @ mH(g_vh))
     inner = _svd_inner(g_s, around_u, around_v, s, u.dtype.is_complex)
-    made = u @ inner @ vh
+    result = u @ inner @ vh
     if g_u is not None and u.shape[-2] > s.shape[-1]:
-        made = made + ((g_u - u @ (mH(u) @ g_u)) / s.unsqueeze(-2)) @ vh
+        result = result + ((g_u - u @ (mH(u) @ g_u)) / s.unsqueeze(-2)) @ vh
     if g_vh is not None and vh.shape[-1] > s.shape[-1]:
-        made = made + u @ ((g_vh - (g_vh @ mH(vh)) @ vh) / s.unsqueeze(-1))
-    return made
+        result = result + u @ ((g_vh - (g_vh @ mH(vh)) @ vh) / s.unsqueeze(-1))
+    return result
 
 
 def _svd_inner(

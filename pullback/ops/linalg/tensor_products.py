@@ -53,8 +53,8 @@ def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
 
 def _vmap_addr(args, dims, size):
     addend, x, y = _batched(args[0], dims[0], 2), _batched(args[1], dims[1], 1), _batched(args[2], dims[2], 1)
-    made = x.unsqueeze(-1) * y.unsqueeze(-2) * args[4]
-    return (made if args[3] == 0 else made + addend * args[3]), 0
+    result = x.unsqueeze(-1) * y.unsqueeze(-2) * args[4]
+    return (result if args[3] == 0 else result + addend * args[3]), 0
 
 
 addr = contraction(

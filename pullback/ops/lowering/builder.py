@@ -64,15 +64,15 @@ class Builder:
 
     # ---- memory and steps
     def buffer(self, d: dtype, size: int, kind: str = "temp") -> Buffer:
-        made = Buffer(f"b{len(self.buffers)}", d, size, kind)
-        self.buffers.append(made)
-        return made
+        result = Buffer(f"b{len(self.buffers)}", d, size, kind)
+        self.buffers.append(result)
+        return result
 
     def blank(self, shape: Sequence[int], d: dtype, strides: Sequence[int] | None = None) -> Value:
         """Memory for a tensor."""
-        made = Value(self.buffer(d, 0), shape, strides)
-        made.buffer.size = span(made.shape, made.strides)
-        return made
+        result = Value(self.buffer(d, 0), shape, strides)
+        result.buffer.size = span(result.shape, result.strides)
+        return result
 
     def emit(self, step: Compute | Call) -> None:
         self.steps.append(step)
@@ -127,15 +127,15 @@ class Builder:
         """Fill one value with a function of the elements of another that broadcasts to it."""
         return self.fill(target, fn(self.element(source, len(target.shape))))
 
-    def returned(self, made: Value, which: int | None = None) -> Value:
+    def returned(self, result: Value, which: int | None = None) -> Value:
         """A value as the result: itself where its dtype is the result's."""
-        return made if made.dtype is self.spec(which).dtype else self.store(self.result(which), made)
+        return result if result.dtype is self.spec(which).dtype else self.store(self.result(which), result)
 
     def pointwise(self, fn: Callable, *operands: Value, dtype: dtype | None = None) -> Value:
         """`fn` of the elements of broadcast operands, narrow floats widened; into a new value."""
         shape = broadcast_shapes(*[v.shape for v in operands])
-        made = fn(*[self.element(v, len(shape)) for v in operands])
-        return self.fill(self.blank(shape, dtype or operands[0].dtype), made)
+        result = fn(*[self.element(v, len(shape)) for v in operands])
+        return self.fill(self.blank(shape, dtype or operands[0].dtype), result)
 
     def copy(self, v: Value) -> Value:
         return self.pointwise(lambda x: x, v)
@@ -148,14 +148,14 @@ class Builder:
     ) -> Value:
         """Reduce `fn` of the elements of values of one shape over some axes, in dtype `d`, which is stored (wide if narrow)."""
         shape = broadcast_shapes(*[v.shape for v in operands])
-        made = fn(*[self.element(v, len(shape)) for v in operands])
+        result = fn(*[self.element(v, len(shape)) for v in operands])
         kept = [1 if k in axes else n for k, n in enumerate(shape)]
         out = self.blank(kept, d)
         strides = [0 if k in axes or n == 1 else s for k, (n, s) in enumerate(zip(kept, out.strides, strict=True))]
         if out.numel and not math.prod(shape):
             self.fill(out, number(IDENTITY[how], d))
         elif out.numel:
-            self._reduce(Compute(out.buffer, 0, shape, strides, cast(made.expr, d), how, set(axes)), out.numel)
+            self._reduce(Compute(out.buffer, 0, shape, strides, cast(result.expr, d), how, set(axes)), out.numel)
         return out if keepdim else out.without(axes)
 
     def _reduce(self, step: Compute, results: int) -> None:

@@ -292,10 +292,10 @@ def number(value, d: dtype) -> Expr:
         if isinstance(value, float)
         else dtypes.int64
     )
-    made = cast(const(value, kind), d)
-    if made.op != "const":
+    result = cast(const(value, kind), d)
+    if result.op != "const":
         raise Unlowerable(f"{value} as {d}")
-    return made
+    return result
 
 
 def _meet(args: tuple, default: dtype | None = None) -> list[Expr]:
@@ -321,10 +321,10 @@ def _truth(condition) -> Expr:
     return e if e.dtype is dtypes.bool else make("not_equal", dtypes.bool, e, cast(const(0, dtypes.int64), e.dtype))
 
 
-def _put(made: Expr, out: Element | None) -> Element:
+def _put(result: Expr, out: Element | None) -> Element:
     if out is None:
-        return Element(made)
-    out.expr = cast(made, out.expr.dtype)
+        return Element(result)
+    out.expr = cast(result, out.expr.dtype)
     return out
 
 

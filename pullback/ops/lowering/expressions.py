@@ -116,18 +116,18 @@ def rewrite(x: Expr, leaf: Callable[[Expr], Expr | None], memo: dict | None = No
             indirect = tuple([(rewrite(i, leaf, memo), stride, size) for i, stride, size in x.args[3]])
             if indirect != x.args[3]:
                 x_new = make("load", x.dtype, *x.args[:3], indirect)
-                made = leaf(x_new) or x_new
+                result = leaf(x_new) or x_new
             else:
-                made = leaf(x) or x
+                result = leaf(x) or x
         else:
-            made = leaf(x) or x
+            result = leaf(x) or x
     elif x.op in LEAVES:
-        made = leaf(x) or x
+        result = leaf(x) or x
     else:
         args = tuple([rewrite(a, leaf, memo) for a in x.args])
-        made = x if args == x.args else make(x.op, x.dtype, *args)
-    memo[x] = made
-    return made
+        result = x if args == x.args else make(x.op, x.dtype, *args)
+    memo[x] = result
+    return result
 
 
 def walk(x: Expr) -> list[Expr]:

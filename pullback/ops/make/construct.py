@@ -176,14 +176,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
             stacklevel=3,
         )
-        made = data.detach().to(dtype=dtype or data.dtype, device=device or data.device, copy=True)
+        result = data.detach().to(dtype=dtype or data.dtype, device=device or data.device, copy=True)
     elif hasattr(data, "__array_interface__") and not isinstance(data, (np.ndarray, np.generic)):
-        made = _place(*array_from(np.asarray(data), dtype), device)
+        result = _place(*array_from(np.asarray(data), dtype), device)
     else:
-        made = _place(*array_from(data, dtype), device)
+        result = _place(*array_from(data, dtype), device)
     if requires_grad:
-        set_requires_grad(made, True)
-    return made
+        set_requires_grad(result, True)
+    return result
 
 
 @front("torch.as_tensor")
@@ -200,18 +200,18 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> Tensor:
     """A tensor from anything array-like: tensor, array, DLPack, buffer, number or sequence."""
     if isinstance(obj, Tensor):
-        made = obj if obj.dtype is (dtype or obj.dtype) else obj.to(dtype)
+        result = obj if obj.dtype is (dtype or obj.dtype) else obj.to(dtype)
     elif isinstance(obj, np.ndarray):
-        made = as_tensor(obj, dtype=dtype, device=device)
+        result = as_tensor(obj, dtype=dtype, device=device)
     elif hasattr(obj, "__dlpack__"):
-        made = from_dlpack(obj).to(dtype=dtype, device=device)
+        result = from_dlpack(obj).to(dtype=dtype, device=device)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
-        made = frombuffer(obj, dtype=dtype or ambient.default_dtype)
+        result = frombuffer(obj, dtype=dtype or ambient.default_dtype)
     else:
-        made = tensor(obj, dtype=dtype, device=device)
-    shares = made is obj or isinstance(obj, np.ndarray) and np.shares_memory(made.array, obj)
+        result = tensor(obj, dtype=dtype, device=device)
+    shares = result is obj or isinstance(obj, np.ndarray) and np.shares_memory(result.array, obj)
     if copy is True and (shares or isinstance(obj, (bytearray, memoryview))):
-        made = made.clone()
+        result = result.clone()
     elif (
         copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__")
     ):
@@ -221,8 +221,8 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
             else "can't alias tensor with a different dtype or device."
         )
     if requires_grad:
-        set_requires_grad(made, True)
-    return made
+        set_requires_grad(result, True)
+    return result
 
 
 @front("Tensor.new_tensor")
@@ -265,10 +265,10 @@ def from_numpy(ndarray) -> Tensor:
             "This type of warning will be suppressed for the rest of this program.",
             stacklevel=3,
         )
-    made = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
+    result = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
 
-    storage_of(made).resizable = False
-    return lifted(made)
+    storage_of(result).resizable = False
+    return lifted(result)
 
 
 @front("torch.frombuffer")
@@ -289,10 +289,10 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
         raise ValueError(
             f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({size} bytes)"
         )
-    made = lifted(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype))
+    result = lifted(wrap(np.frombuffer(buffer, dtype.numpy, count, offset), dtype))
     if requires_grad:
-        set_requires_grad(made, True)
-    return made
+        set_requires_grad(result, True)
+    return result
 
 
 @front("torch.from_dlpack", "utils.dlpack.from_dlpack")
@@ -353,8 +353,8 @@ def construct(cls, *args, **kwargs) -> Tensor:
     """`Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`, and the same for subclasses."""
     device = kwargs.pop("device", None)
     kwargs.pop("requires_grad", None)
-    made = legacy(ambient.default_dtype, args, device)
-    return made if cls is Tensor else core_tensor.subclass_of(cls, made)
+    result = legacy(ambient.default_dtype, args, device)
+    return result if cls is Tensor else core_tensor.subclass_of(cls, result)
 
 
 def legacy(d: dtype, args: tuple, device=None) -> Tensor:
@@ -383,9 +383,9 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
 def on_storage(storage: Storage, d: dtype) -> Tensor:
     """A flat tensor over a whole storage."""
     n = storage.length // d.itemsize
-    made = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
-    made.memory = storage
-    return made
+    result = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
+    result.memory = storage
+    return result
 
 
 above.construct = construct

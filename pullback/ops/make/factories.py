@@ -191,8 +191,8 @@ def _linspace(xp, spec: Spec, start, end, steps, *_):
     """From both ends to the middle, in the result's precision, as PyTorch's kernel does."""
     d = spec.dtype
     if d.category == 1:
-        made = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", int(start), int(end), steps)
-        return xp.trunc(made).astype(d.numpy)
+        result = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", int(start), int(end), steps)
+        return xp.trunc(result).astype(d.numpy)
     working = {2: "f4", 1: "f4"}.get(d.itemsize, d.numpy)
     return _symmetric(xp, working, start, end, steps).astype(d.numpy)
 
@@ -580,13 +580,13 @@ ones_like = _make_like("ones_like", ones_like_op)
 full_like = _make_like("full_like", full_like_op, filled=True)
 
 
-def batched_as(t, made):
+def batched_as(t, result):
     """Inside vmap: a new tensor with one copy per example, as the tensor it is made from has, so that it can be written to."""
     if not t.numel():
-        return made
-    example = t.detach().reshape(-1)[0].to(made.dtype)
+        return result
+    example = t.detach().reshape(-1)[0].to(result.dtype)
     always = ones((), dtype=dtypes.bool)
-    return exports["torch"]["where"](always, made, example)
+    return exports["torch"]["where"](always, result, example)
 
 
 _NEW = ("empty", "empty_strided", "full", "ones", "zeros")
@@ -609,8 +609,8 @@ def _make_new(name: str, build, op: Operator):
         if _is_watched(self):
             dtype, layout, device = _options(name, op, dtype, layout, device)
             return finish(dispatch(op, (self, shape, dtype, layout, device, pin_memory)), requires_grad)
-        made = build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
-        return batched_as(self, made) if self.keys & TRANSFORMED else made
+        result = build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+        return batched_as(self, result) if self.keys & TRANSFORMED else result
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -627,8 +627,10 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
         dtype, layout, device = _options("new_full", new_full_op, dtype, layout, device)
         args = (self, sizes_from("new_full", (size,)), fill_value, dtype, layout, device, pin_memory)
         return finish(dispatch(new_full_op, new_full_op.convert(args)), requires_grad)
-    made = full(size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
-    return batched_as(self, made) if self.keys & TRANSFORMED else made
+    result = full(
+        size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
+    )
+    return batched_as(self, result) if self.keys & TRANSFORMED else result
 
 
 @front("Tensor.new_empty_strided")

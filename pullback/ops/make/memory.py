@@ -173,10 +173,10 @@ def requires_grad_(self, requires_grad: bool = True) -> Tensor:
 
 @front("Tensor.as_subclass")
 def as_subclass(self, cls) -> Tensor:
-    made = subclass_of(cls, self)
+    result = subclass_of(cls, self)
     if self.requires_grad:
-        made.autograd = dispatch(alias_op, (self,)).autograd
-    return made
+        result.autograd = dispatch(alias_op, (self,)).autograd
+    return result
 
 
 keeps_type.add(as_subclass)
@@ -253,29 +253,29 @@ def _deepcopy(self, memo):
 
     with DisableTorchFunctionSubclass():
         if self.keys & (META | LAYOUTS):
-            made = self.detach().clone()
+            result = self.detach().clone()
         else:
             source = storage_of(self)
             target = memo.get(id(source))
             if target is None:
                 target = memo[id(source)] = UntypedStorage(storage=source).clone()._storage
-            made = view_of(
+            result = view_of(
                 self,
                 window(target, self.dtype, self.array.shape, stride_of(self), self.offset),
                 self.dtype,
                 self.offset,
             )
-            made.memory, made.version = target, [0]
+            result.memory, result.version = target, [0]
         if type(self) is not Tensor:
-            made = subclass_of(type(self), made)
-        kept = {k: v for k, v in self.__dict__.items() if k not in made.__dict__}  # a fake stays its mode's
-        made.__dict__.update(copying.deepcopy(kept, memo))
+            result = subclass_of(type(self), result)
+        kept = {k: v for k, v in self.__dict__.items() if k not in result.__dict__}  # a fake stays its mode's
+        result.__dict__.update(copying.deepcopy(kept, memo))
         if self.requires_grad:
-            set_requires_grad(made, True)
+            set_requires_grad(result, True)
         if self.autograd is not None and self.autograd.grad is not None:
-            own_autograd(made).grad = copying.deepcopy(self.autograd.grad, memo)
-    memo[id(self)] = made
-    return made
+            own_autograd(result).grad = copying.deepcopy(self.autograd.grad, memo)
+    memo[id(self)] = result
+    return result
 
 
 class _Held:
@@ -288,14 +288,14 @@ class _Held:
         return above.reduce_tensor(self.tensor)  # which says why not
 
 
-def _another(held: _Held) -> Tensor:
+def _another(state: _Held) -> Tensor:
     """`copy.copy` of a fake: the same memory, no history."""
-    source = held.tensor
-    made = source.shallow()
-    made.__dict__.update(source.__dict__)
+    source = state.tensor
+    result = source.shallow()
+    result.__dict__.update(source.__dict__)
     if source.requires_grad:
-        set_requires_grad(made, True)
-    return made
+        set_requires_grad(result, True)
+    return result
 
 
 def _reduce_ex(self, protocol):

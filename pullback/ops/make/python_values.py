@@ -117,8 +117,8 @@ def numpy(self, *, force: bool = False):
 
 
 def _array(self, dtype=None, copy=None):
-    made = self.numpy()
-    return made if dtype is None else made.astype(dtype)
+    result = self.numpy()
+    return result if dtype is None else result.astype(dtype)
 
 
 def _to_number(kind, word: str):

@@ -66,8 +66,8 @@ def filling(schema: str, fill: Callable, inplace_schema: str | None = None, **op
         **{"function": False, "method": False, "inplace": True, **options},
     )
     if inplace_schema is not None:
-        op.inplace = twin = Operator(inplace_schema, op.family, vjp=op.vjp, tags=SEEDED)
-        twin.inplace_of = op
+        op.inplace = inplace = Operator(inplace_schema, op.family, vjp=op.vjp, tags=SEEDED)
+        inplace.inplace_of = op
     return op
 
 

@@ -44,8 +44,8 @@ def _blocked(kernel):
     """Half-precision arrays are computed in float32."""
 
     def run(xp, *args):
-        made = kernel(xp, *[working(a) for a in args])
-        return tuple(m.astype(args[0].dtype) if i == 0 or len(made) == 3 else m for i, m in enumerate(made))
+        result = kernel(xp, *[working(a) for a in args])
+        return tuple(m.astype(args[0].dtype) if i == 0 or len(result) == 3 else m for i, m in enumerate(result))
 
     return run
 

@@ -58,9 +58,9 @@ def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
         total = scores.sum(axis=-1, keepdims=True)
         lse[:, :, rows] = (xp.log(total) + top)[..., 0]
         total[total == 0] = 1
-        made = xp.matmul(scores, value[:, :, keys])
-        made /= total
-        out[:, :, rows] = made
+        result = xp.matmul(scores, value[:, :, keys])
+        result /= total
+        out[:, :, rows] = result
     return out, lse
 
 

@@ -59,5 +59,5 @@ def lower_attention_backward(b: Builder, g: Value, q, k, v, out, lse, dropout, c
     dots = b.reduce("sum", [g, out], lambda p, q: p * q, [rank - 1], d)
     d_weights = b.product(g, v.swap())
     d_scores = b.pointwise(lambda w, e, t: (e - t) * w * factor, weights, d_weights, dots)
-    made = b.product(d_scores, k), b.product(d_scores.swap(), q), b.product(weights.swap(), g)
-    return tuple(b.returned(m, n) for n, m in enumerate(made))
+    result = b.product(d_scores, k), b.product(d_scores.swap(), q), b.product(weights.swap(), g)
+    return tuple(b.returned(m, n) for n, m in enumerate(result))

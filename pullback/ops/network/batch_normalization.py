@@ -267,9 +267,9 @@ def _backward_vmap(args, dims, size):
     each = [_spread(args[i], dims[i], size) for i in range(2, 7)]
     if not train:
         each[3] = each[4] = None
-    made = batch_norm_backward(g.reshape(folded), x.reshape(folded), *each, train, args[8], mask)
-    of_x = None if made[0] is None else made[0].reshape(shape).movedim(1, 0)
-    return (of_x, *(None if m is None else m.reshape(size, -1) for m in made[1:])), 0
+    result = batch_norm_backward(g.reshape(folded), x.reshape(folded), *each, train, args[8], mask)
+    of_x = None if result[0] is None else result[0].reshape(shape).movedim(1, 0)
+    return (of_x, *(None if m is None else m.reshape(size, -1) for m in result[1:])), 0
 
 
 batch_norm_backward = operator(
@@ -310,8 +310,8 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     method=False,
 )
 def batch_norm_impl_index(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    made = batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    return *made, input.new_empty((0,), dtype=dtypes.uint8), 0
+    result = batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return *result, input.new_empty((0,), dtype=dtypes.uint8), 0
 
 
 @front("nn.functional.batch_norm")

@@ -132,8 +132,8 @@ def _nll(xp, scores, target, weight, reduction, ignore_index):
         if reduction == NONE:
             return -loss, xp.zeros((), scores.dtype)
         total = xp.add.reduce(loss, dtype=xp.float64)
-        made = -total / (target.size or math.nan) if reduction == MEAN else -total
-        return xp.asarray(made, scores.dtype), xp.asarray(target.size, scores.dtype)
+        result = -total / (target.size or math.nan) if reduction == MEAN else -total
+        return xp.asarray(result, scores.dtype), xp.asarray(target.size, scores.dtype)
     a = _columns(wide(xp, scores))
     where, share, counts = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
     loss = -a[where] if a.size else xp.zeros((a.shape[0], a.shape[2]), a.dtype)
@@ -144,10 +144,10 @@ def _nll(xp, scores, target, weight, reduction, ignore_index):
     if reduction == NONE:
         return rounded(loss.reshape(target.shape), scores.dtype), xp.zeros((), scores.dtype)
     total = loss.size if share is None else share.sum(dtype=xp.float64)
-    made = loss.sum(dtype=xp.float64)
+    result = loss.sum(dtype=xp.float64)
     if reduction == MEAN:
-        made = made / total if total else xp.float64(math.nan)
-    return xp.asarray(made, scores.dtype), xp.asarray(total, scores.dtype)
+        result = result / total if total else xp.float64(math.nan)
+    return xp.asarray(result, scores.dtype), xp.asarray(total, scores.dtype)
 
 
 def _nll_meta(self, target, weight, reduction, ignore_index):
@@ -161,13 +161,13 @@ def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_
         return out
     a = _columns(wide(xp, scores))
     where, share, _ = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
-    made = -wide(xp, g).reshape(where[1].shape if reduction == NONE else (1, 1))
-    made = made if share is None else made * share
+    result = -wide(xp, g).reshape(where[1].shape if reduction == NONE else (1, 1))
+    result = result if share is None else result * share
     if reduction == MEAN:
-        made = made / wide(xp, total_weight)
+        result = result / wide(xp, total_weight)
     out = xp.zeros(a.shape, a.dtype)
     if a.size:
-        out[where] = made
+        out[where] = result
     return rounded(out.reshape(scores.shape), scores.dtype)
 
 
@@ -197,10 +197,10 @@ def _batched_targets(args: tuple, dims: tuple, size: int):
 
 
 def _nll_vmap(args, dims, size):
-    made = _batched_targets(args, dims, size)
-    if made is None:
+    result = _batched_targets(args, dims, size)
+    if result is None:
         return None
-    self, target, dim, inside = made
+    self, target, dim, inside = result
     at, share = _chosen(self, target, args[2], args[4], dim)
     loss = (-self.gather(dim, at).squeeze(dim) * share).masked_fill(target == args[4], 0)
     if args[3] == NONE:
@@ -214,10 +214,10 @@ def _nll_backward_vmap(args, dims, size):
         (t.unsqueeze(0).expand((size, *t.shape)) if d is None else t.movedim(d, 0))
         for t, d in ((args[0], dims[0]), (args[6], dims[6]))
     )
-    made = _batched_targets(args[1:4], dims[1:4], size)
-    if made is None:
+    result = _batched_targets(args[1:4], dims[1:4], size)
+    if result is None:
         return None
-    self, target, dim, inside = made
+    self, target, dim, inside = result
     at, share = _chosen(self, target, args[3], args[5], dim)
     each = (size, *(1,) * len(inside))
     scale = -g.reshape(target.shape if args[4] == NONE else each)

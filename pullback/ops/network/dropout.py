@@ -70,7 +70,7 @@ def _drop(input: Tensor, p: float, train: bool, feature: bool = False, alpha: bo
 
 
 def _dropping(name: str, **kinds: bool) -> tuple[Operator, Operator]:
-    """Declare a dropout and its in-place twin."""
+    """Declare a dropout and its in-place form."""
 
     def body(input, p, train):
         return _drop(input, p, train, **kinds)
@@ -95,8 +95,8 @@ feature_alpha_dropout_ops = _dropping("feature_alpha_dropout", feature=True, alp
 class _Masked(Family):
     """Results keep the memory order of their input."""
 
-    def wrap_outputs(self, op: Operator, made, device):
-        return tuple(wrap(m, dtypes.by_numpy[m.dtype], device) for m in made)
+    def wrap_outputs(self, op: Operator, result, device):
+        return tuple(wrap(m, dtypes.by_numpy[m.dtype], device) for m in result)
 
 
 def _masked_specs(input, p, train) -> tuple[Spec, Spec]:
@@ -142,7 +142,7 @@ def _native_dropout(input, p, train):
 
 # ---- nn.functional
 def _functional(name: str, ops: tuple[Operator, Operator], training_default: bool = True):
-    """nn.functional's form of a dropout: checks, and a choice of the in-place twin."""
+    """nn.functional's form of a dropout: checks, and a choice of the in-place form."""
 
     def apply(input, p=0.5, training=training_default, inplace=False) -> Tensor:
         check_probability(name, input, p)

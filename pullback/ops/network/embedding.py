@@ -157,11 +157,11 @@ def _add_rows(xp, g, indices, num_weights, padding_idx, scale_grad_by_freq):
 
 def _take_back(g, indices, num_weights, padding_idx, scale_grad_by_freq):
     """The gradient of `embedding_dense_backward`: rows are taken again, without the padding row."""
-    made = embedding(g, indices, padding_idx)
+    result = embedding(g, indices, padding_idx)
     if scale_grad_by_freq:
         counts = indices.reshape(-1).bincount(minlength=num_weights)
-        made = made / embedding(counts.unsqueeze(1).to(g.dtype), indices)
-    return made.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else made
+        result = result / embedding(counts.unsqueeze(1).to(g.dtype), indices)
+    return result.masked_fill((indices == padding_idx).unsqueeze(-1), 0) if padding_idx >= 0 else result
 
 
 def _lower_add_rows(b, g, indices, num_weights, padding_idx, scale_grad_by_freq):
@@ -383,8 +383,8 @@ def _bag_sample_grad(g, weight, indices, offsets, include_last_offset, padding_i
     if g is None:
         return None
     owner = _bag_of(indices, offsets, include_last_offset)
-    made = (g.index_select(0, owner) * conj(weight).index_select(0, indices)).sum(-1)
-    return made.masked_fill(indices == padding_idx, 0) if padding_idx >= 0 else made
+    result = (g.index_select(0, owner) * conj(weight).index_select(0, indices)).sum(-1)
+    return result.masked_fill(indices == padding_idx, 0) if padding_idx >= 0 else result
 
 
 _embedding_bag = _lookup(

@@ -68,11 +68,11 @@ def _group_meta(input, weight, bias, N, C, HxW, group, eps):
 def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
     """The statistics are results too: what flows back from them is added to the gradient of the input."""
     g, of_mean, of_rstd = gs
-    made = (
+    result = (
         (None, None, None) if g is None else group_norm_backward(g, input, out1, out2, weight, N, C, HxW, group, mask)
     )
     if of_mean is None and of_rstd is None or not mask[0]:
-        return made
+        return result
     n = max(C // group * HxW, 1)
     share = None if of_mean is None else (of_mean / n).unsqueeze(-1)
     if of_rstd is not None:
@@ -80,7 +80,7 @@ def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
         through = -(of_rstd * out2.pow(3) / n).unsqueeze(-1) * centered
         share = through if share is None else share + through
     share = share.expand(N, group, C // group * HxW).reshape(input.shape)
-    return share if made[0] is None else made[0] + share, *made[1:]
+    return share if result[0] is None else result[0] + share, *result[1:]
 
 
 def _group_vmap(args, dims, size):

@@ -22,10 +22,10 @@ def lower_loss(b: Builder, x: Value, target: Value, reduction, *rest):
     """A loss whose kernel, unreduced, is element-wise."""
     shape = broadcast_shapes(x.shape, target.shape)
     d, rank = b.spec().dtype, len(shape)
-    made = b.op.kernel(b.o, b.raw(x, rank), b.raw(target, rank), NONE, *rest)
+    result = b.op.kernel(b.o, b.raw(x, rank), b.raw(target, rank), NONE, *rest)
     if reduction == NONE:
-        return b.fill(b.result(), made)
-    each = b.fill(b.blank(shape, b.wide(d)), made)
+        return b.fill(b.result(), result)
+    each = b.fill(b.blank(shape, b.wide(d)), result)
     total = b.reduce("sum", [each], lambda e: e, range(rank), b.wide(d), keepdim=False)
     n = math.prod(shape)
     return b.store(b.result(), total, lambda e: e / float(n) if reduction == MEAN and n else e)

@@ -159,8 +159,8 @@ def _without_weights(q, k, v, attn_mask, dropout_p: float, is_causal: bool, bsz:
         attn_mask = (
             attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 else attn_mask.reshape(bsz, -1, *attn_mask.shape[1:])
         )
-    made = scaled_dot_product_attention(*parts, attn_mask, dropout_p, is_causal)
-    return made.reshape(-1, *made.shape[2:])
+    result = scaled_dot_product_attention(*parts, attn_mask, dropout_p, is_causal)
+    return result.reshape(-1, *result.shape[2:])
 
 
 def _resolve_masks(query, key_padding_mask, attn_mask, is_causal: bool, need_weights: bool):
@@ -236,12 +236,12 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     weights = None
     if need_weights:
-        made, weights = _with_weights(q, k, v, attn_mask, dropout_p)
+        result, weights = _with_weights(q, k, v, attn_mask, dropout_p)
         weights = weights.reshape(bsz, num_heads, length, k.size(1))
         weights = weights.mean(1) if average_attn_weights else weights
     else:
-        made = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, bsz)
-    out = linear(made.transpose(0, 1).reshape(length * bsz, size), out_proj_weight, out_proj_bias)
+        result = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, bsz)
+    out = linear(result.transpose(0, 1).reshape(length * bsz, size), out_proj_weight, out_proj_bias)
     out = out.reshape(length, bsz, out.size(1))
     if batched:
         return out, weights

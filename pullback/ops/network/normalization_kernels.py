@@ -14,8 +14,8 @@ from ..system.pieces import by_pieces
 
 def softmax(xp, a, axis: int):
     """exp(a) / sum(exp(a)) along an axis."""
-    if (made := native.softmax(a, axis)) is not None:
-        return made
+    if (result := native.softmax(a, axis)) is not None:
+        return result
     if not a.size:
         return a.copy()
     out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
@@ -26,8 +26,8 @@ def softmax(xp, a, axis: int):
 
 def log_softmax(xp, a, axis: int):
     """log(softmax(a)) along an axis."""
-    if (made := native.softmax(a, axis, logarithm=True)) is not None:
-        return made
+    if (result := native.softmax(a, axis, logarithm=True)) is not None:
+        return result
     if not a.size:
         return a.copy()
     out = xp.subtract(a, xp.maximum.reduce(a, axis=axis, keepdims=True))
@@ -37,8 +37,8 @@ def log_softmax(xp, a, axis: int):
 
 def softmax_backward(xp, g, out, axis: int):
     """The gradient of softmax from its result."""
-    if (made := native.softmax_backward(g, out, axis)) is not None:
-        return made
+    if (result := native.softmax_backward(g, out, axis)) is not None:
+        return result
 
     def work(g, out):
         weighted = g * out
@@ -49,8 +49,8 @@ def softmax_backward(xp, g, out, axis: int):
 
 def log_softmax_backward(xp, g, out, axis: int):
     """The gradient of log_softmax from its result."""
-    if (made := native.softmax_backward(g, out, axis, logarithm=True)) is not None:
-        return made
+    if (result := native.softmax_backward(g, out, axis, logarithm=True)) is not None:
+        return result
     return by_pieces(lambda g, out: g - xp.exp(out) * add_reduce(xp, g, (axis,), True), (g, out), (axis,))
 
 
@@ -60,8 +60,8 @@ def _count(x, axes: tuple) -> int:
 
 def moments(xp, x, axes: tuple):
     """Mean and biased variance over some axes, which are kept."""
-    if (made := native.moments(x, axes)) is not None:
-        return made
+    if (result := native.moments(x, axes)) is not None:
+        return result
     count = _count(x, axes) or xp.nan
 
     def work(x):
@@ -82,8 +82,8 @@ def standardize(xp, x, axes: tuple, eps: float):
 def scale_shift(xp, x, mean, scale, shift):
     """(x - mean) * scale + shift, where these broadcast against x."""
     axes = tuple(d for d in range(x.ndim) if mean.shape[d] == 1)
-    if mean.shape == scale.shape and (made := native.scale_shift(x, axes, mean, scale, shift)) is not None:
-        return made
+    if mean.shape == scale.shape and (result := native.scale_shift(x, axes, mean, scale, shift)) is not None:
+        return result
 
     def work(x, mean, scale, shift):
         out = x - mean
@@ -99,10 +99,10 @@ def layer_norm(xp, x, n: int, weight, bias, eps: float):
     """Standardisation over the last n dimensions, scaled and shifted: (result, mean, inverse deviation)."""
     axes = tuple(range(x.ndim - n, x.ndim))
     length = _count(x, axes)
-    made = native.layer_norm(x, length, weight, bias, eps) if length else None
-    if made is not None:
+    result = native.layer_norm(x, length, weight, bias, eps) if length else None
+    if result is not None:
         shape = (*x.shape[: x.ndim - n], *(1,) * n)
-        return made[0], made[1].reshape(shape), made[2].reshape(shape)
+        return result[0], result[1].reshape(shape), result[2].reshape(shape)
     out, mean, rstd = standardize(xp, x, axes, eps)
     if weight is not None:
         out *= weight
@@ -116,9 +116,9 @@ def standardize_backward(xp, g, x, mean, rstd, axes: tuple, weight=None):
 
     The statistics and the weight have the axes kept; the sums have not.
     """
-    if (made := native.standardize_backward(g, x, axes, mean, rstd, weight)) is not None:
+    if (result := native.standardize_backward(g, x, axes, mean, rstd, weight)) is not None:
         shape = tuple(s for d, s in enumerate(x.shape) if d not in axes)
-        return made[0], made[1].reshape(shape), made[2].reshape(shape)
+        return result[0], result[1].reshape(shape), result[2].reshape(shape)
     count = _count(x, axes) or 1
 
     def work(g, x, mean, rstd):
@@ -137,10 +137,10 @@ def standardize_backward(xp, g, x, mean, rstd, axes: tuple, weight=None):
 def layer_norm_backward(xp, g, x, n: int, mean, rstd, weight, mask: tuple):
     """Gradients of x, weight and bias of `layer_norm` over the last n dimensions, None where `mask` wants none."""
     axes, outer = tuple(range(x.ndim - n, x.ndim)), tuple(range(x.ndim - n))
-    made = native.layer_norm_backward(g, x, _count(x, axes), mean, rstd, weight, mask)
-    if made is not None:
+    result = native.layer_norm_backward(g, x, _count(x, axes), mean, rstd, weight, mask)
+    if result is not None:
         shape = x.shape[x.ndim - n :]
-        return made[0], *(None if m is None else m.reshape(shape) for m in made[1:])
+        return result[0], *(None if m is None else m.reshape(shape) for m in result[1:])
     of_x = standardize_backward(xp, g if weight is None else g * weight, x, mean, rstd, axes)[0]
     of_weight = xp.asarray(add_reduce(xp, g * ((x - mean) * rstd), outer, False)) if mask[1] else None
     return of_x if mask[0] else None, of_weight, xp.asarray(add_reduce(xp, g, outer, False)) if mask[2] else None

@@ -41,7 +41,7 @@ def lower_layer_norm_backward(b: Builder, g: Value, x: Value, shape, mean, rstd,
         return p * w[0] if w else p
 
     extra = [] if weight is None else [weight]
-    made: list = [None, None, None]
+    result: list = [None, None, None]
     if mask[0]:
         total = b.reduce("sum", [g, x, *extra], lambda p, q, *w: scaled(p, *w), axes, d)
         along = b.reduce(
@@ -49,13 +49,13 @@ def lower_layer_norm_backward(b: Builder, g: Value, x: Value, shape, mean, rstd,
         )
         p, q, m, r, t, a = (b.element(v, rank) for v in (g, x, mean, rstd, total, along))
         p = p if weight is None else p * b.element(weight, rank)
-        made[0] = b.fill(b.result(0), ((p - t / float(n)) - ((q - m) * r) * (a / float(n))) * r)
+        result[0] = b.fill(b.result(0), ((p - t / float(n)) - ((q - m) * r) * (a / float(n))) * r)
     if mask[1]:
         sums = b.reduce("sum", [g, x, mean, rstd], lambda p, q, m, r: p * ((q - m) * r), outer, d, keepdim=False)
-        made[1] = b.returned(sums, 1)
+        result[1] = b.returned(sums, 1)
     if mask[2]:
-        made[2] = b.returned(b.reduce("sum", [g, x], lambda p, q: p, outer, d, keepdim=False), 2)
-    return tuple(made)
+        result[2] = b.returned(b.reduce("sum", [g, x], lambda p, q: p, outer, d, keepdim=False), 2)
+    return tuple(result)
 
 
 # ---- batch norm
@@ -82,12 +82,12 @@ def lower_batch_norm(b: Builder, x: Value, weight, bias, running_mean, running_v
     e = (b.element(x, rank) - b.element(mean, rank)) * b.element(rstd, rank)
     out = b.fill(b.result(0), _scaled(b, e, _channel(weight, rank), _channel(bias, rank), rank))
     flat = [v.window((x.shape[1],)) for v in (mean, rstd, squares)]
-    made = [out, flat[0], flat[1]]
+    result = [out, flat[0], flat[1]]
     if functional:
         unbiased = 1.0 / (n - 1) if n > 1 else math.nan
-        made.append(b.pointwise(lambda r, m: r * (1 - momentum) + m * momentum, running_mean, flat[0]))
-        made.append(b.pointwise(lambda r, s: r * (1 - momentum) + s * (unbiased * momentum), running_var, flat[2]))
-    return tuple(made)
+        result.append(b.pointwise(lambda r, m: r * (1 - momentum) + m * momentum, running_mean, flat[0]))
+        result.append(b.pointwise(lambda r, s: r * (1 - momentum) + s * (unbiased * momentum), running_var, flat[2]))
+    return tuple(result)
 
 
 def _by_running_statistics(b: Builder, x: Value, weight, bias, running_mean, running_var, eps):
@@ -114,11 +114,11 @@ def lower_batch_norm_backward(b: Builder, g: Value, x: Value, weight, rm, rv, me
     mean, rstd = _channel(mean, rank), _channel(rstd, rank)
     total = b.reduce("sum", [g, x], lambda p, q: p, axes, d)
     along = b.reduce("sum", [g, x, mean, rstd], lambda p, q, m, r: p * ((q - m) * r), axes, d)
-    made: list = [None, None, None]
+    result: list = [None, None, None]
     if mask[0]:
         p, q, m, r, t, a = (b.element(v, rank) for v in (g, x, mean, rstd, total, along))
         e = ((p - t / float(n)) - ((q - m) * r) * (a / float(n))) * r
-        made[0] = b.fill(b.result(0), _scaled(b, e, _channel(weight, rank), None, rank))
-    made[1] = along.window((x.shape[1],)) if mask[1] else None
-    made[2] = total.window((x.shape[1],)) if mask[2] else None
-    return tuple(made)
+        result[0] = b.fill(b.result(0), _scaled(b, e, _channel(weight, rank), None, rank))
+    result[1] = along.window((x.shape[1],)) if mask[1] else None
+    result[2] = total.window((x.shape[1],)) if mask[2] else None
+    return tuple(result)

@@ -50,8 +50,8 @@ def _layer_kernel(xp, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
     out, final, kept = steps.forward(steps.Arrays(xp), kind, x, _state(h, c), Cell(*weights), reverse, keep=True)
     if kept is None:
         kept = xp.zeros((*out.shape[:2], 0), dtype=out.dtype)
-    made = [a.astype(input.dtype) for a in (out, *final)]
-    return made[0], made[1], made[2] if c is not None else None, kept
+    result = [a.astype(input.dtype) for a in (out, *final)]
+    return result[0], result[1], result[2] if c is not None else None, kept
 
 
 def _layer_grads(gs, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse, output, reserve, mask):
@@ -66,8 +66,8 @@ def _written_out(gs, input, hx, cx, cell: Cell, kind: str, reverse: bool):
     state = _state(hx, cx)
     outputs, _, kept = steps.forward(lib, kind, input, state, cell, reverse, keep=True)
     final = tuple(s.new_zeros(s.shape) if g is None else g for g, s in zip(gs[1:3], state, strict=False))
-    made = steps.backward(lib, kind, gs[0], final, input, state, cell, reverse, outputs, kept)
-    return tuple(g if given is not None else None for g, given in zip(made, (input, hx, cx, *cell[:4]), strict=True))
+    result = steps.backward(lib, kind, gs[0], final, input, state, cell, reverse, outputs, kept)
+    return tuple(g if given is not None else None for g, given in zip(result, (input, hx, cx, *cell[:4]), strict=True))
 
 
 def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
@@ -76,9 +76,9 @@ def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, 
     state = _state(h, c)
     final = tuple(xp.zeros_like(s) if g is None else g for g, s in zip((g_h, g_c), state, strict=False))
     cell = Cell(w_ih, w_hh)
-    made = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept)
+    result = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept)
     given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh)
-    return tuple(None if t is None else g.astype(input.dtype) for g, t in zip(made, given, strict=True))
+    return tuple(None if t is None else g.astype(input.dtype) for g, t in zip(result, given, strict=True))
 
 
 layer = operator(

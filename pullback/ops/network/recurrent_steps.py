@@ -32,10 +32,10 @@ class Arrays:
         self.tanh = xp.tanh
 
     def linear(self, x, weight, bias):
-        made = x.dot(weight.T) if x.ndim == 2 else x.reshape(-1, x.shape[-1]).dot(weight.T).reshape(*x.shape[:-1], -1)
+        result = x.dot(weight.T) if x.ndim == 2 else x.reshape(-1, x.shape[-1]).dot(weight.T).reshape(*x.shape[:-1], -1)
         if bias is not None:
-            made += bias
-        return made
+            result += bias
+        return result
 
     def sigmoid(self, x):
         return self.tanh(x * 0.5) * 0.5 + 0.5
@@ -44,11 +44,11 @@ class Arrays:
         """Sigmoids and, for the third gate, tanh: one tanh over all four, since sigmoid(x) = tanh(x / 2) / 2 + 1 / "
         "2."""
         scale, shift = _lstm_scale(self.xp, x.shape[-1] // 4, x.dtype)
-        made = x * scale
-        self.tanh(made, made)
-        made *= scale
-        made += shift
-        return self.split(made, 4)
+        result = x * scale
+        self.tanh(result, result)
+        result *= scale
+        result += shift
+        return self.split(result, 4)
 
     def relu(self, x):
         return self.xp.maximum(x, 0)

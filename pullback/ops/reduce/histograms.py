@@ -225,8 +225,8 @@ def _histogramdd(points: Tensor, bins, range, weight, density):
 @front("torch.histogramdd")
 def histogramdd(input, bins, range=None, weight=None, density=False):
     """A histogram of points: counts in cells of a grid, and the grid's edges."""
-    made = _histogramdd(input, bins, range, weight, density)
-    return result_type_named("histogramdd", ("hist", "bin_edges"))(made)
+    result = _histogramdd(input, bins, range, weight, density)
+    return result_type_named("histogramdd", ("hist", "bin_edges"))(result)
 
 
 def _histogram(self: Tensor, bins, range, weight, density):
@@ -249,8 +249,8 @@ histogram_count = composite(
 )(lambda self, bins, range, weight, density: _named(_histogram(self, (bins,), range, weight, density)))
 
 
-def _named(made: tuple):
-    return result_type_named("histogram", ("hist", "bin_edges"))(made)
+def _named(result: tuple):
+    return result_type_named("histogram", ("hist", "bin_edges"))(result)
 
 
 overloaded("histogram", histogram_edges, histogram_count)
@@ -273,8 +273,8 @@ def _bincount(xp, a, weights, minlength):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return xp.bincount(a.astype(xp.int64), minlength=minlength).astype(xp.int64)
-    made = xp.bincount(a.astype(xp.int64), weights=wide(xp, weights), minlength=minlength)
-    return made.astype(xp.float32 if weights.dtype == xp.float32 else xp.float64)
+    result = xp.bincount(a.astype(xp.int64), weights=wide(xp, weights), minlength=minlength)
+    return result.astype(xp.float32 if weights.dtype == xp.float32 else xp.float64)
 
 
 def _bincount_meta(self, weights, minlength):

@@ -14,8 +14,8 @@ SMALL = 2048  # elements below which NumPy is quicker than the way to the native
 
 def add_reduce(xp, a, axis: tuple, keepdims: bool):
     """The sum over some axes."""
-    if a.size > SMALL and (made := native.reduce(native.SUM, a, axis, keepdims)) is not None:
-        return made
+    if a.size > SMALL and (result := native.reduce(native.SUM, a, axis, keepdims)) is not None:
+        return result
     while a.dtype.char in "fF" and (cut := _long_outer_axis(a, axis)) is not None:
         a = _block_sums(xp, a, cut)
     return xp.add.reduce(a, axis=axis, keepdims=keepdims)
@@ -46,15 +46,15 @@ def multiply_reduce(xp, a, axis: tuple, keepdims: bool):
 
 def max_reduce(xp, a, axis: tuple, keepdims: bool):
     """The largest element; NaN if there is one."""
-    if a.size > SMALL and (made := native.reduce(native.MAX, a, axis, keepdims)) is not None:
-        return made
+    if a.size > SMALL and (result := native.reduce(native.MAX, a, axis, keepdims)) is not None:
+        return result
     return xp.maximum.reduce(a, axis=axis, keepdims=keepdims)
 
 
 def min_reduce(xp, a, axis: tuple, keepdims: bool):
     """The smallest element; NaN if there is one."""
-    if a.size > SMALL and (made := native.reduce(native.MIN, a, axis, keepdims)) is not None:
-        return made
+    if a.size > SMALL and (result := native.reduce(native.MIN, a, axis, keepdims)) is not None:
+        return result
     return xp.minimum.reduce(a, axis=axis, keepdims=keepdims)
 
 

@@ -25,8 +25,8 @@ def reduced_by(how: str, before: Callable | None = None, after: Callable | None 
         d = working or b.wide(d)
         count = math.prod(x.shape[k] for k in axes)
         first = before or (lambda e: e)
-        made = b.reduce(how, [x], lambda e: b.o.cast(first(e), d), axes, d, keepdim=bool(keepdim))
-        return b.store(b.result(), made, (lambda e: after(e, count)) if after else lambda e: e)
+        result = b.reduce(how, [x], lambda e: b.o.cast(first(e), d), axes, d, keepdim=bool(keepdim))
+        return b.store(b.result(), result, (lambda e: after(e, count)) if after else lambda e: e)
 
     return lower
 
@@ -47,8 +47,8 @@ def lower_var(b: Builder, x: Value, *_):
         return NotLowerable("a variance of too few elements")
     total = b.moments(x, axes)[1]
     root = b.op.name == "std"
-    made = b.pointwise(lambda v: b.o.sqrt(v / float(divisor)) if root else v / float(divisor), total)
-    return b.store(b.result(), made if keepdim else made.without(axes))
+    result = b.pointwise(lambda v: b.o.sqrt(v / float(divisor)) if root else v / float(divisor), total)
+    return b.store(b.result(), result if keepdim else result.without(axes))
 
 
 def lower_var_mean(b: Builder, x: Value, dim, correction, keepdim):
@@ -58,8 +58,8 @@ def lower_var_mean(b: Builder, x: Value, dim, correction, keepdim):
         return NotLowerable("a variance of too few elements")
     mean, squares = b.moments(x, axes)
     variance = b.pointwise(lambda s: s / float(divisor), squares)
-    made = [v if keepdim else v.without(axes) for v in (variance, mean)]
-    return tuple(b.store(b.result(k), v) for k, v in enumerate(made))
+    result = [v if keepdim else v.without(axes) for v in (variance, mean)]
+    return tuple(b.store(b.result(k), v) for k, v in enumerate(result))
 
 
 def all_or(dim, x: Value) -> list[int]:
@@ -75,8 +75,8 @@ def lower_logsumexp(b: Builder, x: Value, dim, keepdim):
     top = b.reduce("max", [x], lambda e: e, axes, d)
     top = b.pointwise(lambda e: b.o.where(b.o.isfinite(e), e, 0.0), top)
     total = b.reduce("sum", [x, top], lambda e, m: b.o.exp(e - m), axes, d)
-    made = b.pointwise(lambda t, m: b.o.log(t) + m, total, top)
-    return b.store(b.result(), made if keepdim else made.without(axes))
+    result = b.pointwise(lambda t, m: b.o.log(t) + m, total, top)
+    return b.store(b.result(), result if keepdim else result.without(axes))
 
 
 # ---- places of extremes
@@ -100,18 +100,18 @@ def _extreme_and_place(b: Builder, x: Value, axes: Sequence[int], largest: bool)
 
 def lower_argmax(b: Builder, x: Value, dim, keepdim):
     axes = list(range(len(x.shape))) if dim is None else _axis(x, dim)
-    made = _extreme_and_place(b, x, axes, b.op.name == "argmax")
-    if isinstance(made, NotLowerable):
-        return made
-    return made[1] if keepdim else made[1].without(axes)
+    result = _extreme_and_place(b, x, axes, b.op.name == "argmax")
+    if isinstance(result, NotLowerable):
+        return result
+    return result[1] if keepdim else result[1].without(axes)
 
 
 def lower_max_dim(b: Builder, x: Value, dim, keepdim):
     axes = _axis(x, dim)
-    made = _extreme_and_place(b, x, axes, b.op.name == "max")
-    if isinstance(made, NotLowerable) or keepdim:
-        return made
-    return tuple(v.without(axes) for v in made)
+    result = _extreme_and_place(b, x, axes, b.op.name == "max")
+    if isinstance(result, NotLowerable) or keepdim:
+        return result
+    return tuple(v.without(axes) for v in result)
 
 
 def _axis(x: Value, dim: int) -> list[int]:

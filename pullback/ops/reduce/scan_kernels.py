@@ -7,8 +7,8 @@ from ...core import native
 
 def running_sum(xp, a, axis: int):
     """Sums of all prefixes. float32 runs in float64, so that long prefixes keep their digits."""
-    if (made := native.cumsum(a, axis)) is not None:
-        return made
+    if (result := native.cumsum(a, axis)) is not None:
+        return result
     if a.dtype.char in "fF" and a.shape[axis] > 1024:
         return xp.cumsum(a, axis=axis, dtype=xp.float64 if a.dtype.char == "f" else xp.complex128).astype(a.dtype)
     return xp.cumsum(a, axis=axis, dtype=a.dtype)

@@ -378,7 +378,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     dims = _gradient_dims(input, spacing, dim)
     _check_gradient(input, spacing, dims, edge_order)
     each = spacing if isinstance(spacing, (tuple, list)) else (spacing,) * len(dims)
-    made = []
+    result = []
     for s, d in zip(each, dims, strict=True):
-        made.append(_uneven(input, s, d, edge_order) if isinstance(s, Tensor) else _even(input, s, d, edge_order))
-    return tuple(made)
+        result.append(_uneven(input, s, d, edge_order) if isinstance(s, Tensor) else _even(input, s, d, edge_order))
+    return tuple(result)

@@ -277,9 +277,9 @@ unique_runs = operator(
 )
 
 
-def _chosen(made, inverse: bool, counts: bool):
+def _chosen(result, inverse: bool, counts: bool):
     """The results that were asked for: one tensor, or a tuple."""
-    picked = [made[0], *([made[1]] if inverse else []), *([made[2]] if counts else [])]
+    picked = [result[0], *([result[1]] if inverse else []), *([result[2]] if counts else [])]
     return picked[0] if len(picked) == 1 else tuple(picked)
 
 
@@ -287,10 +287,10 @@ def _chosen(made, inverse: bool, counts: bool):
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements (or slices along `dim`), in ascending order."""
     if dim is None:
-        made = unique2(input, sorted, return_inverse, return_counts)
+        result = unique2(input, sorted, return_inverse, return_counts)
     else:
-        made = unique_dim(input, dim, sorted, return_inverse, return_counts)
-    return _chosen(made, return_inverse, return_counts)
+        result = unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _chosen(result, return_inverse, return_counts)
 
 
 @front("torch.unique_consecutive", "Tensor.unique_consecutive")

@@ -90,13 +90,13 @@ def _backward(xp, grad, output, data, reduce, lengths, offsets, axis, initial):
     kind, rows = _NAMES.get(reduce, reduce), _rows(wide(xp, data), axis)
     g, out = _rows(wide(xp, grad), axis), _rows(wide(xp, output), axis)
     bounds = _bounds(xp, lengths, offsets, axis, rows.shape[1], True)
-    made = xp.zeros(rows.shape, rows.dtype)
+    result = xp.zeros(rows.shape, rows.dtype)
     for i in range(rows.shape[0]):
         for j in range(out.shape[1]):
             part = slice(int(bounds[i, j]), int(bounds[i, j + 1]))
             if part.start < part.stop:
-                made[i, part] = _part_gradient(xp, kind, g[i, j], out[i, j], rows[i, part], initial)
-    return rounded(made.reshape(data.shape), data.dtype)
+                result[i, part] = _part_gradient(xp, kind, g[i, j], out[i, j], rows[i, part], initial)
+    return rounded(result.reshape(data.shape), data.dtype)
 
 
 segment_reduce_backward = operator(

@@ -66,13 +66,13 @@ def _batched(op):
         g, out = (t.movedim(d, 0) if d is not None else t.unsqueeze(0) for t, d in zip(args[:2], dims[:2], strict=True))
         rank = out.ndim - 1
         shape = (size, *out.shape[1:], *(() if rank else (1,)))
-        made = op()(
+        result = op()(
             g.expand((size, *g.shape[1:])).reshape(shape),
             out.expand((size, *out.shape[1:])).reshape(shape),
             wrap_dim(args[2], rank) + 1,
             args[3],
         )
-        return made.reshape((size, *out.shape[1:])), 0
+        return result.reshape((size, *out.shape[1:])), 0
 
     return rule
 

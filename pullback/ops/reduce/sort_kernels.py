@@ -63,8 +63,8 @@ def top(xp, a, axis: int, k: int, largest: bool):
         shape = (*a.shape[:axis], k, *a.shape[axis + 1 :])
         return xp.empty(shape, a.dtype), xp.empty(shape, xp.int64)
     at = _retraced(xp, rows, lambda key, less: tie_order.top(n, k, less), largest) if k * 64 > n else None
-    if at is None and k * 16 <= n and (made := native.topk(rows, k, largest)) is not None:
-        return tuple(xp.moveaxis(m, -1, axis) for m in made)
+    if at is None and k * 16 <= n and (result := native.topk(rows, k, largest)) is not None:
+        return tuple(xp.moveaxis(m, -1, axis) for m in result)
     if at is None:
         key = None if k >= n // 4 else ranks(xp, rows)
         at = (
@@ -91,8 +91,8 @@ def _retraced(xp, rows, pick, descending: bool = False):
     in_order = xp.sort(keys, axis=-1)
     if not (in_order[..., 1:] == in_order[..., :-1]).any():
         return None
-    made = [pick(key, lambda i, j, key=key: key[i] < key[j]) for key in keys.reshape(-1, n).tolist()]
-    return xp.asarray(made, xp.int64).reshape((*rows.shape[:-1], -1))
+    result = [pick(key, lambda i, j, key=key: key[i] < key[j]) for key in keys.reshape(-1, n).tolist()]
+    return xp.asarray(result, xp.int64).reshape((*rows.shape[:-1], -1))
 
 
 def kth(xp, a, axis: int, k: int):
@@ -172,11 +172,15 @@ def search(xp, sequence, values, right: bool):
 # ---- distinct elements
 def distinct(xp, a, inverse: bool, counts: bool):
     """The distinct elements in order (each NaN for itself), where each went, and how often each is there."""
-    made = xp.unique(a.reshape(-1), return_inverse=inverse, return_counts=counts, equal_nan=False)
-    made = list(made) if isinstance(made, tuple) else [made]
-    values = made.pop(0)
+    result = xp.unique(a.reshape(-1), return_inverse=inverse, return_counts=counts, equal_nan=False)
+    result = list(result) if isinstance(result, tuple) else [result]
+    values = result.pop(0)
     none = xp.empty(0, xp.int64)
-    return values, made.pop(0).reshape(a.shape).astype(xp.int64) if inverse else none, made.pop(0) if counts else none
+    return (
+        values,
+        result.pop(0).reshape(a.shape).astype(xp.int64) if inverse else none,
+        result.pop(0) if counts else none,
+    )
 
 
 def distinct_rows(xp, rows, ordered: bool):

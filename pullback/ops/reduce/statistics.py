@@ -111,8 +111,8 @@ def _divisor(count: int, correction) -> float:
 def _variance(xp, a, axis: tuple, keepdims: bool, correction):
     """(variance, mean), the mean with its axes kept."""
     count = math.prod(a.shape[d] for d in axis)
-    if (made := native.moments(a, axis)) is not None:
-        mean, variance = made
+    if (result := native.moments(a, axis)) is not None:
+        mean, variance = result
         variance = variance if keepdims else variance.reshape(reduced_shape(a.shape, axis, False))
         divisor = _divisor(count, correction)
         return variance * variance.dtype.type(count / divisor if divisor else xp.inf), mean
@@ -278,8 +278,8 @@ def _logsumexp(xp, a, axis: tuple, keepdims: bool):
         top = xp.where(xp.isinf(top), top.dtype.type(0), top)
         return xp.log(add_reduce(xp, xp.exp(a - top), axis, True)) + top
 
-    made = by_pieces(work, (a,), axis)
-    return made if keepdims else made.reshape(reduced_shape(a.shape, axis, False))
+    result = by_pieces(work, (a,), axis)
+    return result if keepdims else result.reshape(reduced_shape(a.shape, axis, False))
 
 
 logsumexp = reduction(

@@ -32,13 +32,13 @@ from .views import slice_
 class Joining(Family):
     """Operators that join a list of tensors."""
 
-    def wrap_outputs(self, op: Operator, made, device):
+    def wrap_outputs(self, op: Operator, result, device):
         """Row-major, or channels-last where every input is."""
-        if made.ndim in (4, 5) and not made.flags.c_contiguous:
-            made = made if made.base is None else made.copy(order="K")
-            if is_channels_last(made.shape, [s // made.itemsize for s in made.strides]):
-                return wrap(made, by_numpy[made.dtype], device)
-        return super().wrap_outputs(op, made, device)
+        if result.ndim in (4, 5) and not result.flags.c_contiguous:
+            result = result if result.base is None else result.copy(order="K")
+            if is_channels_last(result.shape, [s // result.itemsize for s in result.strides]):
+                return wrap(result, by_numpy[result.dtype], device)
+        return super().wrap_outputs(op, result, device)
 
 
 JOINING = Joining()
@@ -100,8 +100,8 @@ def _cat_kernel(xp, tensors, dim):
     counted = [a for a in cast if not _skipped(a.shape)]
     if not counted:
         return xp.empty(shape, cast[0].dtype)
-    made = xp.concatenate(counted, axis=d)
-    return made if all(_is_channels_last(a) for a in counted) else xp.ascontiguousarray(made)
+    result = xp.concatenate(counted, axis=d)
+    return result if all(_is_channels_last(a) for a in counted) else xp.ascontiguousarray(result)
 
 
 def _is_channels_last(a) -> bool:
@@ -133,11 +133,11 @@ def cat_public(tensors, dim=0, *, out=None, axis=None):
     if out is None and (mode := ambient.mode) < 2 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
         try:
-            made = _concatenate(arrays, dim)
+            result = _concatenate(arrays, dim)
         except (ValueError, TypeError):
-            made = None  # the general path finds the words, and joins with empty vectors
-        if made is not None and made.flags.c_contiguous:
-            t = make_tensor(made, dtype)
+            result = None  # the general path finds the words, and joins with empty vectors
+        if result is not None and result.flags.c_contiguous:
+            t = make_tensor(result, dtype)
             return cat.record(t, tuple(tensors), dim) if mode and live else t
     return _cat_otherwise(tensors, dim, out=out)
 
@@ -225,8 +225,8 @@ def stack_public(tensors, dim=0, *, out=None, axis=None):
         arrays, dtype, live = plain
         shape = arrays[0].shape
         rows = [a[None] for a in arrays if a.shape == shape]
-        if len(rows) == len(arrays) and (made := _concatenate(rows)).flags.c_contiguous:
-            t = make_tensor(made, dtype)
+        if len(rows) == len(arrays) and (result := _concatenate(rows)).flags.c_contiguous:
+            t = make_tensor(result, dtype)
             return stack.record(t, tuple(tensors), 0) if mode and live else t
     return _stack_otherwise(tensors, dim, out=out)
 
@@ -273,8 +273,8 @@ def _nonempty(name: str, tensors) -> None:
 @composite("hstack(Tensor[] tensors) -> Tensor", method=False)
 def hstack(tensors):
     _nonempty("hstack", tensors)
-    made = tuple(at_least(t, 1) for t in tensors)
-    return dispatch(cat, (made, 0 if made[0].ndim == 1 else 1))
+    result = tuple(at_least(t, 1) for t in tensors)
+    return dispatch(cat, (result, 0 if result[0].ndim == 1 else 1))
 
 
 @composite("vstack(Tensor[] tensors) -> Tensor", method=False, aliases=("row_stack",))
@@ -302,8 +302,8 @@ def _make_at_least(rank: int):
         """A tensor, or a tuple of them, with at least that many dimensions."""
         if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
             return tuple(at_least(_tensor(name, t), rank) for t in tensors[0])
-        made = tuple(at_least(_tensor(name, t), rank) for t in tensors)
-        return made[0] if len(made) == 1 else made
+        result = tuple(at_least(_tensor(name, t), rank) for t in tensors)
+        return result[0] if len(result) == 1 else result
 
     make.__name__ = name
     return front(f"torch.{name}")(make)

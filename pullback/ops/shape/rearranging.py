@@ -242,8 +242,8 @@ def _interleave_number(t: Tensor, repeats: int, d: int, output_size) -> Tensor:
     if output_size is not None and output_size != size * repeats:
         raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {size * repeats} but got {output_size}")
     wide = t.unsqueeze(d + 1).expand((*t.shape[: d + 1], repeats, *t.shape[d + 1 :]))
-    made = wide.reshape((*t.shape[:d], size * repeats, *t.shape[d + 1 :]))
-    return made if made.memory is None else made.clone()
+    result = wide.reshape((*t.shape[:d], size * repeats, *t.shape[d + 1 :]))
+    return result if result.memory is None else result.clone()
 
 
 def _interleave_counts(t: Tensor, repeats: Tensor, d: int, output_size, given: int) -> Tensor:

@@ -146,11 +146,11 @@ def view(self, *sizes, size=None, dtype=None):
         a = self.array
         if a.flags.c_contiguous:
             try:
-                made = a.reshape(size)
+                result = a.reshape(size)
             except (ValueError, TypeError):
-                made = a  # the general path finds the words
-            if made is not a and (-1 in size or made.shape == size):
-                t = make_view(self, made, self.offset, view_, (self, size), mode)
+                result = a  # the general path finds the words
+            if result is not a and (-1 in size or result.shape == size):
+                t = make_view(self, result, self.offset, view_, (self, size), mode)
                 if mode and self.autograd is not None and may_have_history(self):
                     view_.record(t, self, size)
                 return t
@@ -209,7 +209,7 @@ def unflatten(self, dim, sizes):
         raise RuntimeError("unflatten: a 0-dim tensor has no dimension to unflatten")
     shape = self.shape
     try:
-        made = infer_size(sizes, shape[d])
+        result = infer_size(sizes, shape[d])
     except RuntimeError as error:
         if str(error).startswith("shape '"):
             raise RuntimeError(
@@ -217,7 +217,7 @@ def unflatten(self, dim, sizes):
                 "in the input tensor"
             ) from None
         raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
-    return self.view((*shape[:d], *made, *shape[d + 1 :]))
+    return self.view((*shape[:d], *result, *shape[d + 1 :]))
 
 
 # ---- dimensions of size 1

@@ -46,16 +46,16 @@ def _row_by_row(view: Tensor) -> Tensor:
 
 def _copying(view: Operator):
     def body(*args):
-        made = dispatch(view, args)
-        return tuple(map(_row_by_row, made)) if isinstance(made, (tuple, list)) else _row_by_row(made)
+        result = dispatch(view, args)
+        return tuple(map(_row_by_row, result)) if isinstance(result, (tuple, list)) else _row_by_row(result)
 
     return body
 
 
 def _reshaped(self, size):
     """`view_copy` also takes what no view can give: a copy may change the order of memory."""
-    made = self.reshape(size)
-    return made.clone() if made.version is self.version else made
+    result = self.reshape(size)
+    return result.clone() if result.version is self.version else result
 
 
 def make_copy(view: Operator, function: bool = True, body=None) -> Operator:

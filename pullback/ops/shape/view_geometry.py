@@ -201,11 +201,11 @@ def unfold(shape, stride, offset, dimension, size, step) -> Placed:
 
 
 def _pieces(shape, stride, offset, d: int, sizes) -> list[Placed]:
-    made, at = [], 0
+    result, at = [], 0
     for s in sizes:
-        made.append(((*shape[:d], s, *shape[d + 1 :]), tuple(stride), offset + at * stride[d]))
+        result.append(((*shape[:d], s, *shape[d + 1 :]), tuple(stride), offset + at * stride[d]))
         at = at + s
-    return made
+    return result
 
 
 def even_sizes(size: int, split_size: int) -> list[int]:

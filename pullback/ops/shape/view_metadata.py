@@ -23,7 +23,7 @@ from .views import as_strided, squeeze_all, squeeze_dim, squeeze_dims, t, transp
 
 
 class Metadata(Family):
-    """In-place twins of views."""
+    """In-place forms of views."""
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         return reshape_in_place(op, args)
@@ -34,21 +34,21 @@ class Metadata(Family):
 METADATA = Metadata()
 
 
-def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
-    """Give `args[0]` the geometry that the view operator of which `twin` is the in-place form would give a view of it."""
-    target, op = args[0], twin.inplace_of
+def reshape_in_place(inplace: Operator, args: tuple) -> Tensor:
+    """Give `args[0]` the geometry that the view operator of which `inplace` is the in-place form would give a view of it."""
+    target, op = args[0], inplace.inplace_of
     recording = ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD
     before = target.shallow(Autograd(True, edge_of(target)) if requires_grad(target) else None)
     info, recorded = target.view_info, bool(recording) and requires_grad(target)
     unseen = info is None and not recording and not ambient.mode & modes.BELOW_AUTOGRAD and not target.is_leaf
     viewed = target.__dict__.get("view_edge") if unseen else None
-    if not ambient.mode & modes.DISPATCH or call_dispatch(twin, args) is NotImplemented:
-        made = execute(op, args, target.keys)
+    if not ambient.mode & modes.DISPATCH or call_dispatch(inplace, args) is NotImplemented:
+        result = execute(op, args, target.keys)
         target.memory = storage_of(target)
-        target.array, target.offset = made.array, made.offset
+        target.array, target.offset = result.array, result.offset
         bump(target)
     else:
-        made = target.shallow()
+        result = target.shallow()
     if info is None:
         # views of it that were made before this version cannot be made again by the same calls
         target.__dict__["reshaped"] = target.version[0]
@@ -56,15 +56,15 @@ def reshape_in_place(twin: Operator, args: tuple) -> Tensor:
         version = target.version[0] if recorded else info.version - 1  # what was not recorded is made of the base again
         target.view_info = View(info.base, info, op, args, version, info.creation)
     if recorded or viewed is not None:
-        op.record(made, before, *args[1:])
-        target.autograd.edge = made.autograd.edge
+        op.record(result, before, *args[1:])
+        target.autograd.edge = result.autograd.edge
         if viewed is not None and edge_of(before)[0] is viewed[0]:  # nothing was recorded so far, nor is this
-            target.__dict__["view_edge"] = made.autograd.edge
+            target.__dict__["view_edge"] = result.autograd.edge
     return target
 
 
-def _twin(op: Operator, text: str, **options) -> Operator:
-    made = Operator(
+def _inplace_view(op: Operator, text: str, **options) -> Operator:
+    result = Operator(
         text,
         METADATA,
         vjp=op.vjp,
@@ -72,24 +72,24 @@ def _twin(op: Operator, text: str, **options) -> Operator:
         names_memory=op.declared.names_memory,
         **{"function": False, **options},
     )
-    made.inplace_of = op
-    return export_operator(made)
+    result.inplace_of = op
+    return export_operator(result)
 
 
-transpose_ = _twin(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
-swapaxes_ = _twin(transpose, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
-swapdims_ = _twin(transpose, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
-t_ = _twin(t, "t_(Tensor(a!) self) -> Tensor(a!)")
-unsqueeze_ = _twin(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
-as_strided_ = _twin(
+transpose_ = _inplace_view(transpose, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+swapaxes_ = _inplace_view(transpose, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)")
+swapdims_ = _inplace_view(transpose, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)")
+t_ = _inplace_view(t, "t_(Tensor(a!) self) -> Tensor(a!)")
+unsqueeze_ = _inplace_view(unsqueeze, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)")
+as_strided_ = _inplace_view(
     as_strided,
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
     function=True,
 )
 _squeezes = (
-    _twin(squeeze_all, "squeeze_(Tensor(a!) self) -> Tensor(a!)", method=False),
-    _twin(squeeze_dim, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", method=False),
-    _twin(squeeze_dims, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", method=False),
+    _inplace_view(squeeze_all, "squeeze_(Tensor(a!) self) -> Tensor(a!)", method=False),
+    _inplace_view(squeeze_dim, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", method=False),
+    _inplace_view(squeeze_dims, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", method=False),
 )
 
 

@@ -248,10 +248,10 @@ def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     """Several views of a plain tensor, already made as arrays: one node for all of them."""
     mode = ambient.mode
     pairs = enumerate(zip(arrays, offsets, strict=True))
-    made = tuple([make_view(input, array, offset, op, (i, args), mode, True) for i, (array, offset) in pairs])
+    result = tuple([make_view(input, array, offset, op, (i, args), mode, True) for i, (array, offset) in pairs])
     if mode and input.autograd is not None and may_have_history(input):
-        op.record(made, *args)
-    return made
+        op.record(result, *args)
+    return result
 
 
 @bypassing("unbind.int")

@@ -233,8 +233,8 @@ def transform_1d(x: Tensor, n: int | None, dim: int, norm: str | None, forward: 
     how = normalization_of(norm, forward)
     if x.dtype.is_complex:
         return run(c2c, x, (dim,), how, forward)
-    made = run(r2c, x, (dim,), how, False)
-    return made if forward else conj_physical(made)
+    result = run(r2c, x, (dim,), how, False)
+    return result if forward else conj_physical(result)
 
 
 def conj_physical(x: Tensor) -> Tensor:
@@ -245,8 +245,8 @@ def to_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, forwa
     """rfft or ihfft."""
     require_real(x, name)
     x, dim = one_dim(promoted(x), n, dim)
-    made = run(r2c, x, (dim,), normalization_of(norm, forward), True)
-    return made if forward else conj_physical(made)
+    result = run(r2c, x, (dim,), normalization_of(norm, forward), True)
+    return result if forward else conj_physical(result)
 
 
 def from_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
@@ -353,8 +353,8 @@ def ihfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {self.dtype.scalar_name}")
     x = resize(promoted(self), dims, sizes)
     how = normalization_of(norm, False)
-    made = conj_physical(run(r2c, x, dims[-1:], how, True))
-    return run(c2c, made, dims[:-1], how, False) if len(dims) > 1 else made
+    result = conj_physical(run(r2c, x, dims[-1:], how, True))
+    return run(c2c, result, dims[:-1], how, False) if len(dims) > 1 else result
 
 
 def _in_two_dims(name: str) -> None:

@@ -232,9 +232,9 @@ def stft(
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     frames = _frames(input, n_fft, hop, win, window, bool(align_to_window))
     last, how = frames.ndim - 1, int(normalized)
-    made = c2c(frames, (last,), how, True) if is_complex else r2c(frames, (last,), how, onesided)
-    made = made.transpose(-2, -1)
-    return made if return_complex else exports["torch"]["view_as_real"](made)
+    result = c2c(frames, (last,), how, True) if is_complex else r2c(frames, (last,), how, onesided)
+    result = result.transpose(-2, -1)
+    return result if return_complex else exports["torch"]["view_as_real"](result)
 
 
 def _overlap_add(pieces: Tensor, hop: int, length: int) -> Tensor:

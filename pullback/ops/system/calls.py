@@ -37,7 +37,7 @@ def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
 
 
 def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):
-    """The public function of an operator (or of its in-place twin)."""
+    """The public function of an operator (or of its in-place form)."""
 
     def write(plain: bool) -> tuple[str, dict]:
         target = op.inplace if inplace else op
@@ -131,7 +131,7 @@ INTS = {int, bool, np.int64, np.int32}  # what a lone size may be; symbolic inte
 
 
 def export_operator(op: Operator) -> Operator:
-    """Make and export the public function, method, in-place twin and aliases that a declaration asks for."""
+    """Make and export the public function, method, in-place form and aliases that a declaration asks for."""
     declared = op.declared
     space, name = public_names(op)
     if declared.public is not None:
@@ -146,12 +146,12 @@ def export_operator(op: Operator) -> Operator:
         if is_method:
             export("Tensor", n, function)
     if declared.inplace:
-        op.inplace_function = twin = make_function(f"{name}_", op, inplace=True)  # type: ignore[attr-defined]
+        op.inplace_function = inplace = make_function(f"{name}_", op, inplace=True)  # type: ignore[attr-defined]
     if declared.inplace and declared.inplace != "hidden":
         for n in names:
-            export("Tensor", f"{n}_", twin)
+            export("Tensor", f"{n}_", inplace)
             if declared.inplace == "function":
-                export(space, f"{n}_", twin)
+                export(space, f"{n}_", inplace)
     return op
 
 

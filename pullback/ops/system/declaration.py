@@ -58,12 +58,12 @@ class Fields(type):
         inherited, fillers = (bases[0].defaults, bases[0].fillers) if bases else ({}, ())
         slots = tuple(field for field in own if field not in inherited)
         tables = {table: getattr(bases[0], table) | body.get(table, {}) for table in TABLES} if bases else {}
-        made = super().__new__(mcs, name, bases, {**body, **tables, "__slots__": slots})
-        made.defaults = {**inherited, **own}
-        made.required = tuple(field for field, value in made.defaults.items() if value is REQUIRED)
-        made.fillers = (*fillers, _filler(own)) if own else fillers
-        made.watched = frozenset((*made.contradictions, *made.conditions, *made.choices, *OF_GRADIENTS))
-        return made
+        result = super().__new__(mcs, name, bases, {**body, **tables, "__slots__": slots})
+        result.defaults = {**inherited, **own}
+        result.required = tuple(field for field, value in result.defaults.items() if value is REQUIRED)
+        result.fillers = (*fillers, _filler(own)) if own else fillers
+        result.watched = frozenset((*result.contradictions, *result.conditions, *result.choices, *OF_GRADIENTS))
+        return result
 
 
 def _filler(own: dict[str, Any]) -> Callable[[Any], None]:

@@ -164,9 +164,9 @@ def below(op: Operator, args: tuple, keys: int):
         if handled is not NotImplemented:
             return handled
     if op.backend is not None:
-        made = op.backend(args, keys)
-        if made is not NotImplemented:
-            return made
+        result = op.backend(args, keys)
+        if result is not NotImplemented:
+            return result
     return execute(op, args, keys)
 
 

@@ -145,9 +145,9 @@ def install() -> None:
     for dunder, name in {"__neg__": "neg", "__abs__": "abs", "__pos__": "positive"}.items():
         if name in exports["torch"]:
             setattr(Tensor, dunder, exports["torch"][name])
-    made = Tensor.__dict__
+    result = Tensor.__dict__
     extend(
-        Tensor, __name__, __rdiv__=made["__rtruediv__"], __div__=made["__truediv__"], __idiv__=made["__itruediv__"], __matmul__=_matmul,
+        Tensor, __name__, __rdiv__=result["__rtruediv__"], __div__=result["__truediv__"], __idiv__=result["__itruediv__"], __matmul__=_matmul,
         __rmatmul__=_reflected_matmul, __invert__=_invert, __contains__=_contains, __iter__=_iterate,
         __reversed__=lambda self: self.flip(0) if self.ndim else self,
     )  # fmt: skip

@@ -54,8 +54,8 @@ def _first_call(op: Operator, xp, values: list, given: list[bool], key: tuple):
 
     traced = xp.cupy.fuse(kernel)
     try:
-        made = traced(*[v for v, g in zip(values, given, strict=True) if g])
-        same = made.shape == plain.shape and made.dtype == plain.dtype and _close(xp, made, plain)
+        result = traced(*[v for v, g in zip(values, given, strict=True) if g])
+        same = result.shape == plain.shape and result.dtype == plain.dtype and _close(xp, result, plain)
     except Exception:  # tracing runs the kernel on stand-ins, which fails in as many ways as there are kernels
         same = False
     _made[key] = traced if same else None

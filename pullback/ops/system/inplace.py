@@ -1,4 +1,4 @@
-"""Writing into tensors: in-place twins, `out=`, and what must hold before memory is changed.
+"""Writing into tensors: in-place forms, `out=`, and what must hold before memory is changed.
 
 `run_inplace(op, args)` runs the functional operator and stores the result in the first argument. It refuses, before
 anything has changed: results of another shape or of a higher category, memory that holds one element at several

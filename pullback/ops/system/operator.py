@@ -2,7 +2,7 @@
 
 A declaration (`pointwise(...)`, `reduction(...)`, `view(...)`, `operator(...)`, `@composite(...)`) makes an Operator and
 registers it under its schema's name; a second registration of one name raises. From it come the public function and
-method (generated at first call, see `calls`), the in-place and `out=` twins, the `ops.aten` overload, the recorder and
+method (generated at first call, see `calls`), the in-place and `out=` forms, the `ops.aten` overload, the recorder and
 the node class (see `record`). Parsing is done at first use, so that importing hundreds of declarations stays quick.
 
 What a declaration may say is a type of its own, family by family: see `declaration`. It stays as it was made, in
@@ -88,7 +88,7 @@ class Operator:
         self.vmap = self.declared.vmap
         self.lower = self.declared.lower
         self.tags = tuple(self.declared.tags)
-        self.inplace_of: Operator | None = None  # the functional operator that an in-place twin stands for
+        self.inplace_of: Operator | None = None  # the functional operator that an in-place form stands for
         self.namespace = self.declared.library
         self.record: Callable = self._first_record
         register(self)
@@ -163,7 +163,7 @@ class Operator:
 
     @cached_property
     def inplace(self) -> Operator | None:
-        """The in-place twin (`add_`), made on demand where the declaration allows one."""
+        """The in-place form (`add_`), made on demand where the declaration allows one."""
         return make_inplace(self) if self.declared.inplace else None
 
     # ---- calls
@@ -299,7 +299,7 @@ def key_of(op: Operator) -> str:
 
 
 def inplace_key(op: Operator) -> str:
-    """The name that the in-place twin of an operator has in the registry, or would have."""
+    """The name that the in-place form of an operator has in the registry, or would have."""
     return f"{op.name}_.{op.overload}" if op.namespace == "aten" else f"{op.namespace}::{op.name}_.{op.overload}"
 
 
@@ -342,16 +342,16 @@ def rule_of(field: str, *names: str) -> Callable:
 
 
 def make_inplace(op: Operator) -> Operator:
-    """The in-place twin of a functional operator: same rules, first argument written."""
+    """The in-place form of a functional operator: same rules, first argument written."""
     schema = op.schema
     first = schema.arguments[0].name
     text = op.text.replace(f"Tensor {first}", f"Tensor(a!) {first}", 1)
     head, _, tail = text.partition("(")
     name, dot, overload = head.partition(".")
     arguments = tail.rpartition("->")[0]
-    twin = Operator(f"{name}_{dot}{overload}({arguments}-> Tensor(a!)", op.family, vjp=op.vjp)
-    twin.inplace_of = op
-    return twin
+    inplace = Operator(f"{name}_{dot}{overload}({arguments}-> Tensor(a!)", op.family, vjp=op.vjp)
+    inplace.inplace_of = op
+    return inplace
 
 
 def public_names(op: Operator) -> tuple[str, str]:

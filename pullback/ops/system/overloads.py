@@ -27,10 +27,10 @@ def overloaded(
     name: str, *operators: Operator, homes: tuple[str, ...] = ("torch", "Tensor"), aliases: tuple[str, ...] = ()
 ):
     """Export a function for several operators under `homes`; the one of the first home is returned."""
-    made = {home: _choosing(name, operators, method=home == "Tensor") for home in homes}
-    for home, function in made.items():
+    result = {home: _choosing(name, operators, method=home == "Tensor") for home in homes}
+    for home, function in result.items():
         publish(function, name, *aliases, homes=(home,))
-    return made[homes[0]]
+    return result[homes[0]]
 
 
 def _choosing(name: str, operators: tuple[Operator, ...], method: bool):

@@ -163,11 +163,11 @@ def convert(result, cls: type):
     if isinstance(result, Tensor) and not isinstance(result, cls):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
-        made = [convert(r, cls) for r in result]
+        output = [convert(r, cls) for r in result]
         return (
-            type(result)(made)
+            type(result)(output)
             if type(result) in (tuple, list) or hasattr(result, "n_sequence_fields") or not hasattr(result, "_fields")
-            else type(result)(*made)
+            else type(result)(*output)
         )
     return result
 

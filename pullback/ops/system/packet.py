@@ -48,9 +48,9 @@ class OpOverloadPacket:
         found = self._found or self._look_up()
         if len(found) == 1 and ambient.mode < LISTENING:
             for op in found.values():
-                made = op.quick(args, kwargs)
-                if made is not NotImplemented:
-                    return made
+                result = op.quick(args, kwargs)
+                if result is not NotImplemented:
+                    return result
         if ambient.mode & FUNCTION or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
             return call_overridden(self, args, kwargs)
         errors: list[Exception] = []
@@ -87,13 +87,13 @@ _packets: dict[tuple[str, str], OpOverloadPacket] = {}
 
 def packet(namespace: str, name: str) -> OpOverloadPacket:
     """The one packet of a name."""
-    made = _packets.get((namespace, name))
-    if made is None:
-        made = _packets[namespace, name] = OpOverloadPacket(namespace, name)
-        if not made._overloads():
+    result = _packets.get((namespace, name))
+    if result is None:
+        result = _packets[namespace, name] = OpOverloadPacket(namespace, name)
+        if not result._overloads():
             del _packets[namespace, name]
             raise AttributeError(f"'_OpNamespace' '{namespace}' object has no attribute '{name}'")
-    return made
+    return result
 
 
 def forget(namespace: str, name: str) -> None:
@@ -112,9 +112,9 @@ class OpNamespace:
     def __getattr__(self, name: str) -> OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = packet(self.name, name)
-        setattr(self, name, made)
-        return made
+        result = packet(self.name, name)
+        setattr(self, name, result)
+        return result
 
     def __dir__(self):
         prefix = f"{self.name}::"
@@ -145,9 +145,9 @@ class Ops:
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        made = HigherOrderNamespace(name) if name == "higher_order" else OpNamespace(name)
-        setattr(self, name, made)
-        return made
+        result = HigherOrderNamespace(name) if name == "higher_order" else OpNamespace(name)
+        setattr(self, name, result)
+        return result
 
     def load_library(self, path) -> None:
         """Load a shared library for the operators that its TORCH_LIBRARY blocks register."""

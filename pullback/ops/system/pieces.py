@@ -35,18 +35,18 @@ def by_pieces(function: Callable, arrays: tuple, axes: tuple):
     outs: list = []
 
     def piece(cut: tuple) -> tuple:
-        made = function(*[a[cut] if getattr(a, "ndim", 0) and a.shape[axis] == n else a for a in arrays])
-        return made if isinstance(made, tuple) else (made,)
+        result = function(*[a[cut] if getattr(a, "ndim", 0) and a.shape[axis] == n else a for a in arrays])
+        return result if isinstance(result, tuple) else (result,)
 
     def work(own: list[tuple]) -> None:
         for cut in own:
-            for out, made in zip(outs, piece(cut), strict=True):
-                out[cut] = made
+            for out, result in zip(outs, piece(cut), strict=True):
+                out[cut] = result
 
     first = piece(cuts[0])
     outs += [np.empty((*m.shape[:axis], n, *m.shape[axis + 1 :]), m.dtype) for m in first]
-    for out, made in zip(outs, first, strict=True):
-        out[cuts[0]] = made
+    for out, result in zip(outs, first, strict=True):
+        out[cuts[0]] = result
     threads = thread_count()
     run_chunks([lambda t=t: work(cuts[1 + t :: threads]) for t in range(threads)])
     return tuple(outs) if len(outs) > 1 else outs[0]

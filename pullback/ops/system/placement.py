@@ -71,8 +71,8 @@ def each_tensor(value, function):
     if isinstance(value, list):
         return [each_tensor(v, function) for v in value]
     if isinstance(value, tuple):
-        made = [each_tensor(v, function) for v in value]
-        return tuple(made) if type(value) is tuple else type(value)(made)
+        result = [each_tensor(v, function) for v in value]
+        return tuple(result) if type(value) is tuple else type(value)(result)
     if isinstance(value, device) and value.type == "cuda":
         return devices.cpu
     return value

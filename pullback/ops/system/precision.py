@@ -27,9 +27,9 @@ def widened(kernel):
         kept = next(a.dtype for a in args if hasattr(a, "dtype"))
         if kept not in NARROW:
             return kernel(xp, *args)
-        made = kernel(xp, *[wide(xp, a) if hasattr(a, "dtype") else a for a in args])
-        if isinstance(made, tuple):
-            return tuple(rounded(m, kept) if m is not None and m.dtype.kind == "f" else m for m in made)
-        return rounded(made, kept) if made.dtype.kind == "f" else made
+        result = kernel(xp, *[wide(xp, a) if hasattr(a, "dtype") else a for a in args])
+        if isinstance(result, tuple):
+            return tuple(rounded(m, kept) if m is not None and m.dtype.kind == "f" else m for m in result)
+        return rounded(result, kept) if result.dtype.kind == "f" else result
 
     return run

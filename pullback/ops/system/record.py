@@ -236,7 +236,7 @@ def make_node_class(op: Operator) -> type:
     keeps_tensors = any(_is_tensor_name(op, p) for p in plan.saved)
     free = {} if keeps_tensors else {"release": _keep}  # without saved tensors a graph may be walked again
     body = {"__slots__": (), **free, "op": op, "plan": plan, "run": _make_run(op, plan), "__getattr__": saved_attribute}
-    body["held"] = _held
+    body["saved_state"] = _saved_state
     return type(Node)(backward_name(op), (OperatorNode,), body)
 
 
@@ -249,7 +249,7 @@ def _keep(node: Node) -> None:
     """Nothing to release."""
 
 
-def _held(node: Node, differentiable: bool = False) -> dict:
+def _saved_state(node: Node, differentiable: bool = False) -> dict:
     """What a rule reads of its node."""
     if node.saved is None:
         raise_freed()

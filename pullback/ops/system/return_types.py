@@ -28,14 +28,14 @@ class ResultTuple(tuple):
 
 def result_type_named(name: str, fields: tuple[str, ...]) -> type:
     """The tuple class of an operator's results."""
-    made = _made.get(name)
-    if made is None:
+    result = _made.get(name)
+    if result is None:
         body: dict = {"__slots__": (), "_fields": fields, "n_fields": len(fields), "n_sequence_fields": len(fields)}
         for i, f in enumerate(fields):
             body[f] = property(lambda self, i=i: self[i])
-        made = _made[name] = type(name, (ResultTuple,), body)
-        tuple_types.append(made)
-    return made
+        result = _made[name] = type(name, (ResultTuple,), body)
+        tuple_types.append(result)
+    return result
 
 
 def _rebuild(name: str, fields: tuple, values: tuple):

@@ -89,9 +89,9 @@ def result_type(op: Operator, results: Results) -> str:
         return kinds[0]
     names = [name for _, name in returns]
     if all(names) and op.declared.named:
-        made = f"{op.name}_result"
-        results[made] = [f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True)]
-        return made
+        result = f"{op.name}_result"
+        results[result] = [f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True)]
+        return result
     return f"tuple[{', '.join(kinds)}]"
 
 
@@ -111,8 +111,8 @@ def default_text(value: Any) -> str:
 # ---------------------------------------------------------------------------------------------------------- parameters
 def generated_parameters(name: str, op: Operator) -> Parameters:
     """The parameters of a generated function, as its own source states them, with the schema's types."""
-    made = ast.parse(wrapper_source(name, op)).body[0]
-    assert isinstance(made, ast.FunctionDef)
+    result = ast.parse(wrapper_source(name, op)).body[0]
+    assert isinstance(result, ast.FunctionDef)
     values = {**default_names(op), "UNSET": ...}
     numbers_too = type(op.family).__name__ == "Pointwise"
     types = {a.name: argument_type(a, numbers_too and a.position > 1) for a in op.schema.arguments}
@@ -129,7 +129,7 @@ def generated_parameters(name: str, op: Operator) -> Parameters:
         text = "_int | _Ints" if kind is STARRED else types.get(arg.arg, types.get(arg.arg.rstrip("_"), "_Any"))
         return inspect.Parameter(arg.arg, kind, default=value, annotation=text)
 
-    spec = made.args
+    spec = result.args
     missing = [None] * (len(spec.args) - len(spec.defaults))
     out = [parameter(arg, POSITIONAL, d) for arg, d in zip(spec.args, [*missing, *spec.defaults], strict=True)]
     if spec.vararg:
@@ -235,8 +235,8 @@ def signatures(space: str, name: str, function: Callable, results: Results) -> l
     method = space == "Tensor"
     operators: tuple[Operator, ...] = getattr(function, "operators", ())
     if (op := getattr(function, "operator", None)) is not None:
-        is_twin = function.__name__.endswith("_") and not op.name.endswith("_")
-        operators = (op.inplace,) if is_twin and op.inplace is not None else (op,)
+        is_inplace = function.__name__.endswith("_") and not op.name.endswith("_")
+        operators = (op.inplace,) if is_inplace and op.inplace is not None else (op,)
     if not operators:
         body = inspect.unwrap(function)
         return [f"({parameters_text(written_parameters(body), method)}) -> {written_result(body, space, name)}"]

@@ -68,8 +68,8 @@ class Convolution:
 
     # ---- what is computed
     def apply(self, b: Builder, x: Value, weight: Value) -> Value:
-        made = b.product(self.weights(b, weight), self.columns(b, x))
-        return made.window((self.batch, self.outputs, *self.places))
+        result = b.product(self.weights(b, weight), self.columns(b, x))
+        return result.window((self.batch, self.outputs, *self.places))
 
     def transpose(self, b: Builder, y: Value, weight: Value) -> Value:
         """The transpose of `apply`: what belongs to a window is added there."""
@@ -120,15 +120,15 @@ def lower_convolution_backward(
     c = _convolution(b, large.shape, x, weight, stride, padding, dilation, groups)
     if isinstance(c, NotLowerable):
         return c
-    made: list = [None, None, None]
+    result: list = [None, None, None]
     if mask[0] and transposed:
-        made[0] = b.store(b.result(0), c.apply(b, g, weight))
+        result[0] = b.store(b.result(0), c.apply(b, g, weight))
     elif mask[0]:
-        made[0] = b.store(b.result(0), c.transpose(b, g, weight))
+        result[0] = b.store(b.result(0), c.transpose(b, g, weight))
     if mask[1]:
-        made[1] = c.weight_gradient(b, large, small, weight)
-        if made[1].strides != b.result(1).strides:
+        result[1] = c.weight_gradient(b, large, small, weight)
+        if result[1].strides != b.result(1).strides:
             return LAYOUT
     if mask[2]:
-        made[2] = b.reduce("sum", [g], lambda e: e, [0, *range(2, 2 + c.n)], c.d, keepdim=False)
-    return tuple(made)
+        result[2] = b.reduce("sum", [g], lambda e: e, [0, *range(2, 2 + c.n)], c.d, keepdim=False)
+    return tuple(result)

@@ -121,8 +121,8 @@ def _fold(op: Operator, tensors: int, args: tuple, dims: tuple, size: int) -> tu
     out = dispatch(op, (*folded, *args[tensors:]))
     if isinstance(out, Tensor):
         return out.unflatten(0, (size, -1)), 0
-    made = tuple(None if t is None else t.unflatten(0, (size, -1)) for t in out)
-    return made, tuple(None if t is None else 0 for t in made)
+    result = tuple(None if t is None else t.unflatten(0, (size, -1)) for t in out)
+    return result, tuple(None if t is None else 0 for t in result)
 
 
 grid_sampler_2d, grid_sampler_2d_backward = _declare(2)
@@ -176,8 +176,8 @@ def _affine_base(xp, theta, size: tuple, align_corners: bool):
 
 def _affine(xp, theta, size, align_corners):
     base = _affine_base(xp, theta, size, align_corners)
-    made = xp.matmul(base, widen(theta).swapaxes(1, 2))
-    return narrow_to(made, theta.dtype).reshape(_affine_shape(theta.shape, size))
+    result = xp.matmul(base, widen(theta).swapaxes(1, 2))
+    return narrow_to(result, theta.dtype).reshape(_affine_shape(theta.shape, size))
 
 
 def _affine_shape(theta: tuple, size: tuple) -> tuple:

@@ -49,8 +49,8 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
     def kernel(xp, x, size, stride, padding, dilation, ceil):
         require(name, x.dtype, *REAL)
         w = pool_shape.regular(name, x.shape, spatial, size, stride, padding, dilation, ceil)
-        made = kernels.max_pool(xp, as_images(x, spatial), w.kernel, w.stride, w.padding, w.dilation, ceil)
-        return tuple(like_lead(m, x, spatial) for m in made)
+        result = kernels.max_pool(xp, as_images(x, spatial), w.kernel, w.stride, w.padding, w.dilation, ceil)
+        return tuple(like_lead(m, x, spatial) for m in result)
 
     def meta(self, *attributes):
         require(name, self.array.dtype, *REAL)
@@ -237,8 +237,8 @@ def _declare_fractional(spatial: int) -> Operator:
     def kernel(xp, x, size, out, samples):
         require(f"{name}_out_frame", x.dtype, FLOAT)
         pool_shape.fractional(function, x.shape, spatial, size, out)
-        made = kernels.fractional_max_pool(xp, as_images(x, spatial), size, out, samples)
-        return tuple(like_lead(m, x, spatial) for m in made)
+        result = kernels.fractional_max_pool(xp, as_images(x, spatial), size, out, samples)
+        return tuple(like_lead(m, x, spatial) for m in result)
 
     def meta(self, kernel_size, output_size, random_samples):
         out = pool_shape.fractional(function, self.shape, spatial, kernel_size, output_size)

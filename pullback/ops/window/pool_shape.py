@@ -121,9 +121,9 @@ def adaptive(function: str, shape: tuple, spatial: int, size: tuple) -> tuple:
             raise RuntimeError(
                 f"{function}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
             )
-        made = (*shape[:-spatial], *size)
+        result = (*shape[:-spatial], *size)
         negative = next(s for s in size if s < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {listed(made)}")
+        raise RuntimeError(f"Trying to create tensor with negative dimension {negative}: {listed(result)}")
     for i in range(len(shape) - spatial - (function != "adaptive_avg_pool2d" and "max" not in function), len(shape)):
         if i > 0 and shape[i] == 0:
             raise RuntimeError(

@@ -72,6 +72,6 @@ def as_script_module(module: Module, kind: type) -> Any:
     """A module's like of a script class, on the same parameters, buffers and submodules."""
     if isinstance(module, ScriptModule):
         return module
-    made: Any = object.__new__(_script_class(kind, type(module)))
-    made.__dict__.update(module.__dict__)
-    return made
+    result: Any = object.__new__(_script_class(kind, type(module)))
+    result.__dict__.update(module.__dict__)
+    return result

@@ -38,9 +38,9 @@ def checkpoint(
     if ambient.mode & (modes.CAPTURE | modes.DISPATCH) and ambient.mode & modes.GRAD:
         from .traced import call_traced
 
-        made = call_traced(function, args, kwargs, None if context_fn is noop_context_fn else context_fn, preserve)
-        if made is not NotImplemented:
-            return made
+        result = call_traced(function, args, kwargs, None if context_fn is noop_context_fn else context_fn, preserve)
+        if result is not NotImplemented:
+            return result
     if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))

@@ -191,9 +191,9 @@ class Frame:
         wrong = ""
         for i, (ref, kind) in enumerate(zip(self.holders, self.kinds, strict=True)):
             holder = ref()
-            made = self.describe(holder.values[backward]) if holder is not None else kind
-            if made != kind:
-                wrong += f"tensor at position {i}:\nsaved metadata: {kind}\nrecomputed metadata: {made}\n"
+            result = self.describe(holder.values[backward]) if holder is not None else kind
+            if result != kind:
+                wrong += f"tensor at position {i}:\nsaved metadata: {kind}\nrecomputed metadata: {result}\n"
         if wrong:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
@@ -214,9 +214,9 @@ def run_checkpointed(function: Callable, frame: Frame, forward_context, args: tu
     if not ambient.mode & modes.GRAD:
         return function(*args, **kwargs)
     frame.keep_inputs(args)
-    made, returned = None, False
+    result, returned = None, False
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
-        made, returned = function(*args, **kwargs), True
+        result, returned = function(*args, **kwargs), True
     if not returned:
         raise RuntimeError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
@@ -224,4 +224,4 @@ def run_checkpointed(function: Callable, frame: Frame, forward_context, args: tu
             "forward."
         )
     frame.forward_completed = True
-    return made
+    return result

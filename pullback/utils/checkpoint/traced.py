@@ -60,10 +60,10 @@ def _captured(function: Callable, args: tuple, kwargs: dict, context_fn: Callabl
         return tuple(v for v in found["leaves"] if isinstance(v, Tensor))
 
     options = {"use_reentrant": False, "preserve_rng_state": preserve}
-    made = regions.tag_activation_checkpoint.capture_rule(
+    result = regions.tag_activation_checkpoint.capture_rule(
         trace, region, *[leaves[i] for i in places], context_fn=context_fn, **options
     )
-    tensors = iter(made)
+    tensors = iter(result)
     return tree_unflatten([next(tensors) if isinstance(v, Tensor) else v for v in found["leaves"]], found["spec"])
 
 

@@ -25,29 +25,29 @@ def _holds_no_numbers(array: np.ndarray) -> bool:
     return array.dtype.kind in "SUO"
 
 
-def _mapping_like(source: Mapping, made: dict):
+def _mapping_like(source: Mapping, result: dict):
     """A mapping of the same type, or a dict where that type cannot be made so."""
     try:
         if isinstance(source, MutableMapping):
             like = copy.copy(source)
-            like.update(made)
+            like.update(result)
             return like
-        return type(source)(made)
+        return type(source)(result)
     except TypeError:
-        return made
+        return result
 
 
-def _sequence_like(source: Sequence, made: list):
+def _sequence_like(source: Sequence, result: list):
     """A sequence of the same type, or a list where that type cannot be made so."""
     try:
         if isinstance(source, MutableSequence):
             like = copy.copy(source)
-            for i, value in enumerate(made):
+            for i, value in enumerate(result):
                 like[i] = value
             return like
-        return type(source)(made)
+        return type(source)(result)
     except TypeError:
-        return made
+        return result
 
 
 def default_convert(data):
@@ -60,8 +60,8 @@ def default_convert(data):
     if isinstance(data, Mapping):
         return _mapping_like(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple):
-        made = [default_convert(d) for d in data]
-        return type(data)(*made) if hasattr(data, "_fields") else made
+        result = [default_convert(d) for d in data]
+        return type(data)(*result) if hasattr(data, "_fields") else result
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         return _sequence_like(data, [default_convert(d) for d in data])
     return data
@@ -81,8 +81,8 @@ def collate(batch: Sequence, *, collate_fn_map: Rules | None = None):
     if isinstance(first, Sequence):
         if any(len(example) != len(first) for example in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        made = [collate(column, collate_fn_map=rules) for column in zip(*batch, strict=True)]
-        return made if isinstance(first, tuple) else _sequence_like(first, made)
+        result = [collate(column, collate_fn_map=rules) for column in zip(*batch, strict=True)]
+        return result if isinstance(first, tuple) else _sequence_like(first, result)
     raise TypeError(_WRONG.format(type(first)))
 
 

@@ -137,17 +137,17 @@ class non_deterministic:  # noqa: N801
                 )
             return self.cls(*args, **kwargs)
         (self.cls,) = args
-        made = self.cls
+        result = self.cls
 
-        @functools.wraps(made, updated=())
+        @functools.wraps(result, updated=())
         def conditional(*inner, **options):
             if self.condition(*inner, **options) and _determinism:
                 raise TypeError(
-                    f"{made.__name__} is non-deterministic with the inputs, but you set "
+                    f"{result.__name__} is non-deterministic with the inputs, but you set "
                     "'guaranteed_datapipes_determinism'. You can turn off determinism for this DataPipe if that is "
                     "acceptable for your application"
                 )
-            return made(*inner, **options)
+            return result(*inner, **options)
 
         return conditional
 

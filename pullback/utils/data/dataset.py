@@ -87,10 +87,10 @@ def _many(dataset: Dataset, indices: list[int], nested: bool = False) -> list:
     """Examples at several indices, in one call where the dataset has one for that."""
     if not callable(getattr(dataset, "__getitems__", None)):
         return [dataset[i] for i in indices]
-    made = dataset.__getitems__(indices)
-    if nested and len(made) != len(indices):
-        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(made)}")
-    return made
+    result = dataset.__getitems__(indices)
+    if nested and len(result) != len(indices):
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(result)}")
+    return result
 
 
 class ConcatDataset(Dataset[T]):

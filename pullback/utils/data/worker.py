@@ -166,9 +166,9 @@ def work(plan: Plan, worker_id: int, pipe, others: list) -> None:
             results.put((number, failure))
             failure = None
         elif not ended:
-            made = _fetch(fetcher, index, plan, worker_id)
-            ended = isinstance(made, Exhausted)
-            results.put((number, made))
+            result = _fetch(fetcher, index, plan, worker_id)
+            ended = isinstance(result, Exhausted)
+            results.put((number, result))
     results.put(None)
     sender.join()
 
@@ -193,12 +193,12 @@ def _fetch(fetcher, index, plan: Plan, worker_id: int):
 
 def _send_all(pipe, results: queue.SimpleQueue) -> None:
     while True:
-        made = results.get()
-        if made is None:
+        result = results.get()
+        if result is None:
             return
         try:
-            pipe.send(made)
+            pipe.send(result)
         except (BrokenPipeError, OSError):
             return
         except Exception:  # noqa: BLE001 - a batch that cannot be pickled: the loader is told
-            pipe.send((made[0], Failure("in DataLoader worker process while sending a batch")))
+            pipe.send((result[0], Failure("in DataLoader worker process while sending a batch")))

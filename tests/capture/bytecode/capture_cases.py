@@ -124,8 +124,8 @@ def check(make: Callable, backend: Any = "eager", calls: int = 3, strict: bool =
     expected = history(make, lambda f: f, calls)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = history(make, lambda f: torch.compile(f, backend=backend, **options), calls)
-    for i, (a, b) in enumerate(zip(expected, made, strict=True)):
+        result = history(make, lambda f: torch.compile(f, backend=backend, **options), calls)
+    for i, (a, b) in enumerate(zip(expected, result, strict=True)):
         assert a == b, f"call {i}: eager {' compiled '.join(map(str, difference(a, b)))}"
     fell_back = [str(w.message) for w in caught if "runs uncompiled" in str(w.message)]
     assert not (strict and fell_back), fell_back

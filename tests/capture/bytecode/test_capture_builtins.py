@@ -101,18 +101,18 @@ def sorting_by_getters():
 
 @case
 def user_class_in_map():
-    made = []
+    result = []
 
     class P:
         def __init__(self, n):
-            made.append(n)
+            result.append(n)
             self.n = n
 
     def f(x):
         ps = list(map(P, [1, 2]))
         return x * sum(p.n for p in ps)
 
-    return f, lambda i: (x_of(i),), lambda: made
+    return f, lambda i: (x_of(i),), lambda: result
 
 
 @case

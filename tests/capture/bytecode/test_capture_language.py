@@ -119,9 +119,9 @@ def recursion_in_closure():
 @case
 def lambdas_in_a_list():
     def f(x):
-        made = [lambda v, k=k: v * k for k in range(3)]
+        result = [lambda v, k=k: v * k for k in range(3)]
         late = [lambda: k for k in range(3)]  # noqa: B023
-        return [g(x) for g in made], [g() for g in late]
+        return [g(x) for g in result], [g() for g in late]
 
     return f, lambda i: (x_of(i),)
 

@@ -197,7 +197,7 @@ def class_attribute_shadowed():
 @case
 def class_attribute_counted_in_init():
     class A:
-        made = 0
+        result = 0
 
         def __init__(self, x):
             type(self).made += 1
@@ -359,8 +359,8 @@ def slots():
     def f(x):
         s.a = s.a + 1
         s.b = x * s.a
-        made = S(x)
-        return made, s.b, hasattr(made, "b")
+        result = S(x)
+        return result, s.b, hasattr(result, "b")
 
     return f, lambda i: (x_of(i),), lambda: s
 
@@ -705,9 +705,9 @@ def class_and_static_methods():
 
         @classmethod
         def make(cls, v):
-            made = cls()
-            made.v = v
-            return made
+            result = cls()
+            result.v = v
+            return result
 
         @staticmethod
         def double(x):
@@ -728,7 +728,7 @@ def class_and_static_methods():
 @case
 def metaclass():
     class Meta(type):
-        made = 0
+        result = 0
 
         def __call__(cls, *args):
             out = super().__call__(*args)

@@ -271,10 +271,10 @@ def own_list_stored_outside_and_returned():
     keep = []
 
     def f(x):
-        made = [x, x * 2]
-        keep.append(made)
-        made.append(3)
-        return made
+        result = [x, x * 2]
+        keep.append(result)
+        result.append(3)
+        return result
 
     return f, lambda i: (x_of(i),), lambda: keep
 

@@ -18,8 +18,8 @@ def by_name(name: str):
 
 def outcome(function, *args, **kwargs):
     try:
-        made = function(*args, **kwargs)
-        return list(made) if hasattr(made, "__iter__") else made
+        result = function(*args, **kwargs)
+        return list(result) if hasattr(result, "__iter__") else result
     except TypeError as error:
         return str(error)
 

@@ -100,33 +100,33 @@ def list_with_its_own_append(x):
 
 
 def attribute_of_a_named_tuple(x):
-    made = Pair(x * 2, 3)
-    made.extra = 5.0
-    return made.a, made.b, made.extra, made.__dict__, made
+    result = Pair(x * 2, 3)
+    result.extra = 5.0
+    return result.a, result.b, result.extra, result.__dict__, result
 
 
 def attribute_of_a_tuple(x):
-    made = Marked((x * 2, 3))
-    made.extra = x * 5
-    return made, made.__dict__
+    result = Marked((x * 2, 3))
+    result.extra = x * 5
+    return result, result.__dict__
 
 
 def frozen_dataclass(x):
-    made = Frozen(x * 2)
-    return made.a * made.b, made
+    result = Frozen(x * 2)
+    return result.a * result.b, result
 
 
 def frozen_dataclass_with_slots(x):
-    made = FrozenSlots(x * 2)
-    return made.a * made.b, made.b
+    result = FrozenSlots(x * 2)
+    return result.a * result.b, result.b
 
 
 def frozen_dataclass_refuses(x):
-    made = Frozen(x * 2)
+    result = Frozen(x * 2)
     try:
-        made.a = 1
+        result.a = 1
     except dataclasses.FrozenInstanceError:
-        return made.a * 3
+        return result.a * 3
 
 
 def dict_of_a_mapping(x):

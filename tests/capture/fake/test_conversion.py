@@ -142,8 +142,8 @@ def test_wrappers_hold_fakes(mode):
     fake = mode.from_tensor(real)
     assert type(fake) is Pair and is_fake(fake) and fake.a.fake_mode is mode and mode.from_tensor(real) is fake
     with mode:
-        made = fake * 2
-        assert type(made) is Pair and is_fake(made.b)
+        result = fake * 2
+        assert type(result) is Pair and is_fake(result.b)
 
 
 def test_converter():

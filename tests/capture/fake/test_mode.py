@@ -72,15 +72,15 @@ FACTORIES = {
 @pytest.mark.parametrize("name", FACTORIES)
 def test_factories_make_fakes(mode, name):
     with mode:
-        made = FACTORIES[name]()
-    assert isinstance(made, FakeTensor) and made.fake_mode is mode
+        result = FACTORIES[name]()
+    assert isinstance(result, FakeTensor) and result.fake_mode is mode
     if "cuda" not in name and name not in ("like", "new"):
         real = FACTORIES[name]()
-        assert (made.shape, made.dtype, made.stride(), made.device, type(made)) == (
+        assert (result.shape, result.dtype, result.stride(), result.device, type(result)) == (
             real.shape, real.dtype, real.stride(), real.device, type(real),
         )  # fmt: skip
     else:
-        assert made.device == torch.device("cuda", 0)
+        assert result.device == torch.device("cuda", 0)
 
 
 def test_nothing_is_drawn(mode):
@@ -325,8 +325,8 @@ def test_unbacked_sizes(name):
     env = Sizes()
     mode = FakeTensorMode(shape_env=env)
     with mode:
-        made = SHAPES[name](torch.ones(2, 3))
-    assert [tuple(made.shape)] == RESULTS[name] and made.fake_mode is mode
+        result = SHAPES[name](torch.ones(2, 3))
+    assert [tuple(result.shape)] == RESULTS[name] and result.fake_mode is mode
     most = {"unique_dim": 2, "repeat_interleave": None, "bincount": None}.get(name, 6)
     assert env.bounds[0] == (0, most)
 
@@ -463,8 +463,8 @@ def test_copies(mode, x):
             shared, own = copy.copy(x), copy.deepcopy(x)
             assert shared.fake_mode is own.fake_mode is mode
             assert shared.untyped_storage() == x.untyped_storage() != own.untyped_storage()
-            twin, same = copy.deepcopy(parameter), copy.copy(parameter)
-            assert type(twin) is type(same) is nn.Parameter and twin.requires_grad and is_fake(twin)
+            inplace, same = copy.deepcopy(parameter), copy.copy(parameter)
+            assert type(inplace) is type(same) is nn.Parameter and inplace.requires_grad and is_fake(inplace)
             assert same.tag is parameter.tag and same is not parameter and same.is_leaf
     with mode:
         module = copy.deepcopy(nn.Linear(2, 3))
@@ -477,9 +477,9 @@ def test_loading(mode):
     torch.save({"a": base, "b": base[1:], "p": nn.Parameter(torch.ones(2))}, file)
     file.seek(0)
     with mode:
-        made = torch.load(file, weights_only=True)
-    assert all(is_fake(t) for t in made.values()) and type(made["p"]) is nn.Parameter
-    assert made["a"].untyped_storage() == made["b"].untyped_storage() and made["b"].storage_offset() == 1
+        result = torch.load(file, weights_only=True)
+    assert all(is_fake(t) for t in result.values()) and type(result["p"]) is nn.Parameter
+    assert result["a"].untyped_storage() == result["b"].untyped_storage() and result["b"].storage_offset() == 1
 
 
 def test_gradients(mode):

@@ -104,8 +104,8 @@ def test_module(text: str, inputs: tuple) -> None:
     mode = FakeTensorMode()
     with mode:
         module, fakes = make(), [given(i) for i in inputs]
-        made = outcome(module, fakes)
-    assert made == real
+        result = outcome(module, fakes)
+    assert result == real
     assert all(t.keys & FAKE for t in (*module.parameters(), *module.buffers()))
     converted = {n: mode.from_tensor(t) for n, t in (*real_module.named_parameters(), *real_module.named_buffers())}
     with mode:

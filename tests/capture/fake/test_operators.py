@@ -67,11 +67,11 @@ def compare(op, args: tuple, inside: bool) -> None:
     else:
         fake = dispatch(op, given)
     assert type(fake) is type(real)
-    made, wanted = results(fake), results(real)
-    for f in made:
+    result, wanted = results(fake), results(real)
+    for f in result:
         assert f.keys & FAKE and f.fake_mode is mode, "a result is not a fake of the mode"
-    assert [described(f) for f in made] == [described(r) for r in wanted]
-    assert aliases(fakes, made) == aliases(inputs, wanted)
+    assert [described(f) for f in result] == [described(r) for r in wanted]
+    assert aliases(fakes, result) == aliases(inputs, wanted)
 
 
 def each_sample(key: str, change) -> None:
@@ -117,7 +117,7 @@ def test_conjugate_views(key: str) -> None:
 
 @pytest.mark.parametrize("key", [k for k in TABLE if OPERATORS[k].declared.inplace])
 def test_inplace(key: str) -> None:
-    """In-place twins accept and refuse as they do on real tensors, and count one write."""
+    """In-place forms accept and refuse as they do on real tensors, and count one write."""
     op = OPERATORS[key].inplace
     for args, _ in samples_of(OPERATORS[key]):
         inputs = tensors_in(args)

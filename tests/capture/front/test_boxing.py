@@ -16,9 +16,9 @@ def forward(inputs, scale):
 
 @pytest.fixture
 def module():
-    made = symbolic_trace(forward)
-    set_locals_to_steal(made, ["inputs"])
-    return made
+    result = symbolic_trace(forward)
+    set_locals_to_steal(result, ["inputs"])
+    return result
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -52,9 +52,9 @@ def test_a_tensor_dies_at_its_last_use():
         return t.clone()
 
     look.register_fake(lambda t: torch.empty_like(t))
-    made = symbolic_trace(lambda inputs: torch.ops.boxing.look(torch.ops.boxing.look(inputs[0]) + 1))
-    set_locals_to_steal(made, ["inputs"])
-    f = torch.compile(made, backend="eager")
+    result = symbolic_trace(lambda inputs: torch.ops.boxing.look(torch.ops.boxing.look(inputs[0]) + 1))
+    set_locals_to_steal(result, ["inputs"])
+    f = torch.compile(result, backend="eager")
     for _ in range(2):
         inputs = [torch.ones(3)]
         known = weakref.ref(inputs[0])

@@ -268,7 +268,7 @@ def test_nothing_of_a_trace_is_left() -> None:
 def test_sizes_may_be_symbols(backend: str, dynamic: bool | None, graphs: int) -> None:
     from pullback.capture.front.backends import lookup_backend
 
-    layer, made = nn.Linear(4, 6), []
+    layer, result = nn.Linear(4, 6), []
 
     def f(x, y):
         z = layer(x).softmax(-1)
@@ -277,7 +277,7 @@ def test_sizes_may_be_symbols(backend: str, dynamic: bool | None, graphs: int) -
         return z.reshape(-1)[: x.shape[0] * 2] * y.shape[0], x.shape[0], x[1:]
 
     def count(module, inputs):
-        made.append(module)
+        result.append(module)
         return lookup_backend(backend)(module, inputs)
 
     torch.compiler.reset()  # what changed in an earlier compilation of the same code is known otherwise
@@ -292,7 +292,7 @@ def test_sizes_may_be_symbols(backend: str, dynamic: bool | None, graphs: int) -
             torch.autograd.grad(ours[0].pow(2).sum(), x), torch.autograd.grad(eager[0].pow(2).sum(), x), strict=True
         ):
             torch.testing.assert_close(a, b)
-    assert len(made) == graphs
+    assert len(result) == graphs
 
 
 def test_marked_dimensions() -> None:
@@ -351,8 +351,8 @@ def test_outputs_are_objects_of_any_class() -> None:
     first, second = run(torch.ones(2)), run(torch.ones(2))
     torch.testing.assert_close(first.y, torch.full((2,), 2.0))
     assert type(first) is Output and first is not second
-    made = torch.compile(lambda x: (x * i for i in range(2)), fullgraph=True)(torch.ones(2))
-    assert [t.sum().item() for t in made] == [0.0, 2.0]
+    result = torch.compile(lambda x: (x * i for i in range(2)), fullgraph=True)(torch.ones(2))
+    assert [t.sum().item() for t in result] == [0.0, 2.0]
 
 
 def test_tracing_again_prints_nothing(capfd) -> None:

@@ -15,17 +15,17 @@ def guards_of(*args, **kwargs):
     return Guards(flat, spec, source_names(f, args, kwargs)), flat
 
 
-def why(made: Guards, *args, **kwargs) -> str | None:
+def why(result: Guards, *args, **kwargs) -> str | None:
     flat, spec = tree.tree_flatten((args, kwargs))
-    reason = made.why_not(flat, spec)
-    assert (reason is None) == made.hold(flat, spec)
+    reason = result.why_not(flat, spec)
+    assert (reason is None) == result.hold(flat, spec)
     return reason
 
 
 def test_same_kind_of_arguments_fits() -> None:
-    made, _ = guards_of(torch.ones(2), 3, z={"a": [torch.ones(1)]})
-    assert made.names == ["L['x']", "L['y']", "L['z']['a'][0]"]
-    assert why(made, torch.zeros(2), 3, z={"a": [torch.zeros(1)]}) is None
+    result, _ = guards_of(torch.ones(2), 3, z={"a": [torch.ones(1)]})
+    assert result.names == ["L['x']", "L['y']", "L['z']['a'][0]"]
+    assert why(result, torch.zeros(2), 3, z={"a": [torch.zeros(1)]}) is None
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_same_kind_of_arguments_fits() -> None:
     ],
 )
 def test_words_for_tensors(other, words: str) -> None:
-    made, _ = guards_of(torch.ones(2, 3))
-    assert words in why(made, other())
+    result, _ = guards_of(torch.ones(2, 3))
+    assert words in why(result, other())
 
 
 def test_words_for_values_and_structure() -> None:
-    made, _ = guards_of(torch.ones(2), 3)
-    assert why(made, torch.ones(2), 4) == "L['y'] == 3  (it is 4)"
-    assert "L['y'] == 3" in why(made, torch.ones(2), 3.0)
-    assert "another structure" in why(made, torch.ones(2))
+    result, _ = guards_of(torch.ones(2), 3)
+    assert why(result, torch.ones(2), 4) == "L['y'] == 3  (it is 4)"
+    assert "L['y'] == 3" in why(result, torch.ones(2), 3.0)
+    assert "another structure" in why(result, torch.ones(2))
 
 
 def test_words_for_sharing() -> None:
@@ -73,8 +73,10 @@ def test_words_for_sharing() -> None:
 
 
 def test_leaves_and_results_differ() -> None:
-    made, _ = guards_of(torch.ones(2, requires_grad=True))
-    assert why(made, torch.ones(2, requires_grad=True) * 1) == "tensor 'L['x']' is_leaf mismatch. expected is_leaf=True"
+    result, _ = guards_of(torch.ones(2, requires_grad=True))
+    assert (
+        why(result, torch.ones(2, requires_grad=True) * 1) == "tensor 'L['x']' is_leaf mismatch. expected is_leaf=True"
+    )
     assert why(guards_of(torch.ones(2))[0], torch.ones(2) * 1) is None
 
 

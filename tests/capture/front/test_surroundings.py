@@ -89,13 +89,13 @@ def test_recording_of_a_parameter() -> None:
 
 
 def test_values_written_in_place_need_no_new_graph() -> None:
-    made = []
+    result = []
     weight = torch.ones(2)
-    run = torch.compile(lambda x: x * weight, backend=lambda module, inputs: made.append(module) or module)
+    run = torch.compile(lambda x: x * weight, backend=lambda module, inputs: result.append(module) or module)
     run(torch.ones(2))
     weight.mul_(3)
     torch.testing.assert_close(run(torch.ones(2)), torch.full((2,), 3.0))
-    assert len(made) == 1
+    assert len(result) == 1
 
 
 def test_another_size_of_a_closed_over_tensor() -> None:

@@ -29,22 +29,22 @@ def wrong(change):
 def test_a_right_program_passes_and_has_its_effects_once(capsys):
     log, table = [], {}
 
-    def f(x, table, made):
+    def f(x, table, result):
         global COUNT
         COUNT += 1
         table["calls"] = table.get("calls", 0) + 1
         log.append(table["calls"])
-        made.append(x * 2)
+        result.append(x * 2)
         print("called")
         return x.sin() * table["calls"] + torch.rand(3)
 
     global COUNT
-    COUNT, made = 0, []
+    COUNT, result = 0, []
     compiled = torch.compile(f, backend="aot_eager")
     for _ in range(3):
         x = torch.ones(3, requires_grad=True)
-        compiled(x, table, made).sum().backward()
-    assert (COUNT, table, log, len(made)) == (3, {"calls": 3}, [1, 2, 3], 3)
+        compiled(x, table, result).sum().backward()
+    assert (COUNT, table, log, len(result)) == (3, {"calls": 3}, [1, 2, 3], 3)
     assert torch.allclose(x.grad, x.detach().cos() * 3)
     assert capsys.readouterr().out == "called\n" * 3
 
@@ -95,8 +95,8 @@ def test_errors_are_the_programs_own():
 
 def test_results_of_earlier_calls_are_copied_with_a_history():
     x = torch.ones(3, requires_grad=True)
-    made = torch.compile(lambda t: t.mul_(3), backend="aot_eager")(x * 2)
-    made.sum().backward()
+    result = torch.compile(lambda t: t.mul_(3), backend="aot_eager")(x * 2)
+    result.sum().backward()
     assert x.grad.tolist() == [6.0] * 3
 
 

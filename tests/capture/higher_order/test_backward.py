@@ -13,9 +13,9 @@ from pullback.capture.higher_order.subgraph import examples
 def test_backward_graph_gives_zeros_where_nothing_flows():
     x, w, g = (torch.randn(3) for _ in range(3))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    made = backward_graph(lambda x, w: (x * x, torch.tensor(1)), examples([x, w]), [True, True], mode)
-    assert made.outputs == [True, False]
-    gx, gw = made.graph(x, w, g)
+    result = backward_graph(lambda x, w: (x * x, torch.tensor(1)), examples([x, w]), [True, True], mode)
+    assert result.outputs == [True, False]
+    gx, gw = result.graph(x, w, g)
     assert torch.allclose(gx, 2 * x * g) and torch.equal(gw, torch.zeros(3))
 
 
@@ -24,9 +24,9 @@ def test_random_numbers_that_a_gradient_needs_are_refused():
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with pytest.raises(NotImplementedError, match="other random numbers"):
         backward_graph(lambda x: x * torch.rand_like(x), examples([x]), [True], mode)
-    made = backward_graph(lambda x: x * 2 + torch.rand_like(x), examples([x]), [True], mode)
+    result = backward_graph(lambda x: x * 2 + torch.rand_like(x), examples([x]), [True], mode)
     before = torch.get_rng_state()
-    assert torch.equal(made.graph(x, torch.ones(3))[0], torch.full((3,), 2.0))
+    assert torch.equal(result.graph(x, torch.ones(3))[0], torch.full((3,), 2.0))
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -158,9 +158,9 @@ def test_python_text_evaluates_to_the_value():
 
 def test_what_is_no_longer_used_is_forgotten():
     before = len(expressions._interned)
-    made = [Symbol(f"s_gone{i}") * 2 + 1 for i in range(50)]
+    result = [Symbol(f"s_gone{i}") * 2 + 1 for i in range(50)]
     assert len(expressions._interned) >= before + 50
-    del made
+    del result
     for table in (expressions.sums, expressions.products, expressions.differences):
         table.clear()
     gc.collect()

@@ -16,10 +16,10 @@ a, b, c = Symbol("s1"), Symbol("s2"), Symbol("s3")
 
 @pytest.fixture
 def facts():
-    made = Facts()
+    result = Facts()
     for s in (a, b, c):
-        made.set_range(s, 2, math.inf)
-    return made
+        result.set_range(s, 2, math.inf)
+    return result
 
 
 BOUNDS = [

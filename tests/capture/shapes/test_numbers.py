@@ -22,8 +22,8 @@ def env():
 
 @pytest.fixture
 def pair(env):
-    made = [env.create_symbol(v, f"L['x'].size()[{d}]") for d, v in enumerate((7, 4))]
-    return [env.create_symintnode(e) for e in made]
+    result = [env.create_symbol(v, f"L['x'].size()[{d}]") for d, v in enumerate((7, 4))]
+    return [env.create_symintnode(e) for e in result]
 
 
 BINARY = [

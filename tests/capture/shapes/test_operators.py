@@ -198,8 +198,8 @@ def test_sizes_from_data_pass_through_shape_rules(picked) -> None:
         "[s77 + u0, s27]": (torch.cat([x, whole]),),
         "[2, u0, s27]": (torch.stack([x, x]),),
     }
-    for text, made in shapes.items():
-        assert [str(t.shape) for t in made] == [f"torch.Size({text})"] * len(made)
+    for text, result in shapes.items():
+        assert [str(t.shape) for t in result] == [f"torch.Size({text})"] * len(result)
     assert not env.guards and not env.deferred_runtime_asserts
 
 

@@ -63,8 +63,8 @@ def ask(question, numbers: dict):
 
 def symbolic(values, **options) -> tuple[ShapeEnv, dict]:
     env = ShapeEnv(duck_shape=False, **options)
-    made = [env.create_symintnode(env.create_symbol(v, n)) for n, v in zip(NAMES, values, strict=True)]
-    return env, dict(zip(NAMES, made, strict=True))
+    result = [env.create_symintnode(env.create_symbol(v, n)) for n, v in zip(NAMES, values, strict=True)]
+    return env, dict(zip(NAMES, result, strict=True))
 
 
 def values_of(numbers: dict, values) -> dict:
@@ -78,39 +78,39 @@ def plain(values) -> dict:
 @given(trees, SIZES, SIZES)
 def test_arithmetic_is_pythons(tree, hints, others):
     env, numbers = symbolic(hints)
-    made = calculate(tree, numbers)
-    expr = made.node.expr if hasattr(made, "node") else made
+    result = calculate(tree, numbers)
+    expr = result.node.expr if hasattr(result, "node") else result
     assert evaluate(expr, values_of(numbers, hints)) == calculate(tree, plain(hints))
     assert evaluate(expr, values_of(numbers, others)) == calculate(tree, plain(others))
     assert not env.guards
     if isinstance(expr, Expr):
-        assert made.node.hint == calculate(tree, plain(hints))
+        assert result.node.hint == calculate(tree, plain(hints))
 
 
 @given(trees, SIZES)
 def test_the_normal_form_of_proofs_keeps_values(tree, sizes):
     env, numbers = symbolic(sizes)
-    made = calculate(tree, numbers)
-    if hasattr(made, "node"):
-        assert evaluate(normalize(made.node.expr), values_of(numbers, sizes)) == calculate(tree, plain(sizes))
+    result = calculate(tree, numbers)
+    if hasattr(result, "node"):
+        assert evaluate(normalize(result.node.expr), values_of(numbers, sizes)) == calculate(tree, plain(sizes))
 
 
 @given(trees, SIZES, SIZES)
 def test_bounds_contain_every_value(tree, hints, others):
     env, numbers = symbolic(hints)
-    made = calculate(tree, numbers)
-    if hasattr(made, "node"):
-        low, high = env.bounds(made.node.expr)
+    result = calculate(tree, numbers)
+    if hasattr(result, "node"):
+        low, high = env.bounds(result.node.expr)
         assert low <= calculate(tree, plain(others)) <= high
 
 
 @given(trees, SIZES)
 def test_building_an_expression_again_gives_its_value(tree, sizes):
     _, numbers = symbolic(sizes)
-    made = calculate(tree, numbers)
-    if hasattr(made, "node"):
+    result = calculate(tree, numbers)
+    if hasattr(result, "node"):
         values = values_of(numbers, sizes)
-        again = made.node.expr.build(values.__getitem__, lambda function, *parts: function(*parts))
+        again = result.node.expr.build(values.__getitem__, lambda function, *parts: function(*parts))
         assert again == calculate(tree, plain(sizes))
 
 
@@ -154,8 +154,8 @@ def test_questions_that_bear_on_one_another(left, right, variations, hints, othe
 @given(st.lists(questions, min_size=1, max_size=4), SIZES, trees)
 def test_what_guards_rewrite_keeps_its_value(program, hints, tree):
     env, numbers, _ = trace(program, hints)
-    made = calculate(tree, numbers)
-    expr = made.node.expr if hasattr(made, "node") else made
+    result = calculate(tree, numbers)
+    expr = result.node.expr if hasattr(result, "node") else result
     assert evaluate(expr, values_of(numbers, hints)) == calculate(tree, plain(hints))
     before = len(env.guards)
     for q in program:

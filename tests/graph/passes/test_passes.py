@@ -43,10 +43,10 @@ def test_cse_merges_equal_calls_only():
     empty = [g.call_function(aten.empty_like.default, (x,)) for _ in range(2)]
     sums = [g.call_function(aten.sum.dim_IntList, (e, [0]), {"dtype": torch.float64}) for e in equal]
     g.output((*equal, *kinds, *random, *empty, *sums))
-    made = fx_graph_cse(g)
-    made.lint()
-    assert len(g.nodes) - len(made.nodes) == 2  # one sum of two numbers, and then one reduction
-    out = made.output_node().args[0]
+    output = fx_graph_cse(g)
+    output.lint()
+    assert len(g.nodes) - len(output.nodes) == 2  # one sum of two numbers, and then one reduction
+    out = output.output_node().args[0]
     assert out[0] is out[1] and out[-1] is out[-2] and len(set(out)) == len(out) - 2
     result = CSEPass()(GraphModule({}, g))
     assert result.modified and not CSEPass()(result.graph_module).modified

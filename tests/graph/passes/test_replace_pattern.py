@@ -99,9 +99,9 @@ def test_replacements_bring_their_modules():
         return torch.neg(x) + 1
 
     gm = symbolic_trace(f)
-    made = symbolic_trace(Replacement())
-    replace_pattern(gm, symbolic_trace(torch_neg), made)
-    assert torch.equal(gm(X), made(X) + 1) and gm.lin is not made.lin
+    result = symbolic_trace(Replacement())
+    replace_pattern(gm, symbolic_trace(torch_neg), result)
+    assert torch.equal(gm(X), result(X) + 1) and gm.lin is not result.lin
 
 
 def torch_neg(x):

@@ -40,13 +40,13 @@ def public_functions(op: Operator) -> Iterator[tuple[str, Callable]]:
     for space, table in exports.items():
         for name, function in table.items():
             own, several = getattr(function, "operator", None), getattr(function, "operators", ())
-            is_twin = name.endswith("_") and not op.name.endswith("_")
-            if own is op and not is_twin or op in several or own is None and not several and name == op.name:
+            is_inplace = name.endswith("_") and not op.name.endswith("_")
+            if own is op and not is_inplace or op in several or own is None and not several and name == op.name:
                 yield f"{space}.{name}", function
 
 
 def sampled_calls() -> Iterator[Call]:
-    """Every public function of every operator, on its first sample; in-place twins on copies."""
+    """Every public function of every operator, on its first sample; in-place forms on copies."""
     for op in functional_operators():
         if exempt(key_of(op)) or not samples_of(op):
             continue
@@ -54,9 +54,9 @@ def sampled_calls() -> Iterator[Call]:
         for name, function in public_functions(op):
             yield name, functools.partial(function, *args, **kwargs)
         yield f"ops.{op}", functools.partial(op, *args, **kwargs)
-        twin = getattr(op, "inplace_function", None)
-        if twin is not None and isinstance(args[0], torch.Tensor):
-            yield f"Tensor.{twin.__name__}", functools.partial(_on_copy, twin, args, kwargs)
+        inplace = getattr(op, "inplace_function", None)
+        if inplace is not None and isinstance(args[0], torch.Tensor):
+            yield f"Tensor.{inplace.__name__}", functools.partial(_on_copy, inplace, args, kwargs)
 
 
 def _on_copy(function, args, kwargs):

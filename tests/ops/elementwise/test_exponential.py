@@ -93,7 +93,7 @@ def test_results_are_saved_where_they_serve():
 def test_sums_of_infinite_complex_exponentials():
     inf = float("inf")
     x = torch.tensor([complex(-inf, 0), complex(inf, 0), complex(1, float("nan"))])
-    made = torch.logaddexp(x, torch.tensor([complex(-inf, 0), complex(inf, 0), 1 + 0j]))
-    assert made[:2].tolist() == [complex(-inf, 0), complex(inf, 0)] and made[2].isnan()
+    result = torch.logaddexp(x, torch.tensor([complex(-inf, 0), complex(inf, 0), 1 + 0j]))
+    assert result[:2].tolist() == [complex(-inf, 0), complex(inf, 0)] and result[2].isnan()
     scan = torch.logcumsumexp(torch.tensor([complex(-inf, 0), 1 + 1j, complex(inf, 0), complex(-inf, inf)]), 0)
     assert scan.tolist() == [complex(-inf, 0), 1 + 1j, complex(inf, 0), complex(inf, 0)]

@@ -71,25 +71,25 @@ def test_refused(xs, call, error, words):
 
 def test_a_call_is_recorded_as_one_node():
     xs = [torch.tensor([1.0, -2.0], requires_grad=True), torch.tensor([3.0]), torch.tensor([-1.0], requires_grad=True)]
-    made = torch._foreach_maximum(xs, [0.0, 1.0, -2.0])
-    node = made[0].grad_fn
-    assert node is made[2].grad_fn and made[1].grad_fn is None and len(node.next_functions) == 2
+    result = torch._foreach_maximum(xs, [0.0, 1.0, -2.0])
+    node = result[0].grad_fn
+    assert node is result[2].grad_fn and result[1].grad_fn is None and len(node.next_functions) == 2
     assert node.name() == "ForeachMaximumBackward1" and node._saved_scalars == (0.0, 1.0, -2.0)
-    (made[0].sum() + 3 * made[2].sum()).backward(retain_graph=True)
+    (result[0].sum() + 3 * result[2].sum()).backward(retain_graph=True)
     assert xs[0].grad.tolist() == [1, 0] and xs[2].grad.tolist() == [3]
-    made[2].sum().backward()
+    result[2].sum().backward()
     assert xs[0].grad.tolist() == [1, 0] and xs[2].grad.tolist() == [4]
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-        made[2].sum().backward()
+        result[2].sum().backward()
 
 
 def test_the_gradient_of_the_gradient():
     xs = [torch.tensor(0.3, dtype=torch.float64, requires_grad=True) for _ in range(2)]
-    made = torch._foreach_exp(xs)
+    result = torch._foreach_exp(xs)
     assert (
-        made[0].grad_fn.name() == "ForeachExpBackward0"
+        result[0].grad_fn.name() == "ForeachExpBackward0"
         and torch._foreach_add(xs, 1.0)[0].grad_fn.name() == "ForeachAddBackward1Scalar"
     )
-    (first,) = torch.autograd.grad(made[0], xs[0], create_graph=True)
+    (first,) = torch.autograd.grad(result[0], xs[0], create_graph=True)
     (second,) = torch.autograd.grad(first, xs[0])
     assert torch.allclose(second, xs[0].exp())

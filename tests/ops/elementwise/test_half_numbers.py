@@ -84,8 +84,8 @@ def by_law(name: str, x, y, n):
     """Float32, rounded once; the number rounded first where the operator says so."""
     d = x.dtype
     number = n if name in WIDE else torch.tensor(float(n)).to(d).item()
-    made = LAW[name](x.float(), y.float(), number)
-    return made.to(d)
+    result = LAW[name](x.float(), y.float(), number)
+    return result.to(d)
 
 
 def same(a, b) -> bool:
@@ -119,9 +119,9 @@ def test_native_code_follows_the_same_law(name: str, d) -> None:
         pytest.skip("no C compiler")
     for n in (0.1, -1.7, 7):
         x, y = operands(d, n)
-        made = compile_graph(make_fx(lambda x, y, n=n: LAW[name](x, y, n), tracing_mode="fake")(x, y))
-        assert isinstance(made, Native)
-        assert same(made(x, y), LAW[name](x, y, n)), f"{name} with {n}"
+        result = compile_graph(make_fx(lambda x, y, n=n: LAW[name](x, y, n), tracing_mode="fake")(x, y))
+        assert isinstance(result, Native)
+        assert same(result(x, y), LAW[name](x, y, n)), f"{name} with {n}"
 
 
 @pytest.mark.parametrize("name", FITTING)

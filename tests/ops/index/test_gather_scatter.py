@@ -52,8 +52,8 @@ def test_scatter_reduce_by_loop(reduce, include_self):
         counts[target] += 1
     if reduce == "mean":
         expected = np.where(counts > 0, expected / np.maximum(counts, 1), expected)
-    made = x.scatter_reduce(0, index, src, reduce, include_self=include_self)
-    assert np.allclose(made.numpy(), expected)
+    result = x.scatter_reduce(0, index, src, reduce, include_self=include_self)
+    assert np.allclose(result.numpy(), expected)
     assert np.allclose(x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self).numpy(), expected)
 
 
@@ -71,8 +71,8 @@ def test_scatter_forms():
 
 def test_narrow_floats_are_rounded_once():
     many = torch.ones(4096, dtype=torch.bfloat16)
-    made = torch.zeros(1, dtype=torch.bfloat16).scatter_add(0, torch.zeros(4096, dtype=torch.int64), many)
-    assert made.item() == 4096.0
+    result = torch.zeros(1, dtype=torch.bfloat16).scatter_add(0, torch.zeros(4096, dtype=torch.int64), many)
+    assert result.item() == 4096.0
 
 
 @pytest.mark.parametrize(

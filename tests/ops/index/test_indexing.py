@@ -49,22 +49,22 @@ def as_numpy(index: tuple) -> tuple:
 @given(indices(False))
 def test_basic_indices_are_views(index):
     x = counting(*SHAPE)
-    made = x[index]
-    assert np.array_equal(made.numpy(), x.numpy()[index])
-    assert made._base is x
-    assert made.numel() == 0 or np.shares_memory(made.numpy(), x.numpy())
-    if made.numel():
-        made.fill_(-1.0)
-        assert (x.numpy() == -1).sum() == made.numel()
+    result = x[index]
+    assert np.array_equal(result.numpy(), x.numpy()[index])
+    assert result._base is x
+    assert result.numel() == 0 or np.shares_memory(result.numpy(), x.numpy())
+    if result.numel():
+        result.fill_(-1.0)
+        assert (x.numpy() == -1).sum() == result.numel()
 
 
 @given(indices(True))
 def test_index_tensors_pick_copies(index):
     x = counting(*SHAPE)
-    made = x[index]
-    assert np.array_equal(made.numpy(), x.numpy()[as_numpy(index)])
+    result = x[index]
+    assert np.array_equal(result.numpy(), x.numpy()[as_numpy(index)])
     if any(isinstance(i, torch.Tensor) for i in index):
-        assert not made._is_view()
+        assert not result._is_view()
 
 
 @given(indices(True), st.booleans())

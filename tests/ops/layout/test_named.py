@@ -74,8 +74,8 @@ def test_aligning():
     x = named("N", "C", "H")
     assert x.align_to("H", "N", "C").shape == (4, 2, 3)
     assert x.align_to("...", "N").names == ("C", "H", "N")
-    made = x.align_to("C", "W", "N", "H")
-    assert made.names == ("C", "W", "N", "H") and made.shape == (3, 1, 2, 4)
+    result = x.align_to("C", "W", "N", "H")
+    assert result.names == ("C", "W", "N", "H") and result.shape == (3, 1, 2, 4)
     small, large = torch.align_tensors(named("C"), named("N", "C"))
     assert small.shape == (1, 3) and small.names == large.names == ("N", "C")
 

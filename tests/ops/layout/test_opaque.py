@@ -42,11 +42,11 @@ def test_a_leaf_keeps_a_gradient_of_its_layout():
 def test_operators_and_their_gradients(call):
     dense = torch.randn(2, 3, requires_grad=True)
     other = dense.detach().clone().requires_grad_()
-    expected, made = call(dense), call(other.to_mkldnn())
-    assert made.is_mkldnn and torch.allclose(made.to_dense(), expected)
+    expected, result = call(dense), call(other.to_mkldnn())
+    assert result.is_mkldnn and torch.allclose(result.to_dense(), expected)
     g = torch.randn(expected.shape)
     expected.backward(g)
-    made.to_dense().backward(g)
+    result.to_dense().backward(g)
     assert torch.allclose(other.grad, dense.grad)
 
 

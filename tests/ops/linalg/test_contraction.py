@@ -165,9 +165,9 @@ def test_a_weight_changed_in_place_is_noticed():
 
 
 def test_the_result_of_a_product_is_no_view():
-    made = torch.randn(2, 3, 4, requires_grad=True) @ torch.randn(4, 5)
-    assert not made._is_view()
-    made.mul_(2).sum().backward()
+    result = torch.randn(2, 3, 4, requires_grad=True) @ torch.randn(4, 5)
+    assert not result._is_view()
+    result.mul_(2).sum().backward()
 
 
 @pytest.mark.parametrize(

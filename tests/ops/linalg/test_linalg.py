@@ -78,10 +78,10 @@ def test_square_factors(shape, dtype):
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4), (2, 3, 3)], ids=str)
 def test_least_squares(driver, shape):
     a, b = matrix(*shape), matrix(*shape[:-1], 2)
-    made = L.lstsq(a, b, driver=driver)
-    close(made.solution, L.pinv(a) @ b, torch.float64)
+    result = L.lstsq(a, b, driver=driver)
+    close(result.solution, L.pinv(a) @ b, torch.float64)
     if driver == "gelsd":
-        close(made.singular_values, L.svdvals(a), torch.float64)
+        close(result.singular_values, L.svdvals(a), torch.float64)
 
 
 def test_vectors_as_right_hand_sides():

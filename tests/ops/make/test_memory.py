@@ -32,8 +32,8 @@ def deterministic_algorithms():
 
 def test_new_memory_stands_out_where_results_must_not_depend_on_it(deterministic_algorithms):
     like = torch.ones(2)
-    made = torch.empty(3), torch.empty_like(like), like.new_empty(2), torch.empty_strided((2, 2), (1, 4))
-    assert all(t.isnan().all() for t in made)
+    result = torch.empty(3), torch.empty_like(like), like.new_empty(2), torch.empty_strided((2, 2), (1, 4))
+    assert all(t.isnan().all() for t in result)
     assert torch.empty(2, dtype=torch.int16).tolist() == [2**15 - 1] * 2
     assert torch.empty(2, dtype=torch.bool).all() and torch.empty(1, dtype=torch.complex64).real.isnan().all()
     assert torch.ones(1).resize_(3).isnan().tolist() == [False, True, True]

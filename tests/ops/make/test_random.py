@@ -59,8 +59,8 @@ def test_states_go_back_and_forth():
     torch.set_rng_state(state)
     assert torch.randn(5).tolist() == first
     gen = torch.Generator().manual_seed(3)
-    twins = [copy.deepcopy(gen), pickle.loads(pickle.dumps(gen)), torch.Generator().set_state(gen.get_state())]
-    assert all(torch.rand(3, generator=t).tolist() == torch.rand(3, generator=copy.copy(gen)).tolist() for t in twins)
+    copies = [copy.deepcopy(gen), pickle.loads(pickle.dumps(gen)), torch.Generator().set_state(gen.get_state())]
+    assert all(torch.rand(3, generator=t).tolist() == torch.rand(3, generator=copy.copy(gen)).tolist() for t in copies)
     with pytest.raises(TypeError, match="expected a torch.ByteTensor, but got int"):
         torch.set_rng_state(3)
 

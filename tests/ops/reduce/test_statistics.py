@@ -77,9 +77,9 @@ def test_distances(p):
 def test_distances_by_products_where_there_are_many_rows():
     a = np.random.default_rng(0).standard_normal((60, 3))
     t = torch.tensor(a, requires_grad=True)
-    made = torch.cdist(t, t.detach())
-    np.testing.assert_allclose(made.detach().numpy(), np.linalg.norm(a[:, None] - a, axis=-1), atol=1e-6)
-    assert torch.autograd.grad(made.sum(), t)[0].isfinite().all()
+    result = torch.cdist(t, t.detach())
+    np.testing.assert_allclose(result.detach().numpy(), np.linalg.norm(a[:, None] - a, axis=-1), atol=1e-6)
+    assert torch.autograd.grad(result.sum(), t)[0].isfinite().all()
 
 
 def test_norms_by_their_older_names():

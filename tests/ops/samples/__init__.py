@@ -30,7 +30,7 @@ REFUSES_COMPLEX = re.compile(
 
 
 def functional_operators() -> list[Operator]:
-    """Every operator of the table: in-place twins go with their functional form."""
+    """Every operator of the table: in-place forms go with their functional form."""
     return [op for op in list(registry.values()) if op.inplace_of is None and op.namespace == "aten"]
 
 
@@ -38,8 +38,8 @@ def functional_operators() -> list[Operator]:
 def _tables(seed: int, is_complex: bool) -> dict:
     found: dict = {}
     for table in TABLES:
-        made = table(Make(seed, is_complex))
-        found |= made
+        result = table(Make(seed, is_complex))
+        found |= result
     return found
 
 

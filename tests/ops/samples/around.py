@@ -30,12 +30,12 @@ def _hermitian(self, *rest):
 
 def _triangular(upper_at: int, at: int = 0):
     def before(*args):
-        made = list(args)
-        factor = made[at].triu() if args[upper_at] else made[at].tril()
+        result = list(args)
+        factor = result[at].triu() if args[upper_at] else result[at].tril()
         if factor.is_complex():  # the diagonal of a Cholesky factor is real
             factor = factor - torch.diag_embed(torch.diagonal(factor, 0, -2, -1).imag * 1j)
-        made[at] = factor
-        return tuple(made)
+        result[at] = factor
+        return tuple(result)
 
     return before
 

@@ -56,13 +56,13 @@ def _ctc(m: Make) -> dict:
     probs = lambda: torch.log_softmax(m.real(5, 2, 4), 2)
     targets = lambda: m.ints(4, 2, 3, low=1)
     lengths = ((5, 4), (2, 1))
-    made = [probs(), targets()]
-    nll, alpha = torch.ops.aten._ctc_loss(*made, *lengths)
+    result = [probs(), targets()]
+    nll, alpha = torch.ops.aten._ctc_loss(*result, *lengths)
     return {
         "_ctc_loss": [call(probs(), targets(), *lengths), call(probs(), targets(), *lengths, 0, True)],
         "_ctc_loss.Tensor": [call(probs(), targets(), *map(torch.tensor, lengths))],
-        "_ctc_loss_backward.Tensor": [call(m.real(2), *made, *map(torch.tensor, lengths), nll, alpha, 0)],
-        "_ctc_loss_backward": [call(m.real(2), *made, *lengths, nll, alpha, 0)],
+        "_ctc_loss_backward.Tensor": [call(m.real(2), *result, *map(torch.tensor, lengths), nll, alpha, 0)],
+        "_ctc_loss_backward": [call(m.real(2), *result, *lengths, nll, alpha, 0)],
         "ctc_loss.IntList": [call(probs(), targets(), *lengths, 0, r) for r in REDUCTIONS],
         "ctc_loss.Tensor": [call(probs(), targets(), *map(torch.tensor, lengths))],
     }  # fmt: skip

@@ -126,10 +126,10 @@ def test_pieces_are_views_and_may_not_be_written_one_by_one():
 )
 def test_gradients_of_some_pieces(pieces):
     x = counting(4, 3).requires_grad_()
-    made = pieces(x)
-    (g,) = torch.autograd.grad((made[0] * 2).sum() + made[-1].sum(), x, create_graph=True)
+    result = pieces(x)
+    (g,) = torch.autograd.grad((result[0] * 2).sum() + result[-1].sum(), x, create_graph=True)
     expected = np.zeros((4, 3))
-    for piece, weight in ((made[0], 2), (made[-1], 1)):
+    for piece, weight in ((result[0], 2), (result[-1], 1)):
         expected.reshape(-1)[piece.detach().numpy().astype(int).reshape(-1)] += weight
     assert np.array_equal(g.detach().numpy(), expected)
 

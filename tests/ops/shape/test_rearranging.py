@@ -34,9 +34,9 @@ def counting(*shape):
 )
 def test_values(ours, theirs):
     x = counting(2, 3, 4)
-    made = ours(x)
-    assert np.array_equal(made.numpy(), theirs(x.numpy()))
-    assert tuple(ours(x.to("meta")).shape) == tuple(made.shape) if not _reads_data(ours) else True
+    result = ours(x)
+    assert np.array_equal(result.numpy(), theirs(x.numpy()))
+    assert tuple(ours(x.to("meta")).shape) == tuple(result.shape) if not _reads_data(ours) else True
 
 
 def _reads_data(function) -> bool:
@@ -58,9 +58,9 @@ def test_triangles_by_place():
 
 def test_diagonals_in_place_and_embedded():
     assert torch.zeros(4, 2).fill_diagonal_(1.0, wrap=True).nonzero().tolist() == [[0, 0], [1, 1], [3, 0]]
-    made = torch.diag_embed(counting(2, 3), 1, 0, 2)
-    assert made.shape == (4, 2, 4)
-    assert made.diagonal(1, 0, 2).tolist() == counting(2, 3).tolist()
+    result = torch.diag_embed(counting(2, 3), 1, 0, 2)
+    assert result.shape == (4, 2, 4)
+    assert result.diagonal(1, 0, 2).tolist() == counting(2, 3).tolist()
 
 
 def test_classes_as_rows():

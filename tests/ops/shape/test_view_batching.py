@@ -68,7 +68,7 @@ def test_a_batch_is_its_examples(function, arguments, where):
         full = shape if dim is None else (*shape[:dim], BATCH, *shape[dim:])
         values.append(make(*full, seed=k))
         dims.append(dim)
-    made = torch.vmap(function, tuple(dims))(*values)
+    result = torch.vmap(function, tuple(dims))(*values)
     for i in range(BATCH):
         example = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
-        assert np.allclose(made[i].numpy(), function(*example).numpy())
+        assert np.allclose(result[i].numpy(), function(*example).numpy())

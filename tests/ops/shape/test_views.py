@@ -50,11 +50,11 @@ def placed(t):
 )
 def test_geometry(view, expected):
     x = counting(2, 3, 4)
-    made = view(x)
-    assert placed(made) == expected
-    tracked = made.dtype not in (torch.int32, torch.int16)  # no gradient goes through other bits
-    assert made._is_view() == tracked and (made._base is x) == tracked
-    assert made.data_ptr() == x.data_ptr() + expected[2] * made.element_size()
+    result = view(x)
+    assert placed(result) == expected
+    tracked = result.dtype not in (torch.int32, torch.int16)  # no gradient goes through other bits
+    assert result._is_view() == tracked and (result._base is x) == tracked
+    assert result.data_ptr() == x.data_ptr() + expected[2] * result.element_size()
     assert placed(view(x.to("meta")))[:2] == expected[:2]
 
 
@@ -169,6 +169,6 @@ def test_slices_are_clamped_as_python_clamps_them():
 
 def test_copies_of_views_share_nothing():
     x = counting(2, 3)
-    for made in (torch.t_copy(x), torch.view_copy(x, (6,)), torch.slice_copy(x, 1, 0, 2), *torch.unbind_copy(x)):
-        made.fill_(7)
+    for result in (torch.t_copy(x), torch.view_copy(x, (6,)), torch.slice_copy(x, 1, 0, 2), *torch.unbind_copy(x)):
+        result.fill_(7)
     assert x.tolist() == counting(2, 3).tolist()

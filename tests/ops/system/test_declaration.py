@@ -177,8 +177,8 @@ def test_the_inverse_of_a_view_writes_what_the_view_shows(key):
         part = op(written, *args)[index] if several else op(written, *args)
         new = -1 - part.clone()
         part.copy_(new)
-        made = op.declared.inverse(base, new, args, index)
-        assert made.shape == base.shape and torch.equal(made, written)
+        result = op.declared.inverse(base, new, args, index)
+        assert result.shape == base.shape and torch.equal(result, written)
 
 
 def test_inverses_of_views_of_other_elements():
@@ -193,8 +193,8 @@ def test_inverses_of_views_of_other_elements():
     real = torch.view_as_real(z)
     assert torch.equal(registry["view_as_complex.default"].declared.inverse(real, z.clone(), (), 0), real)
     bits = torch.arange(4.0)
-    made = registry["view.dtype"].declared.inverse(bits, bits.view(torch.int32).clone(), (torch.int32,), 0)
-    assert torch.equal(made, bits)
+    result = registry["view.dtype"].declared.inverse(bits, bits.view(torch.int32).clone(), (torch.int32,), 0)
+    assert torch.equal(result, bits)
 
 
 def test_every_view_but_windows_on_memory_has_an_inverse():

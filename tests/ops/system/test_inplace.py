@@ -1,4 +1,4 @@
-"""Writes: in-place twins, `out=`, and how history follows memory."""
+"""Writes: in-place forms, `out=`, and how history follows memory."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def test_out_would_lose_a_tangent() -> None:
 )
 def test_inference_tensors_are_not_written_outside_the_mode(write) -> None:
     with torch.inference_mode():
-        made = torch.ones(2, 3)
-        write(made.clone())
+        result = torch.ones(2, 3)
+        write(result.clone())
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
-        write(made)
-    assert made.tolist() == [[1.0, 1.0, 1.0]] * 2
+        write(result)
+    assert result.tolist() == [[1.0, 1.0, 1.0]] * 2

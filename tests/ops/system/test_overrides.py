@@ -62,5 +62,5 @@ def test_named_results_of_a_subclass():
         pass
 
     x = torch.tensor([[1.0, 2.0]]).as_subclass(Own)
-    for made in (torch.max(x, dim=0), torch.sort(x)):
-        assert isinstance(made.values, Own) and isinstance(made.indices, Own)
+    for result in (torch.max(x, dim=0), torch.sort(x)):
+        assert isinstance(result.values, Own) and isinstance(result.indices, Own)

@@ -59,8 +59,8 @@ def test_numbers_and_indices_move(monkeypatch):
 
 def test_tensors_inside_results_are_found():
     pair = torch.ones(2, 2).max(0)
-    made = each_tensor(pair, lambda t: t + 1)
-    assert type(made) is type(pair) and made.values.tolist() == [2, 2] and made.indices.tolist() == [1, 1]
+    result = each_tensor(pair, lambda t: t + 1)
+    assert type(result) is type(pair) and result.values.tolist() == [2, 2] and result.indices.tolist() == [1, 1]
     assert each_tensor([torch.ones(1), None, 3], lambda t: t.item()) == [1.0, None, 3]
 
 

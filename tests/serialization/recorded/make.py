@@ -50,9 +50,9 @@ def training() -> dict:
 
 
 def main() -> None:
-    made = tensors()
-    torch.save(made, HERE / "tensors.pt")
-    torch.save({k: made[k] for k in ("base", "transposed", "row", "parameter")}, HERE / "stream.pt",
+    result = tensors()
+    torch.save(result, HERE / "tensors.pt")
+    torch.save({k: result[k] for k in ("base", "transposed", "row", "parameter")}, HERE / "stream.pt",
                _use_new_zipfile_serialization=False)  # fmt: skip
     trained = training()
     torch.save(trained.pop("model"), HERE / "module.pt")

@@ -161,13 +161,13 @@ class PrepareModuleInput(ParallelStyle):
                 raise ValueError(
                     f"module inputs and input_layouts should have same length! Found {len(inputs)} and {len(self.given)}"
                 )
-            made = []
+            result = []
             for x, given, wanted in zip(inputs, self.given, self.wanted, strict=True):
                 if given is not None:
                     (x,) = _first((x,), mesh, given, wanted)
                     x = x.to_local() if self.use_local_output else x
-                made.append(x)
-            return tuple(made)
+                result.append(x)
+            return tuple(result)
 
         module.register_forward_pre_hook(prepare)
         return module
@@ -181,8 +181,8 @@ class PrepareModuleOutput(ParallelStyle):
 
     def _apply(self, module: Module, mesh: DeviceMesh) -> Module:
         def prepare(m: Module, inputs: tuple, out: Any) -> Any:
-            (made,) = _first((out,), mesh, self.given, self.wanted)
-            return made.to_local() if self.use_local_output else made
+            (result,) = _first((out,), mesh, self.given, self.wanted)
+            return result.to_local() if self.use_local_output else result
 
         module.register_forward_hook(prepare)
         return module

@@ -76,10 +76,10 @@ def nested_tensor(
     ]
     if parts and dtype is None:
         parts = [p.to(parts[0].dtype) for p in parts]
-    made = pack(parts, layout)
+    result = pack(parts, layout)
     if requires_grad:
-        set_requires_grad(made, True)
-    return made
+        set_requires_grad(result, True)
+    return result
 
 
 def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:

@@ -94,8 +94,8 @@ def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
 def pointwise(op: Operator, *args):
     """Element by element on packed values; dense operands are broadcast to every component."""
     template = next(a for a in args if is_nested(a))
-    made = [_operand(op, a, template) if isinstance(a, Tensor) else a for a in args]
-    return from_values(dispatch(op, tuple(made)), template)
+    result = [_operand(op, a, template) if isinstance(a, Tensor) else a for a in args]
+    return from_values(dispatch(op, tuple(result)), template)
 
 
 def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
@@ -162,8 +162,8 @@ def owners(t: Tensor) -> Tensor:
 def on_values(op: Operator, self, *rest):
     if op.name == "_to_copy" and rest[1] not in (None, self.layout):
         raise NotImplementedError("a nested tensor cannot change its layout by to()")
-    made = dispatch(op, (get_values(self), *rest))
-    return from_values(made, self) if isinstance(made, Tensor) else tuple(from_values(m, self) for m in made)
+    result = dispatch(op, (get_values(self), *rest))
+    return from_values(result, self) if isinstance(result, Tensor) else tuple(from_values(m, self) for m in result)
 
 
 @nested_rule("detach")
@@ -208,8 +208,8 @@ def reduce(op: Operator, self, *rest):
     dims, keepdim, dtype = rest
     wrapped = set(wrap_dims(dims or tuple(range(self.ndim)), self.ndim))
     if {0, 1} <= wrapped:
-        made = dispatch(op, (get_values(source), tuple({max(d - 1, 0) for d in wrapped}), keepdim, dtype))
-        return made.unsqueeze(0) if keepdim else made
+        result = dispatch(op, (get_values(source), tuple({max(d - 1, 0) for d in wrapped}), keepdim, dtype))
+        return result.unsqueeze(0) if keepdim else result
     if wrapped == {1}:
         return _over_ragged(op, source, keepdim, dtype)
     return from_values(dispatch(op, (get_values(source), _require_inner(op, self, wrapped), keepdim, dtype)), source)
@@ -243,8 +243,8 @@ def softmax(op: Operator, self, dim: int, *rest):
 
 @nested_rule("native_layer_norm", "layer_norm")
 def layer_norm(op: Operator, self, normalized_shape, *rest):
-    made = dispatch(op, (get_values(self), normalized_shape, *rest))
-    return from_values(made, self) if isinstance(made, Tensor) else (from_values(made[0], self), *made[1:])
+    result = dispatch(op, (get_values(self), normalized_shape, *rest))
+    return from_values(result, self) if isinstance(result, Tensor) else (from_values(result[0], self), *result[1:])
 
 
 @nested_rule("transpose", "permute", "view", "unsqueeze", "squeeze", "reshape")
@@ -268,5 +268,5 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    made = matmul(input, weight.t())
-    return made if bias is None else made + bias
+    result = matmul(input, weight.t())
+    return result if bias is None else result + bias

@@ -28,10 +28,10 @@ def write_sparse(target: Tensor, result: Tensor) -> None:
         return
     if not is_sparse(result):
         raise RuntimeError(f"a dense result cannot be written into a tensor of layout {target.layout}")
-    made = result.array
+    output = result.array
     if result.dtype is not target.dtype:
-        made = wrap_sparse(made.with_values(made.values.to(target.dtype))).array
-    target.array = made
+        output = wrap_sparse(output.with_values(output.values.to(target.dtype))).array
+    target.array = output
     inplace.bump(target)
 
 

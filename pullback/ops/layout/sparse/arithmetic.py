@@ -190,8 +190,8 @@ def _add_coo(a: Tensor, b: Tensor) -> Tensor:
     xp = library(a.device)
     indices = as_tensor(xp.concatenate((x.indices.array, y.indices.array), axis=1), a)
     values = as_tensor(xp.concatenate((x.values.array, y.values.array)), a)
-    made = wrap_coo(indices, values, x.shape, False, True)
-    return coalesced(made) if x.coalesced and y.coalesced else made
+    result = wrap_coo(indices, values, x.shape, False, True)
+    return coalesced(result) if x.coalesced and y.coalesced else result
 
 
 def _add_compressed(a: Tensor, b: Tensor) -> Tensor:
@@ -282,10 +282,10 @@ def zeros(op: Operator, self, *options):
     a = self.array
     if is_coo(self):
         indices, values = a.indices[:, :0].clone(), a.values[:0].clone()
-        made = wrap_coo(indices, values, a.shape, True)
+        result = wrap_coo(indices, values, a.shape, True)
     else:
-        made = _empty_compressed(self)
-    return made if dtype is None else _cast(made, dtype)
+        result = _empty_compressed(self)
+    return result if dtype is None else _cast(result, dtype)
 
 
 def _empty_compressed(t: Tensor) -> Tensor:

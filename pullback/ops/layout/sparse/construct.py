@@ -95,8 +95,8 @@ def _values(t: Tensor) -> Tensor:
 
 # ---- public constructors
 def _as_index(data, device) -> Tensor:
-    made = data if isinstance(data, Tensor) else make_tensor(data, device=device)
-    return made.detach()
+    result = data if isinstance(data, Tensor) else make_tensor(data, device=device)
+    return result.detach()
 
 
 def _as_values(data, dtype, device) -> Tensor:
@@ -200,7 +200,7 @@ def _coo(indices, values, size, dtype, device, requires_grad, check_invariants, 
     invariants.check_coo(indices, values, size)
     if invariants.wanted(check_invariants):
         invariants.check_coo_indices(indices, size, is_coalesced)
-    made = dispatch(
+    result = dispatch(
         coo_from_parts,
         (
             indices.shape[0],
@@ -215,7 +215,7 @@ def _coo(indices, values, size, dtype, device, requires_grad, check_invariants, 
             is_coalesced,
         ),
     )
-    return _finish(made, requires_grad)
+    return _finish(result, requires_grad)
 
 
 def _compressed(
@@ -230,10 +230,10 @@ def _compressed(
     size = invariants.compressed_shape(layout, compressed, plain, values) if size is None else sizes_from(name, (size,))
     if invariants.wanted(check_invariants):
         invariants.check_compressed(layout, *_as_integers(compressed, plain), values, size)
-    made = dispatch(
+    result = dispatch(
         compressed_from_parts, (*_as_integers(compressed, plain), values, tuple(size), dtype, layout, None, None)
     )
-    return _finish(made, requires_grad)
+    return _finish(result, requires_grad)
 
 
 def _as_integers(*parts: Tensor) -> tuple:
@@ -420,8 +420,8 @@ def _copying(name: str, get):
     """`NAME_copy`: a part of a sparse tensor on memory of its own."""
 
     def copy(input, *, out=None) -> Tensor:
-        made = get(input).clone()
-        return made if out is None else out.resize_(made.shape).copy_(made)
+        result = get(input).clone()
+        return result if out is None else out.resize_(result.shape).copy_(result)
 
     copy.__name__ = f"{name}_copy"
     return front(f"torch.{name}_copy")(copy)

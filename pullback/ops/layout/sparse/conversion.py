@@ -64,8 +64,8 @@ to_sparse_op = layout_operator(
 )
 
 
-def _copied(made: Tensor, source: Tensor) -> Tensor:
-    return made.shallow() if made is source else made
+def _copied(result: Tensor, source: Tensor) -> Tensor:
+    return result.shallow() if result is source else result
 
 
 def _plain_conversion(layout):

@@ -110,10 +110,10 @@ def assemble(layout, cells, values, counts: tuple, shape: tuple, batch: int, lik
     lead, nnz = shape[:batch], plain.shape[1]
     dense = values.shape[3:]
     block = values.shape[1:3] if layout in BLOCKED else ()
-    made = values[order].reshape(*lead, nnz, *block, *dense)
+    result = values[order].reshape(*lead, nnz, *block, *dense)
     compressed, plain = compressed.reshape(*lead, compressed.shape[1]), plain.reshape(*lead, nnz)
     return wrap_sparse(
-        CompressedArray(layout, as_tensor(compressed, like), as_tensor(plain, like), as_tensor(made, like), shape)
+        CompressedArray(layout, as_tensor(compressed, like), as_tensor(plain, like), as_tensor(result, like), shape)
     )
 
 
@@ -158,8 +158,8 @@ def compressed_to_coo(t: Tensor) -> Tensor:
     rows, columns = (row[:, None] * br + i).reshape(-1), (column[:, None] * bc + j).reshape(-1)
     lead = kernels.unflatten(xp, xp.repeat(batch, br * bc), a.shape[: a.batch_dim])
     indices = xp.concatenate((lead, rows[None], columns[None])).astype(xp.int64)
-    made = wrap_coo(as_tensor(indices, t), as_tensor(values.reshape(-1, *values.shape[3:]), t), a.shape)
-    return coalesced(made)  # sorts; compressed indices are distinct, so nothing is added up
+    result = wrap_coo(as_tensor(indices, t), as_tensor(values.reshape(-1, *values.shape[3:]), t), a.shape)
+    return coalesced(result)  # sorts; compressed indices are distinct, so nothing is added up
 
 
 def coo_to_compressed(t: Tensor, layout, blocksize, dense_dim: int | None) -> Tensor:

@@ -16,12 +16,12 @@ from .layouts import is_coo
 
 
 def _from_parts(indices: Tensor, values: Tensor, shape: tuple, owned: bool = False) -> Tensor:
-    made = dispatch(
+    result = dispatch(
         coo_from_parts,
         (indices.shape[0], values.ndim - 1, tuple(shape), indices, values, None, None, None, None, False),
     )
-    made.array.fresh = owned
-    return made
+    result.array.fresh = owned
+    return result
 
 
 def embedding_gradient(

@@ -150,6 +150,6 @@ def compress(xp, cells, counts, by_row: bool):
         raise RuntimeError("Expect the same number of specified elements per batch.")
     nnz = int(per_batch[0]) if counts[0] else 0
     first = first[order].reshape(counts[0], nnz)
-    made = [pointers(xp, f, n) for f in first]
-    compressed = xp.stack(made) if made else xp.zeros((0, n + 1), dtype=xp.int64)
+    result = [pointers(xp, f, n) for f in first]
+    compressed = xp.stack(result) if result else xp.zeros((0, n + 1), dtype=xp.int64)
     return compressed, second[order].reshape(counts[0], nnz), order

@@ -35,8 +35,8 @@ def _matrix(t: Tensor):
             f"dense_dim {a.dense_dim}"
         )
     if is_compressed(t) and a.blocksize is None:
-        made = sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix
-        return made((_wide(a.values.array), to_host(a.plain.array), to_host(a.compressed.array)), a.shape)
+        result = sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix
+        return result((_wide(a.values.array), to_host(a.plain.array), to_host(a.compressed.array)), a.shape)
     a = to_coo(t).array
     kernels.check_range(a.indices.array, a.shape)
     return sp.coo_matrix((_wide(a.values.array), tuple(to_host(a.indices.array))), a.shape).tocsr()
@@ -54,21 +54,21 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if is_sparse(a) and is_sparse(b):
         return _sparse_product(a, b)
     if is_sparse(a):
-        made = _matrix(a) @ _wide(b.array)
+        result = _matrix(a) @ _wide(b.array)
     else:
-        made = (_matrix(b).T @ _wide(a.array).T).T
-    return as_tensor(made.astype(a.dtype.numpy, copy=False), a)
+        result = (_matrix(b).T @ _wide(a.array).T).T
+    return as_tensor(result.astype(a.dtype.numpy, copy=False), a)
 
 
 def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
-    made = (_matrix(a) @ _matrix(b)).tocoo()
-    made.sum_duplicates()
-    xp = library_of(made.col)
-    order = xp.lexsort((made.col, made.row))
-    indices = xp.stack((made.row, made.col)).astype(xp.int64)[:, order]
+    result = (_matrix(a) @ _matrix(b)).tocoo()
+    result.sum_duplicates()
+    xp = library_of(result.col)
+    order = xp.lexsort((result.col, result.row))
+    indices = xp.stack((result.row, result.col)).astype(xp.int64)[:, order]
     out = wrap_coo(
         as_tensor(indices, a),
-        as_tensor(made.data[order].astype(a.dtype.numpy, copy=False), a),
+        as_tensor(result.data[order].astype(a.dtype.numpy, copy=False), a),
         (a.shape[0], b.shape[1]),
         True,
     )
@@ -108,18 +108,18 @@ def _mm(op: Operator, self, mat2):
 def _addmm(op: Operator, self, mat1, mat2, beta=1, alpha=1):
     _check_pair("addmm", mat1, mat2)
     if is_sparse(mat1) or is_sparse(mat2):
-        made = product(mat1, mat2)
+        result = product(mat1, mat2)
     else:
-        made = mat1.mm(mat2)
-    made = made if alpha == 1 else made * alpha
+        result = mat1.mm(mat2)
+    result = result if alpha == 1 else result * alpha
     if beta == 0:
-        return made if not is_sparse(made) or is_sparse(self) else to_dense(made)
+        return result if not is_sparse(result) or is_sparse(self) else to_dense(result)
     addend = self if beta == 1 else self * beta
-    if is_sparse(made) and not is_sparse(addend):
-        return addend.expand(made.shape) + made
-    if not is_sparse(made) and is_sparse(addend):
-        return made + addend
-    return (addend if is_sparse(addend) else addend.expand(made.shape)) + made
+    if is_sparse(result) and not is_sparse(addend):
+        return addend.expand(result.shape) + result
+    if not is_sparse(result) and is_sparse(addend):
+        return result + addend
+    return (addend if is_sparse(addend) else addend.expand(result.shape)) + result
 
 
 @sparse_rule("mv")
@@ -157,14 +157,14 @@ def _dot(op: Operator, self, tensor):
 # ---- sparse-only products
 def _left_grad(g, mat1, mat2, alpha):
     """d/d mat1 at mat1's places."""
-    made = g.mm(conj(mat2.t()))
-    made = made if alpha == 1 else made * conj(alpha)
-    return sparse_mask(made, pattern_of(mat1)) if mat1.keys & SPARSE else made
+    result = g.mm(conj(mat2.t()))
+    result = result if alpha == 1 else result * conj(alpha)
+    return sparse_mask(result, pattern_of(mat1)) if mat1.keys & SPARSE else result
 
 
 def _right_grad(g, mat1, alpha):
-    made = conj(mat1.t()).mm(g)
-    return made if alpha == 1 else made * conj(alpha)
+    result = conj(mat1.t()).mm(g)
+    return result if alpha == 1 else result * conj(alpha)
 
 
 sparse_addmm_op = layout_operator(
@@ -189,8 +189,8 @@ sparse_matmul_op = layout_operator(
 
 def _masked_product(g, factor, pattern, right: bool):
     """Gradient of a sparse factor: the other factor times `g`, at the places of the factor itself."""
-    made = conj(factor.t()).mm(g) if right else g.mm(conj(factor.t()))
-    return sparse_mask(made, pattern_of(pattern))
+    result = conj(factor.t()).mm(g) if right else g.mm(conj(factor.t()))
+    return sparse_mask(result, pattern_of(pattern))
 
 
 @front("sparse.mm", "torch._sparse_mm")
@@ -240,11 +240,11 @@ def _run_sspaddmm(self, mat1, mat2, beta, alpha):
     rows = coalesced(mat1).array.indices.array[0]
     xp = library(mat1.device)
     keep = xp.unique(rows)
-    made = product(mat1, to_dense(mat2)).array[keep] * alpha
+    result = product(mat1, to_dense(mat2)).array[keep] * alpha
     n = mat2.shape[1]
     indices = xp.stack((xp.repeat(keep, n), xp.tile(xp.arange(n), keep.size))).astype(xp.int64)
     out = wrap_coo(
-        as_tensor(indices, mat1), as_tensor(made.reshape(-1).astype(mat1.dtype.numpy), mat1), (mat1.shape[0], n), True
+        as_tensor(indices, mat1), as_tensor(result.reshape(-1).astype(mat1.dtype.numpy), mat1), (mat1.shape[0], n), True
     )
     return out if beta == 0 else (to_coo(self) * beta) + out
 
@@ -264,9 +264,9 @@ def _run_hspmm(mat1, mat2):
     _check_pair("hspmm", mat1, mat2)
     xp = library(mat1.device)
     rows = xp.unique(coalesced(mat1).array.indices.array[0])
-    made = product(mat1, to_dense(mat2)).array[rows]
+    result = product(mat1, to_dense(mat2)).array[rows]
     return wrap_coo(
-        as_tensor(rows[None].astype(xp.int64), mat1), as_tensor(made, mat1), (mat1.shape[0], mat2.shape[1]), True
+        as_tensor(rows[None].astype(xp.int64), mat1), as_tensor(result, mat1), (mat1.shape[0], mat2.shape[1]), True
     )
 
 
@@ -298,13 +298,13 @@ def _run_sampled(self, mat1, mat2, beta, alpha):
 
 
 def _sampled_left(g, self, mat2, alpha):
-    made = sparse_mask(g, self.detach()).to_dense(masked_grad=False).matmul(conj(mat2.mT))
-    return made * conj(alpha)
+    result = sparse_mask(g, self.detach()).to_dense(masked_grad=False).matmul(conj(mat2.mT))
+    return result * conj(alpha)
 
 
 def _sampled_right(g, self, mat1, alpha):
-    made = conj(mat1.mT).matmul(sparse_mask(g, self.detach()).to_dense(masked_grad=False))
-    return made * conj(alpha)
+    result = conj(mat1.mT).matmul(sparse_mask(g, self.detach()).to_dense(masked_grad=False))
+    return result * conj(alpha)
 
 
 sampled_addmm = layout_operator(

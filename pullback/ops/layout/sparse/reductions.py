@@ -25,12 +25,12 @@ def total(op: Operator, self, *rest):
     dim, keepdim, dtype = rest
     if is_compressed(self) and not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-    made = sum_dims(to_coo(self), range(self.ndim) if not dim else dim, keepdim)
+    result = sum_dims(to_coo(self), range(self.ndim) if not dim else dim, keepdim)
     if dtype is not None:
-        made = made.to(dtype)
-    if is_sparse(made) and is_compressed(self):
-        return convert(made, self.layout)
-    return made
+        result = result.to(dtype)
+    if is_sparse(result) and is_compressed(self):
+        return convert(result, self.layout)
+    return result
 
 
 def sum_dims(t: Tensor, dims, keepdim: bool = False) -> Tensor:

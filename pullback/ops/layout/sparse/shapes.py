@@ -177,8 +177,8 @@ def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
     there = (row >= 0) & (row < stop - begin) & (row % step == 0)
     indices = a.indices.array[:, there].copy()
     indices[d] = row[there] // step
-    made = wrap_coo(as_tensor(indices, self), as_tensor(a.values.array[there], self), shape, a.coalesced)
-    return made if is_coo(self) else coo_to_compressed(made, self.layout, self.array.blocksize, None)
+    result = wrap_coo(as_tensor(indices, self), as_tensor(a.values.array[there], self), shape, a.coalesced)
+    return result if is_coo(self) else coo_to_compressed(result, self.layout, self.array.blocksize, None)
 
 
 @sparse_rule("cat")

@@ -47,8 +47,8 @@ def _softmax(t: Tensor, dim: int, log: bool) -> Tensor:
         shifted = values - xp.maximum.reduceat(values[order], starts, axis=0)[group]
         powers = xp.exp(shifted)
         sums = xp.add.reduceat(powers[order], starts, axis=0)[group]
-        made = shifted - xp.log(sums) if log else powers / sums
-    return wrap_coo(a.indices, as_tensor(made.astype(values.dtype, copy=False), t), a.shape, True)
+        result = shifted - xp.log(sums) if log else powers / sums
+    return wrap_coo(a.indices, as_tensor(result.astype(values.dtype, copy=False), t), a.shape, True)
 
 
 def _softmax_backward(g: Tensor, out: Tensor, dim: int, log: bool) -> Tensor:
@@ -64,8 +64,8 @@ def _softmax_backward(g: Tensor, out: Tensor, dim: int, log: bool) -> Tensor:
         sums = xp.add.reduceat(term[order], starts, axis=0)[group]
     else:
         sums = term
-    made = incoming - xp.exp(y) * sums if log else term - y * sums
-    return wrap_coo(a.indices, as_tensor(made.astype(y.dtype, copy=False), out), a.shape, True)
+    result = incoming - xp.exp(y) * sums if log else term - y * sums
+    return wrap_coo(a.indices, as_tensor(result.astype(y.dtype, copy=False), out), a.shape, True)
 
 
 softmax_backward = layout_operator(

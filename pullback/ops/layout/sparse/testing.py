@@ -22,8 +22,8 @@ def as_sparse_gradcheck(gradcheck):
         def dense_function(*parts):
             out = function(*[b(p) for b, p in zip(builders, parts, strict=True)])
             many = out if isinstance(out, (tuple, list)) else (out,)
-            made = tuple(o.to_dense(masked_grad=masked) if is_sparse(o) else o for o in many)
-            return made if isinstance(out, (tuple, list)) else made[0]
+            result = tuple(o.to_dense(masked_grad=masked) if is_sparse(o) else o for o in many)
+            return result if isinstance(out, (tuple, list)) else result[0]
 
         return gradcheck(dense_function, tuple(leaves), **kwargs)
 

@@ -51,9 +51,9 @@ def test_invariants(compressed, plain, words):
 def test_conversions_keep_numbers_and_gradients(source, target):
     start = dense().to_sparse(layout=source, blocksize=LAYOUTS[source]) if source is not torch.strided else dense()
     x = start.detach().clone().requires_grad_()
-    made = x.to_dense() if target is torch.strided else x.to_sparse(layout=target, blocksize=LAYOUTS[target])
-    assert made.layout is target and made.to_dense().tolist() == X
-    (g,) = torch.autograd.grad((made.to_dense() ** 2).sum(), x)
+    result = x.to_dense() if target is torch.strided else x.to_sparse(layout=target, blocksize=LAYOUTS[target])
+    assert result.layout is target and result.to_dense().tolist() == X
+    (g,) = torch.autograd.grad((result.to_dense() ** 2).sum(), x)
     assert g.layout is source and torch.allclose(g.to_dense(), 2 * dense())
 
 

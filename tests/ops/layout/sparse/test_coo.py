@@ -161,9 +161,9 @@ def test_in_place_writes_are_recorded():
 
 def test_copies_and_pickles():
     s = dense().to_sparse().requires_grad_()
-    for made in (copy.deepcopy(s), pickle.loads(pickle.dumps(s))):
-        assert made.requires_grad and made.is_coalesced()
-        close(made.detach(), dense())
+    for result in (copy.deepcopy(s), pickle.loads(pickle.dumps(s))):
+        assert result.requires_grad and result.is_coalesced()
+        close(result.detach(), dense())
     close(torch.nn.Parameter(dense().to_sparse()).detach(), dense())
 
 

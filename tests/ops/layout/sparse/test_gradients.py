@@ -20,13 +20,13 @@ LOOKUPS = {
 
 @pytest.mark.parametrize("name", LOOKUPS)
 def test_sparse_gradients_are_the_dense_ones(name):
-    made = []
+    result = []
     for sparse in (False, True):
         w = weight()
         (LOOKUPS[name](w, sparse) ** 2).sum().backward()
         assert w.grad.is_sparse is sparse
-        made.append(w.grad.to_dense())
-    assert torch.allclose(*made)
+        result.append(w.grad.to_dense())
+    assert torch.allclose(*result)
 
 
 def test_accumulation_of_sparse_and_dense():
