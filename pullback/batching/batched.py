@@ -13,7 +13,7 @@ from ..core import modes
 from ..core.geometry import Geometry
 from ..core.modes import ambient
 from ..core.node import requires_grad
-from ..core.tensor import TRANSFORMED, Tensor, new_object, stride_of
+from ..core.tensor import TRANSFORMED, Tensor, assemble, stride_of
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import DataDependent, Operator
 from ..ops.system.return_types import ResultTuple
@@ -34,11 +34,11 @@ class Wrapped:
 def make_batched(value: Tensor, dim: int, level: BatchLevel) -> Tensor:
     """A batched tensor around `value`, whose dimension `dim` is the batch."""
     dim %= value.ndim
-    t = new_object(Tensor)
     shape, stride = tuple(value.shape), stride_of(value)
-    t.array = Geometry(shape[:dim] + shape[dim + 1 :], stride[:dim] + stride[dim + 1 :], value.dtype.numpy)
-    t.dtype, t.device, t.keys = value.dtype, value.device, TRANSFORMED
-    t.autograd, t.version, t.memory, t.offset, t.view_info = value.autograd, value.version, None, value.offset, None
+    array = Geometry(shape[:dim] + shape[dim + 1 :], stride[:dim] + stride[dim + 1 :], value.dtype.numpy)
+    t = assemble(
+        Tensor, array, value.dtype, value.device, TRANSFORMED, value.autograd, value.version, None, value.offset
+    )
     t.wrapped = Wrapped(value, dim, level)
     return t
 

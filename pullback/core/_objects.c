@@ -1,7 +1,8 @@
 /* Tensor objects made in one call: what `object.__new__` and a store per slot do in Python, at a tenth of the time.
  *
  * `setup` is told the classes once and looks up where their slots lie. `view` makes a plain tensor on the memory of
- * another, with its place in the chain of views; `fresh` makes one around an array of its own; both fill every slot.
+ * another, with its place in the chain of views; `fresh` makes one around an array of its own; `assemble` makes any other.
+ * All of them fill the slots in one place (`fill`).
  * `arrays` takes plain tensors apart. What each does is said in Python in `core.objects`, which runs where this extension
  * is absent. Nothing here calls back into Python, except for the storage of a tensor that has none yet and, in `deliver`
  * (said in Python in `autograd.engine`), for gradients that do not fit or cannot be added in place.
@@ -81,6 +82,35 @@ static PyObject *make_info(PyObject *source, PyObject *op, PyObject *arguments, 
     return info;
 }
 
+/* Fill every slot of a tensor without any; the references to `version`, `memory` and `info` are the slots' from now on. */
+static inline void fill(PyObject *result, PyObject *array, PyObject *dtype, PyObject *device, PyObject *keys,
+                        PyObject *autograd, PyObject *version, PyObject *memory, PyObject *offset, PyObject *info) {
+    put(result, tensor_at[ARRAY], array);
+    put(result, tensor_at[DTYPE], dtype);
+    put(result, tensor_at[DEVICE], device);
+    put(result, tensor_at[KEYS], keys);
+    put(result, tensor_at[AUTOGRAD], autograd);
+    give(result, tensor_at[VERSION], version);
+    give(result, tensor_at[MEMORY], memory);
+    put(result, tensor_at[OFFSET], offset);
+    give(result, tensor_at[VIEW_INFO], info);
+}
+
+/* assemble(cls, array, dtype, device, keys, autograd, version, memory, offset): a tensor of any class, of no view. */
+static PyObject *py_assemble(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 9 || !tensor_type || !PyType_Check(args[0]) || !PyType_IsSubtype((PyTypeObject *)args[0], tensor_type)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "assemble(cls, array, dtype, device, keys, autograd, version, memory, offset)");
+        return NULL;
+    }
+    PyTypeObject *type = (PyTypeObject *)args[0];
+    PyObject *result = type->tp_alloc(type, 0);
+    if (result)
+        fill(result, args[1], args[2], args[3], args[4], args[5], Py_NewRef(args[6]), Py_NewRef(args[7]), args[8],
+             Py_NewRef(Py_None));
+    return result;
+}
+
 /* view(source, array, offset, op, args, mode, many=False): a plain tensor on the memory of the plain tensor `source`. */
 static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if ((n != 6 && n != 7) || !tensor_type || !PyObject_TypeCheck(args[0], tensor_type)) {
@@ -96,22 +126,15 @@ static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if (!memory) return NULL;
     int recording = args[5] != zero, many = n == 7 && args[6] == Py_True;
     PyObject *info = make_info(source, args[3], args[4], PyList_GET_ITEM(counter, 0), recording, many);
-    PyObject *made = info ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
-    if (!made) {
+    PyObject *result = info ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
+    if (!result) {
         Py_DECREF(memory);
         Py_XDECREF(info);
         return NULL;
     }
-    put(made, tensor_at[ARRAY], args[1]);
-    put(made, tensor_at[DTYPE], get(source, tensor_at[DTYPE]));
-    put(made, tensor_at[DEVICE], get(source, tensor_at[DEVICE]));
-    put(made, tensor_at[KEYS], zero);
-    put(made, tensor_at[AUTOGRAD], untracked);
-    put(made, tensor_at[VERSION], counter);
-    give(made, tensor_at[MEMORY], memory);
-    put(made, tensor_at[OFFSET], args[2]);
-    give(made, tensor_at[VIEW_INFO], info);
-    return made;
+    fill(result, args[1], get(source, tensor_at[DTYPE]), get(source, tensor_at[DEVICE]), zero, untracked,
+         Py_NewRef(counter), memory, args[2], info);
+    return result;
 }
 
 /* fresh(array, dtype): a plain tensor on the CPU around an array that nobody else holds. */
@@ -121,22 +144,14 @@ static PyObject *py_fresh(PyObject *self, PyObject *const *args, Py_ssize_t n) {
         return NULL;
     }
     PyObject *counter = PyList_New(1);
-    PyObject *made = counter ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
-    if (!made) {
+    PyObject *result = counter ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
+    if (!result) {
         Py_XDECREF(counter);
         return NULL;
     }
     PyList_SET_ITEM(counter, 0, Py_NewRef(zero));
-    put(made, tensor_at[ARRAY], args[0]);
-    put(made, tensor_at[DTYPE], args[1]);
-    put(made, tensor_at[DEVICE], cpu);
-    put(made, tensor_at[KEYS], zero);
-    put(made, tensor_at[AUTOGRAD], Py_None);
-    give(made, tensor_at[VERSION], counter);
-    put(made, tensor_at[MEMORY], Py_None);
-    put(made, tensor_at[OFFSET], zero);
-    put(made, tensor_at[VIEW_INFO], Py_None);
-    return made;
+    fill(result, args[0], args[1], cpu, zero, Py_None, counter, Py_NewRef(Py_None), zero, Py_NewRef(Py_None));
+    return result;
 }
 
 /* arrays(tensors): (arrays, dtype, whether any may have history) of plain tensors of one dtype; None if they are not. */
@@ -157,9 +172,9 @@ static PyObject *py_arrays(PyObject *self, PyObject *tensors) {
     PyObject *arrays = PyList_New(n);
     if (!arrays) return NULL;
     for (Py_ssize_t i = 0; i < n; i++) PyList_SET_ITEM(arrays, i, Py_NewRef(get(items[i], tensor_at[ARRAY])));
-    PyObject *made = PyTuple_Pack(3, arrays, dtype, live ? Py_True : Py_False);
+    PyObject *result = PyTuple_Pack(3, arrays, dtype, live ? Py_True : Py_False);
     Py_DECREF(arrays);
-    return made;
+    return result;
 }
 
 /* ---- recording: nodes and what tensors know of them */
@@ -195,9 +210,9 @@ static PyObject *outputs_of(PyObject *tensor) {
     PyObject *spec = PyTuple_Pack(3, shape, get(tensor, tensor_at[DTYPE]), get(tensor, tensor_at[DEVICE]));
     Py_DECREF(shape);
     if (!spec) return NULL;
-    PyObject *made = PyTuple_Pack(1, spec);
+    PyObject *result = PyTuple_Pack(1, spec);
     Py_DECREF(spec);
-    return made;
+    return result;
 }
 
 /* hang(result, node_class, edges, sequence): a node of `node_class`, and `result` as its only output. */
@@ -338,9 +353,9 @@ static PyObject *fitting(PyObject *node, Py_ssize_t index, PyObject *spec, PyObj
         if (same) return same < 0 ? NULL : Py_NewRef(g);
     }
     PyObject *at = PyLong_FromSsize_t(index);
-    PyObject *made = at ? PyObject_CallFunctionObjArgs(validate_gradient, node, at, spec, g, NULL) : NULL;
+    PyObject *result = at ? PyObject_CallFunctionObjArgs(validate_gradient, node, at, spec, g, NULL) : NULL;
     Py_XDECREF(at);
-    return made;
+    return result;
 }
 
 static int is_small(PyObject *shape) {
@@ -451,6 +466,7 @@ static PyMethodDef methods[] = {
      "setup(Tensor, Parameter, View, cpu, untracked, storage_of)"},
     {"arrays", py_arrays, METH_O, "arrays(tensors) -> (arrays, dtype, live) or None"},
     {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode, many=False) -> Tensor"},
+    {"assemble", (PyCFunction)(void (*)(void))py_assemble, METH_FASTCALL, "assemble(cls, array, dtype, device, keys, autograd, version, memory, offset) -> Tensor"},
     {"fresh", (PyCFunction)(void (*)(void))py_fresh, METH_FASTCALL, "fresh(array, dtype) -> Tensor"},
     {NULL, NULL, 0, NULL},
 };

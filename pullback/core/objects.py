@@ -11,25 +11,17 @@ here stands what they do.
 
 from __future__ import annotations
 
-import os
-
-from . import device as devices
 from .node import SAVED, UNTRACKED_VIEW, AccumulateGrad, Autograd, Node, View, edge_of
 from .storage import storage_of
-from .tensor import PLAIN, Parameter, Tensor, new_object
+from .tensor import PLAIN, Tensor, assemble, native_objects, new_object
+from .tensor import make_tensor as make_tensor
 
 
 def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, many: bool = False) -> Tensor:
-    t = new_object(Tensor)
-    t.array = array
-    t.dtype = source.dtype
-    t.device = source.device
-    t.keys = 0
-    t.autograd = UNTRACKED_VIEW
-    t.version = version = source.version
-    memory = source.memory
-    t.memory = memory if memory is not None else storage_of(source)
-    t.offset = offset
+    memory, version = source.memory, source.version
+    if memory is None:
+        memory = storage_of(source)
+    t = assemble(Tensor, array, source.dtype, source.device, 0, UNTRACKED_VIEW, version, memory, offset)
     t.view_info = v = new_object(View)
     info = source.view_info
     if info is None:
@@ -43,20 +35,6 @@ def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, ma
     v.op = op
     v.args = args
     v.version = version[0]
-    return t
-
-
-def make_tensor(array, dtype) -> Tensor:
-    t = new_object(Tensor)
-    t.array = array
-    t.dtype = dtype
-    t.device = devices.cpu
-    t.keys = 0
-    t.autograd = None
-    t.version = [0]
-    t.memory = None
-    t.offset = 0
-    t.view_info = None
     return t
 
 
@@ -110,17 +88,11 @@ def keep(value):
     return (SAVED, value, value.version[0], a.edge if a is not None else None)
 
 
-if os.environ.get("PULLBACK_NATIVE") != "0":
-    try:
-        from . import _objects  # type: ignore[attr-defined]
-    except ImportError:
-        pass
-    else:
-        _objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
-        _objects.setup_nodes(Node, Autograd, SAVED, keep_tangents)
-        make_view, make_tensor, plain_arrays = _objects.view, _objects.fresh, _objects.arrays
-        _objects.setup_edges(AccumulateGrad, edge_of)
-        hang, keep, edge = _objects.hang, _objects.keep, _objects.edge
+if native_objects is not None:
+    native_objects.setup_nodes(Node, Autograd, SAVED, keep_tangents)
+    native_objects.setup_edges(AccumulateGrad, edge_of)
+    make_view, plain_arrays = native_objects.view, native_objects.arrays
+    hang, keep, edge = native_objects.hang, native_objects.keep, native_objects.edge
 
 
 def native_delivery(validate, total, add, large: int):
@@ -128,5 +100,5 @@ def native_delivery(validate, total, add, large: int):
     `add(a, b, a)` on the arrays of sums below `large` elements."""
     if edge is edge_of:
         return None
-    _objects.setup_delivery(validate, total, add, large)
-    return _objects.deliver
+    native_objects.setup_delivery(validate, total, add, large)
+    return native_objects.deliver

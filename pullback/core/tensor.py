@@ -7,6 +7,7 @@ this very class (or a `Parameter`); any bit means that a call must take the gene
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from . import dtype as dtypes
 from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from .layers import above
 from .modes import is_inference_mode_enabled
-from .node import Autograd, current_autograd, own_autograd, requires_grad
+from .node import UNTRACKED_VIEW, Autograd, View, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
 from .size import Size, make_size
 from .storage import UntypedStorage, address_of, storage_of
@@ -248,22 +249,15 @@ class Tensor(TensorMethods):
 
         A short-lived one need not share the storage object (`storage=False`), which may then not be made at all.
         """
-        t = new_object(type(self))
-        t.array = self.array
-        t.dtype = self.dtype
-        t.device = self.device
-        t.keys = self.keys
-        t.autograd = autograd
-        t.version = self.version
-        t.memory = (
+        keys = self.keys
+        memory = (
             self.memory
             if not storage
             else storage_of(self)
-            if not self.keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED)
+            if not keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED)
             else None
         )
-        t.offset = self.offset
-        t.view_info = None
+        t = assemble(type(self), self.array, self.dtype, self.device, keys, autograd, self.version, memory, self.offset)
         if self.__dict__ and (
             self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace_marks" in self.__dict__
         ):
@@ -330,19 +324,33 @@ def wrap_dim_of_scalar(dim: int) -> None:
     raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
-def wrap(array, dtype: dtypes.dtype | None = None, device: devices.device = devices.cpu, keys: int = 0) -> Tensor:
-    """A new plain tensor around an array that nobody else holds."""
-    t = new_object(Tensor)
+def assemble(cls, array, dtype, device, keys: int, autograd, version: list, memory, offset: int):
+    """A tensor of class `cls` with every slot filled: in Python, tensors are made here and nowhere else."""
+    t = new_object(cls)
     t.array = array
-    t.dtype = dtype if dtype is not None else dtypes.by_numpy[array.dtype]
+    t.dtype = dtype
     t.device = device
-    t.keys = keys | device.keys
-    t.autograd = None
-    t.version = [0]
-    t.memory = None
-    t.offset = 0
+    t.keys = keys
+    t.autograd = autograd
+    t.version = version
+    t.memory = memory
+    t.offset = offset
     t.view_info = None
     return t
+
+
+def make_tensor(array, dtype: dtypes.dtype) -> Tensor:
+    """A plain CPU tensor around an array that nobody else holds."""
+    return assemble(Tensor, array, dtype, devices.cpu, 0, None, [0], None, 0)
+
+
+def wrap(array, dtype: dtypes.dtype | None = None, device: devices.device = devices.cpu, keys: int = 0) -> Tensor:
+    """A new plain tensor around an array that nobody else holds."""
+    if dtype is None:
+        dtype = dtypes.by_numpy[array.dtype]
+    if device is devices.cpu and not keys:
+        return make_tensor(array, dtype)
+    return assemble(Tensor, array, dtype, device, keys | device.keys, None, [0], None, 0)
 
 
 def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) -> Tensor:
@@ -353,17 +361,10 @@ def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) ->
 
 def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
     """A plain tensor on the memory of another: shares storage and version."""
-    t = new_object(Tensor)
-    t.array = array
-    t.dtype = dtype
-    t.device = base.device
-    t.keys = base.keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
-    t.autograd = None
-    t.version = base.version
-    t.memory = base.memory if base.memory is not None else storage_of(base)
-    t.offset = offset
-    t.view_info = None
-    if t.keys & FAKE:
+    keys = base.keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
+    memory = base.memory if base.memory is not None else storage_of(base)
+    t = assemble(Tensor, array, dtype, base.device, keys, None, base.version, memory, offset)
+    if keys & FAKE:
         t.__dict__["fake_mode"] = base.__dict__["fake_mode"]
     return t
 
@@ -432,11 +433,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
     """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""
-    t = new_object(cls)
-    t.array, t.dtype, t.device = data.array, data.dtype, data.device
-    t.keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
-    t.autograd, t.version, t.view_info = None, data.version, None
-    t.memory, t.offset = None if data.keys & LAYOUTS else storage_of(data), data.offset
+    keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
+    memory = None if data.keys & LAYOUTS else storage_of(data)
+    t = assemble(cls, data.array, data.dtype, data.device, keys, None, data.version, memory, data.offset)
     for name in ("fake_mode", "trace_marks"):
         if name in data.__dict__:
             t.__dict__[name] = data.__dict__[name]
@@ -454,15 +453,12 @@ def make_wrapper_subclass(
     device=None, pin_memory=False, requires_grad=False, **extra,
 ):  # fmt: skip
     """A `cls` with metadata and no data, for classes whose `__torch_dispatch__` does the work."""
-    t = new_object(cls)
     size = tuple(size)
-    t.dtype = dtype or dtypes.float32
+    dtype = dtype or dtypes.float32
     stride = tuple(strides) if strides is not None else contiguous_strides(size)
-    t.array = Geometry(size, stride, t.dtype.numpy)
-    t.device = devices.device(device) if device is not None else devices.cpu
-    t.keys = cls.class_keys | (META if t.device is devices.meta else 0)
-    t.autograd, t.version, t.view_info, t.memory = None, [0], None, None
-    t.offset = storage_offset or 0
+    where = devices.device(device) if device is not None else devices.cpu
+    keys = cls.class_keys | (META if where is devices.meta else 0)
+    t = assemble(cls, Geometry(size, stride, dtype.numpy), dtype, where, keys, None, [0], None, storage_offset or 0)
     if requires_grad:
         set_requires_grad(t, True)
     return t
@@ -471,3 +467,14 @@ def make_wrapper_subclass(
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))
+
+native_objects = None  # the extension that makes these objects in C, where it is built and not turned off
+if os.environ.get("PULLBACK_NATIVE") != "0":
+    try:
+        from . import _objects as native_objects  # type: ignore[attr-defined, no-redef]
+    except ImportError:
+        pass
+    else:
+        native_objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
+        make_tensor = native_objects.fresh
+        assemble = getattr(native_objects, "assemble", assemble)

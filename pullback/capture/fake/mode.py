@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above
 from ...core.modes import ambient
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, new_object
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, assemble
 from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
 from ...ops.make.lifting import lift_fresh
@@ -84,9 +84,8 @@ class FakeTensorMode(TorchDispatchMode):
     # ---- making fakes
     def make(self, shape, stride, dtype, device, cls=Tensor) -> Tensor:
         """A fake with memory of its own."""
-        t = new_object(cls)
-        t.array, t.dtype, t.device = Geometry(shape, stride, dtype.numpy), dtype, device
-        t.keys, t.autograd, t.version, t.memory, t.offset, t.view_info = META | FAKE, None, [0], None, 0, None
+        array = Geometry(shape, stride, dtype.numpy)
+        t = assemble(cls, array, dtype, device, META | FAKE, None, [0], None, 0)
         t.__dict__["fake_mode"] = self
         return t
 
