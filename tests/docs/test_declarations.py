@@ -13,6 +13,7 @@ import pullback.library  # noqa: F401 - a family of its own
 from pullback.capture.trace.make_fx import make_fx
 from pullback.codegen import compile_graph
 from pullback.core.geometry import wrap_dim
+from pullback.ops.eager.text import PlainCase
 from pullback.ops.family.base import operator
 from pullback.ops.layout.sparse.conversion import to_dense
 from pullback.ops.layout.sparse.table import run_dense, sparse_rule
@@ -61,7 +62,23 @@ def table() -> str:
         if rows:
             lines += ["| option | default | meaning |", "|---|---|---|"]
             lines += [f"| `{name}` | {default} | {' '.join(text.split())} |" for name, default, text in rows] + [""]
-    return "\n".join(lines)
+    return "\n".join(lines + plain_cases())
+
+
+def plain_cases() -> list[str]:
+    """The kinds of `plain=`: what they are given, which declarations take them, what they do."""
+    lines = [
+        "**Plain cases** (`plain=`). How plain calls go past the dispatcher; `ops/eager/` has one file for each kind.",
+        "",
+    ]
+    lines += ["| case | of | what plain calls do |", "|---|---|---|"]
+    for case in sorted(PlainCase.__subclasses__(), key=lambda c: c.__name__):
+        parameters = list(inspect.signature(case).parameters.values()) if case.__init__ is not object.__init__ else []
+        call = f"{case.__name__}({', '.join(str(p.replace(annotation=p.empty)) for p in parameters)})"
+        own = [cls for cls in families() if cls is Declaration or cls.kinds != cls.__mro__[1].kinds]
+        owners = [f"`{cls.__name__}`" for cls in own if case in cls.kinds["plain"]]
+        lines.append(f"| `{call}` | {', '.join(owners)} | {' '.join(inspect.getdoc(case).split())} |")
+    return [*lines, ""]
 
 
 def test_the_page_shows_the_options():
@@ -76,6 +93,11 @@ def test_every_option_is_documented_at_its_field():
         undocumented = [name for name, text in fields(cls).items() if not text and name not in inherited]
         assert not undocumented, cls
         assert all(text is None or text.endswith(".") for text in fields(cls).values()), cls
+
+
+def test_every_plain_case_says_what_it_does():
+    cases = PlainCase.__subclasses__()
+    assert cases and all(case.__doc__ for case in cases)
 
 
 def test_the_operator_of_the_page_works():

@@ -1,9 +1,8 @@
 """The plain case of element-wise operators: small plain CPU tensors, straight to the array library.
 
 Two kinds of operators have one: those whose kernel is one ufunc (`ufunc=`), and those whose kernel may be called on
-arrays of one dtype and shape as they are (`fast=True`: float32 and float64; `fast="all"`: any), with Python numbers for
-attributes; `check_plain=False` says that the operator's check has nothing to say there. A third kind of lines chooses
-another overload where an argument is a Python number (`overloads={"other": remainder_scalar}`).
+arrays of one dtype and shape as they are (`plain=KernelCase()`). A third kind of lines chooses another overload where an
+argument is a Python number (`overloads={"other": remainder_scalar}`).
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
 from ..system.operator import Operator
-from .text import Call, all_of, attempt, block, finish, is_plain
+from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import COMPUTED, direct_dtypes, laid_out
 
-__all__ = ["lines_of", "names_of", "overload_lines"]
+__all__ = ["KernelCase", "lines_of", "names_of", "overload_lines"]
 
 FLOATS = frozenset((dtypes.float32, dtypes.float64))
 NUMBERS = frozenset((int, float, bool, complex))
@@ -32,9 +31,7 @@ def lines_of(call: Call) -> list[str]:
         return []
     if declared.ufunc is not None and len(call.tensors) <= 2:
         lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
-    if declared.fast:
-        lines += _inplace_kernel_lines(call) if call.inplace else _kernel_lines(call)
-    return lines
+    return lines + (declared.plain.lines(call) if declared.plain is not None else [])
 
 
 def names_of(op: Operator) -> dict:
@@ -55,10 +52,7 @@ def names_of(op: Operator) -> dict:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
-    if declared.fast:
-        direct = COMPUTED if declared.fast == "all" else frozenset((dtypes.float32, dtypes.float64))
-        names |= {"kernel": functional.kernel, "DIRECT_KERNEL": direct, "check": declared.check}
-    return names
+    return names | (declared.plain.names(functional) if declared.plain is not None else {})
 
 
 def _finish(call: Call, tensors: list[str]) -> list[str]:
@@ -128,6 +122,27 @@ def _takes_number(op: Operator, name: str) -> bool:
 
 
 # ---- a kernel
+class KernelCase(PlainCase):
+    """The kernel is called on small plain arrays of one dtype and shape as they are, with Python numbers for attributes.
+
+    `dtypes` is `"float"` (float32 and float64) or `"all"`; with `check=False` the check has nothing to say of such calls.
+    """
+
+    __slots__ = ("dtypes", "check")
+
+    def __init__(self, dtypes: str = "float", check: bool = True):
+        self.dtypes, self.check = dtypes, check
+
+    def lines(self, call: Call) -> list[str]:
+        checked = self.check and call.op.declared.check is not None
+        checks = [f"check({call.given})"] if checked else []
+        return _inplace_kernel_lines(call, checks) if call.inplace else _kernel_lines(call, checks)
+
+    def names(self, op: Operator) -> dict:
+        direct = COMPUTED if self.dtypes == "all" else FLOATS
+        return {"kernel": op.kernel, "DIRECT_KERNEL": direct, "check": op.declared.check}
+
+
 def _values_are_plain(call: Call) -> list[str]:
     attributes = [(v, a) for v, a in call.arguments if not a.is_tensor and v not in call.fixed]
     return [f"{v}.__class__ in {_PLAIN_VALUES[a.base]}{'_OR_NONE' * a.optional}" for v, a in attributes] + call.no_out
@@ -155,16 +170,11 @@ def _kernel_call(call: Call) -> str:
     return f"kernel(np, {', '.join(arrays)})"
 
 
-def _check_lines(call: Call) -> list[str]:
-    checked = call.op.declared.check is not None and call.op.declared.check_plain
-    return [f"check({call.given})"] if checked else []
-
-
-def _kernel_lines(call: Call) -> list[str]:
+def _kernel_lines(call: Call, checks: list[str]) -> list[str]:
     first, same = _alike(call)
     small = block(
         f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}.array.size < LARGE', *same)}:",
-        *_check_lines(call),
+        *checks,
         f"r = {_kernel_call(call)}",
         *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
         *_finish(call, call.tensors),
@@ -204,13 +214,13 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     return block(*head, *lines)
 
 
-def _inplace_kernel_lines(call: Call) -> list[str]:
+def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
     first, same = _alike(call)
     if first != call.tensors[0]:
         return []
     small = block(
         f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *same)}:",
-        *_check_lines(call),
+        *checks,
         f"{first}.array[...] = {_kernel_call(call)}",
         f"{first}.version[0] += 1",
         f"return {first}",

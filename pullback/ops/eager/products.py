@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ...core import dtype as dtypes
-from .text import Call, all_of, block, finish, is_plain
+from .text import Call, PlainCase, all_of, block, finish, is_plain
 
-__all__ = ["DIRECT", "LINES", "NAMES"]
+if TYPE_CHECKING:
+    from ..system.operator import Operator
+
+__all__ = ["DIRECT", "ProductCase"]
 
 DIRECT = frozenset((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))
-NAMES = {"DIRECT": DIRECT, "add": np.add}
 _MATRICES = "a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]"
 
 
@@ -44,4 +48,24 @@ def _addmm_lines(call: Call) -> list[str]:
     )
 
 
-LINES = {"matmul": _matmul_lines, "addmm": _addmm_lines}
+_LINES = {"matmul": _matmul_lines, "addmm": _addmm_lines}
+
+
+class ProductCase(PlainCase):
+    """Plain matrices of one floating dtype are multiplied (`"matmul"`), and added to a bias (`"addmm"`), where they stand.
+
+    The call is recorded as the operator `recorded_as`, where that is another than the one that is declared.
+    """
+
+    __slots__ = ("product", "recorded_as")
+
+    def __init__(self, product: str, recorded_as: Operator | None = None):
+        if product not in _LINES:
+            raise ValueError(f"a product is one of {', '.join(_LINES)}, but got {product!r}")
+        self.product, self.recorded_as = product, recorded_as
+
+    def lines(self, call: Call) -> list[str]:
+        return _LINES[self.product](call)
+
+    def names(self, op: Operator) -> dict:
+        return {"DIRECT": DIRECT, "add": np.add, "recorder": self.recorded_as or op}

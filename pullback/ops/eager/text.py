@@ -18,10 +18,12 @@ while it handles an error, so that what the user sees is one error.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..system.operator import Operator
+if TYPE_CHECKING:
+    from ..system.operator import Operator
 
-__all__ = ["Call", "all_of", "attempt", "block", "finish", "is_plain", "live"]
+__all__ = ["Call", "PlainCase", "all_of", "attempt", "block", "finish", "is_plain", "live"]
 
 
 @dataclass
@@ -49,6 +51,23 @@ class Call:
     @property
     def given(self) -> str:
         return ", ".join(self.values)
+
+
+class PlainCase:
+    """How plain calls go past the dispatcher, as a declaration says it (`plain=`)."""
+
+    __slots__ = ()
+    recorded_as: Operator | None = (
+        None  # the operator that the call becomes, if another: where that is overridden, no case
+    )
+
+    def lines(self, call: Call) -> list[str]:
+        """The source of the case."""
+        raise NotImplementedError
+
+    def names(self, op: Operator) -> dict:
+        """What those lines name; `op` is the functional operator."""
+        return {}
 
 
 def block(head: str, *body: str) -> list[str]:

@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW
 from ...core.objects import make_view
 from ...core.size import Size
 from ...core.tensor import PLAIN, Tensor
-from ..system.operator import Operator
-from .text import Call, attempt, block, is_plain
+from .text import Call, PlainCase, attempt, block, is_plain
 
-__all__ = ["NAMES", "SIZES", "is_plain_tensor", "may_have_history", "plain_view", "view_lines"]
+if TYPE_CHECKING:
+    from ..system.operator import Operator
+
+__all__ = ["SIZES", "ViewCase", "is_plain_tensor", "may_have_history", "plain_view"]
 
 SIZES = frozenset((tuple, Size))
-
-
-def view_lines(call: Call, when: str, expression: str, offset: str, viewed: str) -> list[str]:
-    """Make a view of a plain tensor, if `when` holds and `expression` (of the view's array `a`) does not raise.
-
-    The view is recorded as the operator `viewed` called with the arguments `viewed`.
-    """
-    changed = "g is not UNTRACKED_VIEW or (i := input.view_info).version != input.version[0] or i.creation"
-    result = [
-        f"t = make_view(input, made, {offset}, viewed, ({viewed},), mode)",
-        *block(
-            f"if mode and (g := input.autograd) is not None and ({changed}):",
-            f"viewed.record(t, {viewed})",
-        ),
-        "return t",
-    ]
-    fits = block(f"if mode < 2 and {when}:", *attempt(f"made = {expression}", REFUSALS, *result))
-    return block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "a = input.array", *fits)
-
-
 REFUSALS = "(ValueError, TypeError, IndexError)"
+
+
+class ViewCase(PlainCase):
+    """A view of a plain tensor is one NumPy call: if `when` holds and `expression` (of its array `a`) does not raise.
+
+    The call is recorded as it was made, or as the operator `recorded_as` called with `arguments`.
+    """
+
+    __slots__ = ("when", "expression", "recorded_as", "arguments")
+
+    def __init__(self, when: str, expression: str, recorded_as: Operator | None = None, arguments: str | None = None):
+        self.when, self.expression = when, expression
+        self.recorded_as, self.arguments = recorded_as, arguments
+
+    def lines(self, call: Call) -> list[str]:
+        arguments = self.arguments or call.given
+        changed = "g is not UNTRACKED_VIEW or (i := input.view_info).version != input.version[0] or i.creation"
+        result = [
+            f"t = make_view(input, array, input.offset, viewed, ({arguments},), mode)",
+            *block(
+                f"if mode and (g := input.autograd) is not None and ({changed}):",
+                f"viewed.record(t, {arguments})",
+            ),
+            "return t",
+        ]
+        fits = block(f"if mode < 2 and {self.when}:", *attempt(f"array = {self.expression}", REFUSALS, *result))
+        return block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "a = input.array", *fits)
+
+    def names(self, op: Operator) -> dict:
+        return {
+            "SIZES": SIZES, "new_axis": new_axis, "refuse": refuse, "make_view": make_view,
+            "UNTRACKED_VIEW": UNTRACKED_VIEW, "viewed": self.recorded_as or op,
+        }  # fmt: skip
 
 
 def new_axis(a, dim: int):
@@ -46,7 +63,9 @@ def new_axis(a, dim: int):
     return a.reshape((*shape[:d], 1, *shape[d:]))  # of a row-major array, the strides are what they must be
 
 
-NAMES = {"SIZES": SIZES, "new_axis": new_axis, "make_view": make_view, "UNTRACKED_VIEW": UNTRACKED_VIEW}
+def refuse():
+    """Ends the plain case from inside its expression."""
+    raise ValueError
 
 
 # ---- the same, for functions written by hand

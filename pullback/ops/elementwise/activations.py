@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.dtype import BOOL, COMPLEX, finfo
 from ...core.tensor import Tensor
+from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import pointwise
 from .arithmetic import zeros_like
@@ -34,7 +35,7 @@ threshold_backward = pointwise(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     kernel=lambda xp, g, x, threshold: _masked(xp, g, x <= number(xp, threshold, x), 0),
     supports="real_number",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self, threshold: threshold_backward.function(g, self, threshold),
@@ -64,7 +65,7 @@ threshold = pointwise(
     supports="real_number",
     kernel=lambda xp, x, threshold, value: masked(xp, x, x <= number(xp, threshold, x), value),
     fitting=("value",),
-    fast=True,
+    plain=KernelCase(),
     method=False,
     inplace="hidden",
     vjp=lambda g, self, threshold: threshold_backward.function(g, self, threshold),
@@ -84,7 +85,7 @@ hardtanh_backward = pointwise(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
     kernel=lambda xp, g, x, low, high: _masked(xp, g, (x <= number(xp, low, x)) | (x >= number(xp, high, x)), 0),
     supports="real_number",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self, min_val, max_val: hardtanh_backward.function(g, self, min_val, max_val),
@@ -96,10 +97,9 @@ hardtanh = pointwise(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     numbers=(),
     check=_check_hardtanh,
-    check_plain=False,
     kernel=lambda xp, x, low, high: xp.minimum(xp.maximum(x, number(xp, low, x)), number(xp, high, x)),
     fitting=("min_val", "max_val"),
-    fast=True,
+    plain=KernelCase(check=False),
     function=False,
     method=False,
     inplace="hidden",
@@ -133,7 +133,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
         f"{name}_backward(Tensor {incoming}, Tensor self, Scalar lambd) -> Tensor",
         kernel=lambda xp, g, x, lambd: _masked(xp, g, _inside(xp, x, lambd), 0),
         supports="real_float",
-        fast=True,
+        plain=KernelCase(),
         **HIDDEN,
         vjp={incoming: rule, "self": lambda g: zeros_like(g)},
     )
@@ -144,7 +144,7 @@ def _shrink(name: str, kernel, check, kernel_name: str, **options):
         kernel_name=kernel_name,
         check=check,
         kernel=kernel,
-        fast=True,
+        plain=KernelCase(),
         inplace=False,
         vjp=rule,
         **options,
@@ -184,7 +184,7 @@ leaky_relu_backward = pointwise(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     kernel=lambda xp, g, x, slope, is_result: _leak(xp, g, x, slope),
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self, negative_slope: leaky_relu_backward.function(g, self, negative_slope, False),
@@ -198,7 +198,7 @@ leaky_relu = pointwise(
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x, slope: _leak(xp, x, x, slope),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -259,7 +259,7 @@ hardsigmoid_backward = pointwise(
     "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=_hard_sigmoid_slope,
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={"grad_output": lambda g, self: hardsigmoid_backward.function(g, self), "self": lambda g: zeros_like(g)},
 )
@@ -269,7 +269,7 @@ hardsigmoid = pointwise(
     numbers=(),
     supports="real_float",
     kernel=_hard_sigmoid,
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -280,7 +280,7 @@ hardswish_backward = pointwise(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=lambda xp, g, x: xp.where(x <= -3, xp.zeros((), g.dtype), xp.where(x < 3, g * (x / 3 + 0.5), g)),
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self: hardswish_backward.function(g, self),
@@ -293,7 +293,7 @@ hardswish = pointwise(
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x: x * _hard_sigmoid(xp, x),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",

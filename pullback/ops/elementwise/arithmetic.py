@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
+from ..eager.elementwise import KernelCase
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..system.calls import front
@@ -57,7 +58,7 @@ add = pointwise(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     ufunc="add",
     check=check_alpha,
-    fast=True,
+    plain=KernelCase(),
     kernel=lambda xp, x, y, alpha: xp.add(x, _scaled(xp, y, alpha)),
     fitting=("alpha",),
     vjp={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
@@ -71,7 +72,7 @@ sub = pointwise(
     direct="number",
     check=_check_sub,
     aliases=("subtract",),
-    fast=True,
+    plain=KernelCase(),
     kernel=lambda xp, x, y, alpha: xp.subtract(x, _scaled(xp, y, alpha)),
     fitting=("alpha",),
     vjp={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * -conj(alpha)},
@@ -84,7 +85,7 @@ rsub_scalar = pointwise(
     check=_check_sub,
     kernel=lambda xp, x, y, alpha: xp.subtract(y, _scaled(xp, x, alpha)),
     fitting=("alpha",),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace=False,
@@ -129,7 +130,7 @@ addcmul = pointwise(
     numbers=(),
     supports="number",
     kernel_name="addcmul_cpu_out",
-    fast=True,
+    plain=KernelCase(),
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) * b,
     vjp={
         "self": lambda g: g,
@@ -155,7 +156,7 @@ addcdiv = pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=(),
     check=_check_addcdiv,
-    fast=True,
+    plain=KernelCase(),
     kernel=lambda xp, x, a, b, value: x + _scaled(xp, a, value) / b,
     vjp={
         "self": lambda g: g,
@@ -194,7 +195,7 @@ lerp_scalar = pointwise(
     numbers=(),
     check=_check_lerp,
     kernel=_lerp,
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -206,7 +207,7 @@ lerp = pointwise(
     numbers=(),
     check=_check_lerp,
     kernel=_lerp,
-    fast=True,
+    plain=KernelCase(),
     overloads={"weight": lerp_scalar},
     number=1,
     vjp={

@@ -6,6 +6,7 @@ Integers divided by an integer zero raise, as no integer stands for the result; 
 from __future__ import annotations
 
 from ...core.tensor import Tensor
+from ..eager.elementwise import KernelCase
 from ..family.pointwise import INT_TO_FLOAT, PROMOTE, pointwise
 from ..system.calls import UNSET, front
 from ..system.operator import NOT_IMPLEMENTED
@@ -126,7 +127,7 @@ def _family(name: str, ufunc: str, mode: str):
         function=False,
         method=False,
         inplace="hidden",
-        fast=True,
+        plain=KernelCase(),
         vjp=lambda g: g,
         **shared,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
+from ..eager.elementwise import KernelCase
 from ..family.base import operator
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..reduce.scan_kernels import complex_log_sum
@@ -42,7 +43,7 @@ sqrt = _unary("sqrt", vjp=lambda g, out: g / (2 * conj(out)), zero="kept")
 rsqrt = _unary(
     "rsqrt",
     kernel=lambda xp, x: xp.reciprocal(xp.sqrt(x)),
-    fast=True,
+    plain=KernelCase(),
     vjp=lambda g, out: -0.5 * g * conj(out**3),
     autocast_cuda="float32",
 )
@@ -57,7 +58,7 @@ def _logistic_slope(xp, g, y):
 sigmoid_backward = pointwise(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
     kernel=_logistic_slope,
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace=False,
@@ -69,7 +70,7 @@ sigmoid_backward = pointwise(
 )
 
 sigmoid = _unary(
-    "sigmoid", kernel=logistic, fast=True, vjp=lambda g, out: sigmoid_backward.function(g, out), opaque="all"
+    "sigmoid", kernel=logistic, plain=KernelCase(), vjp=lambda g, out: sigmoid_backward.function(g, out), opaque="all"
 )
 
 

@@ -12,6 +12,7 @@ import math
 from ...core import dtype as dtypes
 from ...core.dtype import INT
 from ...core.tensor import Tensor
+from ..eager.elementwise import KernelCase
 from ..family.pointwise import pointwise
 from ..system.calls import front
 from ..system.inplace import write_out
@@ -111,7 +112,7 @@ pow_number = pointwise(
     supports="all",
     kernel_name="pow",
     kernel=lambda xp, x, y: _power_number(xp, x, y) if x.dtype.kind != "b" else _boolean_power(xp, x, y),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",

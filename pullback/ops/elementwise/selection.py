@@ -11,6 +11,7 @@ import warnings
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor
+from ..eager.elementwise import KernelCase
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
 from ..system.scalars import c_name, check_fits, is_bool, is_complex
@@ -152,8 +153,7 @@ clamp_number = pointwise(
     supports=_supported,
     kernel_name=_clamp_name,
     kernel=_limited,
-    fast=True,
-    check_plain=False,
+    plain=KernelCase(check=False),
     function=False,
     method=False,
     inplace="hidden",
@@ -195,8 +195,7 @@ def _one_limit(side: str, ufunc: str, inside: str, outside: str):
         supports=_supported,
         kernel_name=_one_sided(side),
         kernel=kernel,
-        fast=True,
-        check_plain=False,
+        plain=KernelCase(check=False),
         function=False,
         method=False,
         inplace="hidden",
@@ -246,8 +245,7 @@ where_op = pointwise(
     operands=("self", "other"),
     check=_check_condition,
     kernel=_where,
-    fast="all",
-    check_plain=False,
+    plain=KernelCase("all", check=False),
     native=True,
     function=False,
     method=False,
@@ -316,7 +314,7 @@ masked_fill_number = pointwise(
     operands=("self",),
     check=_check_mask,
     kernel=_masked_fill,
-    fast="all",
+    plain=KernelCase("all"),
     native=True,
     function=False,
     method=False,

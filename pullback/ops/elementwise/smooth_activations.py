@@ -10,6 +10,7 @@ import math
 
 from ...core.dtype import by_numpy, dtype
 from ...core.geometry import wrap_dim
+from ..eager.elementwise import KernelCase
 from ..family.base import composite, operator
 from ..family.pointwise import pointwise
 from ..system.operator import Spec, exports
@@ -57,7 +58,7 @@ elu_backward = pointwise(
     "Tensor self_or_result) -> Tensor",
     kernel=_elu_slope,
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, alpha, scale, input_scale, is_result, self_or_result: elu_backward(
@@ -73,7 +74,7 @@ elu = pointwise(
     numbers=(),
     supports="real_float",
     kernel=_elu,
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -94,7 +95,7 @@ celu = pointwise(
     supports="real_float",
     kernel_name="elu_cpu",
     kernel=lambda xp, x, alpha: _elu(xp, x, alpha, 1, 1 / alpha),
-    fast=True,
+    plain=KernelCase(),
     method=False,
     inplace="hidden",
     vjp=lambda g, alpha, self: elu_backward.function(g, alpha, 1, 1 / alpha, False, self),
@@ -122,7 +123,7 @@ def _silu_second(g, grad_output, self):
 silu_backward = pointwise(
     "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=_silu_slope,
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={"grad_output": lambda g, self: silu_backward.function(g, conj(self)), "self": _silu_second},
 )
@@ -132,7 +133,7 @@ silu = pointwise(
     numbers=(),
     supports="float",
     kernel=lambda xp, x: x * logistic(xp, x),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -154,7 +155,7 @@ mish_backward = pointwise(
     "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
     kernel=_mish_slope,
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={"grad_output": lambda g, self: mish_backward.function(g, self), "self": _mish_second},
 )
@@ -164,7 +165,7 @@ mish = pointwise(
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x: x * xp.tanh(log1pexp(xp, x)),
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace="hidden",
@@ -181,7 +182,7 @@ softplus_backward = pointwise(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
     kernel=lambda xp, g, x, beta, threshold: xp.where(x * beta > threshold, g, g * logistic(xp, x * beta)),
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
@@ -194,7 +195,7 @@ softplus = pointwise(
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x, beta, threshold: xp.where(x * beta > threshold, x, log1pexp(xp, x * beta) / beta),
-    fast=True,
+    plain=KernelCase(),
     public="nn.functional.softplus",
     inplace=False,
     vjp=lambda g, self, beta, threshold: softplus_backward.function(g, self, beta, threshold),
@@ -206,7 +207,7 @@ log_sigmoid = pointwise(
     numbers=(),
     supports="real_float",
     kernel=lambda xp, x: xp.negative(log1pexp(xp, xp.negative(x))),
-    fast=True,
+    plain=KernelCase(),
     public="nn.functional.logsigmoid",
     inplace=False,
     vjp=lambda g, self: g * (-self).sigmoid(),
@@ -248,7 +249,7 @@ gelu_backward = pointwise(
     kernel=_gelu_slope,
     lower=lambda o, g, x, approximate: _gelu_slope(o, g, x, approximate, lambda o, x: o.erf(x)),
     supports="real_float",
-    fast=True,
+    plain=KernelCase(),
     **HIDDEN,
     vjp={
         "grad_output": lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
@@ -265,7 +266,7 @@ gelu = pointwise(
     check=_check_gelu,
     kernel=_gelu,
     lower=lambda o, x, approximate: _gelu(o, x, approximate, lambda o, x: o.erf(x)),
-    fast=True,
+    plain=KernelCase(),
     public="nn.functional.gelu",
     inplace=False,
     vjp=lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),

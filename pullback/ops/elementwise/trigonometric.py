@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..eager.elementwise import KernelCase
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from .arithmetic import conj
 from .array_kernels import number
@@ -58,7 +59,7 @@ def _tanh_slope(xp, g, y):
 tanh_backward = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
     kernel=_tanh_slope,
-    fast=True,
+    plain=KernelCase(),
     function=False,
     method=False,
     inplace=False,

@@ -13,7 +13,6 @@ from ...core import device as devices
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.tensor import Tensor, wrap, wrap_meta
-from ..eager.straight import shortcut_lines, straight_lines
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
@@ -72,12 +71,8 @@ class Family:
         return wrap_meta(spec.shape, spec.dtype, spec.stride)
 
     def plain_lines(self, call: Call) -> list[str]:
-        """The plain case of the public function: `straight=True` or `shortcut=function` in the declaration."""
-        if call.inplace:
-            return []
-        if call.op.declared.shortcut is not None:
-            return shortcut_lines(call)
-        return straight_lines(call) if call.op.declared.straight else []
+        """The plain case of the public function: what the declaration names (`plain=`), one after the other."""
+        return [] if call.inplace else [line for case in call.op.declared.plain_cases for line in case.lines(call)]
 
     def choice_lines(self, call: Call) -> list[str]:
         """Lines after the plain case that hand a call to another overload of the name."""
@@ -85,11 +80,10 @@ class Family:
 
     def plain_names(self, op: Operator) -> dict:
         """What those lines name."""
-        return default_names(op) | {
-            "kernel": op.kernel,
-            "wrap_array": wrap_array,
-            "shortcut": op.declared.shortcut,
-        }
+        names = default_names(op) | {"kernel": op.kernel, "wrap_array": wrap_array}
+        for case in op.declared.plain_cases:
+            names |= case.names(op)
+        return names
 
     # vmap and jvp: None means that the transform derives a rule (decompose, or loop; from the vjp)
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):

@@ -4,8 +4,7 @@
 
 `meta(*args)` checks the arguments and says what comes out; it runs before every kernel: errors and shapes have one
 source. `kernel(xp, *args)` sees arrays of the working dtype: float16 and bfloat16 arrive as float32 and are rounded
-once after. `quick="matmul"` (or "addmm") writes a fast path for plain matrices of one floating dtype into the public
-function; `shortcut(*args)` is one that is called there, and gives None for what it does not handle.
+once after.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import numpy as np
 
 from ...core.arrays import library
 from ...core.tensor import wrap
-from ..eager import products
-from ..eager.straight import shortcut_lines
-from ..eager.text import Call
+from ..eager.products import ProductCase
+from ..eager.straight import FunctionCase
 from ..linalg.contraction_shapes import require_tensors
-from ..system.calls import default_names, export_operator
+from ..system.calls import export_operator
 from ..system.declaration import Declaration
-from ..system.operator import Operator, registry
+from ..system.operator import Operator
 from .base import Family, array_of, device_of
 
 _EXACT = 1 << 53  # integers up to here are exact in float64
@@ -31,12 +29,8 @@ class ContractionDeclaration(Declaration):
     """What a contraction may declare."""
 
     kind = "a contraction"
-    conditions = {"recorder": "quick"}
+    kinds = {"plain": (ProductCase, FunctionCase)}
 
-    quick: str | None = None
-    """The lines that are the fast path of plain matrices: `"matmul"` or `"addmm"`."""
-    recorder: str | None = None
-    """The operator as which those lines record a call, where it is another."""
     narrow: bool = False
     """Whether a CUDA device multiplies float16 and bfloat16 as they are, and sums them in float32."""
     cost: str = "compute"
@@ -64,17 +58,6 @@ class Contraction(Family):
     def meta(self, op: Operator, args: tuple):
         require_tensors(op, args)
         return op.meta_rule(*args)
-
-    def plain_lines(self, call: Call) -> list[str]:
-        if call.inplace:
-            return []
-        declared = call.op.declared
-        lines = products.LINES[declared.quick](call) if declared.quick is not None else []
-        return lines + (shortcut_lines(call) if declared.shortcut is not None else [])
-
-    def plain_names(self, op: Operator) -> dict:
-        record = registry[op.declared.recorder] if op.declared.recorder is not None else op
-        return default_names(op) | products.NAMES | {"recorder": record, "shortcut": op.declared.shortcut}
 
 
 def working(value):

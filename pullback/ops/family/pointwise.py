@@ -47,7 +47,14 @@ class PointwiseDeclaration(Declaration):
     kind = "a pointwise operator"
     contradictions = {"meta": {"kernel": "the shape rule of a pointwise operator follows from its operands"}}
     choices = {"zero": (None, "kept", "linear")}
-    conditions = {"constant": "ufunc", "dense_writes": "ufunc", "direct": "ufunc", "fast": "kernel"}
+    conditions = {
+        "constant": "ufunc",
+        "dense_writes": "ufunc",
+        "direct": "ufunc",
+        "inlines": "ufunc",
+        "plain": "kernel",
+    }
+    kinds = {"plain": (elementwise.KernelCase,)}
 
     # ---- dtypes
     promote: str | Callable = PROMOTE
@@ -82,10 +89,8 @@ class PointwiseDeclaration(Declaration):
     """The dtypes for which the ufunc alone is right, a key of `CATEGORIES`; without it, those of `supports`."""
     contiguous: bool = False
     """Whether the result is row-major, whatever the order of the operands."""
-    fast: bool | str = False
-    """Whether plain calls go straight to the kernel: in float32 and float64 (True), or in every dtype (`"all"`)."""
-    check_plain: bool = True
-    """Whether such plain calls need the check."""
+    inlines: tuple[str, ...] = ()
+    """Other operators whose work the ufunc does, where there is a body: while one is overridden, there is no plain case."""
     dense_writes: bool = False
     """Whether the ufunc writes in place to row-major memory only."""
     inplace: bool | str = True

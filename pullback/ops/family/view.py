@@ -17,9 +17,6 @@ from typing import Any
 from ...core.geometry import Geometry
 from ...core.storage import storage_of, window
 from ...core.tensor import Tensor, stride_of, view_of
-from ..eager.text import Call
-from ..eager.views import NAMES as VIEW_NAMES
-from ..eager.views import view_lines
 from ..system.calls import export_operator
 from ..system.declaration import LINEAR, REQUIRED, Declaration
 from ..system.operator import Operator, Spec
@@ -40,8 +37,6 @@ class ViewDeclaration(Declaration):
     """How many dimensions the view has more than its source."""
     scalar_same: bool = False
     """Whether a tensor without dimensions is its own view."""
-    quick: tuple[str, str, str] | None = None
-    """What `view_lines` takes: when, by which expression of the array `a`, and at which offset plain calls make the view."""
     lazy_bits: bool = True
     jvp: Any = LINEAR
     cost: str = "view"
@@ -88,14 +83,6 @@ class ViewFamily(Family):
         if isinstance(result, list):
             return tuple(Spec(m[0], t.dtype, m[1]) for m in result)
         return Spec(result[0], t.dtype, result[1])
-
-    def plain_lines(self, call: Call) -> list[str]:
-        """A view made by one NumPy call (`quick=`, what `view_lines` takes), or by a function (`shortcut=`)."""
-        quick = None if call.inplace else call.op.declared.quick
-        return super().plain_lines(call) if quick is None else view_lines(call, *quick, call.given)
-
-    def plain_names(self, op: Operator) -> dict:
-        return super().plain_names(op) | VIEW_NAMES | {"viewed": op}
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return batch_view(op, args, dims, size) if op.declared.dims is not None else None

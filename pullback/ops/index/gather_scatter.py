@@ -11,6 +11,7 @@ from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
 from ...core.tensor import META, Tensor, wrap_dim_of_scalar
+from ..eager.straight import CheckedKernelCase
 from ..family.base import array_of, composite, operator
 from ..family.batching import batch_first
 from ..shape.view_backward import slice_backward
@@ -94,7 +95,7 @@ gather = operator(
     kernel=kernels.gather,
     meta=_gather_meta,
     strict=True,
-    straight=True,
+    plain=CheckedKernelCase(),
     jvp=LINEAR,
     vjp={"self": _gather_rule},
     vmap=batch_elements(lambda: gather, (0, 2)),

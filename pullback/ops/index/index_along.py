@@ -10,6 +10,7 @@ from ...core import dtype as dtypes
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
+from ..eager.straight import CheckedKernelCase
 from ..family.base import operator
 from ..family.batching import batch_first
 from ..system.dispatch import dispatch
@@ -75,7 +76,7 @@ index_select = operator(
     kernel=kernels.select,
     meta=_select_meta,
     strict=True,
-    straight=True,
+    plain=CheckedKernelCase(),
     jvp=LINEAR,
     vjp={"self": _select_rule},
     vmap=_batch_select,

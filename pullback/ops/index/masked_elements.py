@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core.dtype import by_numpy
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor, wrap
+from ..eager.straight import CheckedKernelCase
 from ..family.base import Family, composite, operator
 from ..family.batching import batch_first
 from ..shape.view_geometry import numel
@@ -68,7 +69,7 @@ def _batch_take(args, dims, size):
 take = operator(
     "take(Tensor self, Tensor index) -> Tensor",
     kernel=_take,
-    straight=True,
+    plain=CheckedKernelCase(),
     meta=_take_spec,
     strict=True,
     jvp=LINEAR,
@@ -133,7 +134,7 @@ def _unselect(g, self_shape, mask):
 masked_select = operator(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
     kernel=_masked_select,
-    straight=True,
+    plain=CheckedKernelCase(),
     meta=_data_dependent("masked_select"),
     strict=True,
     jvp=LINEAR,

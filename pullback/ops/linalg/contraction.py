@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import NESTED, Tensor, wrap
+from ..eager.products import ProductCase
+from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
 from ..family.base import composite
 from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops
@@ -104,7 +106,7 @@ mm = contraction(
     meta=shapes.mm,
     check_out=shapes.exact_out,
     kernel=product,
-    quick="matmul",
+    plain=ProductCase("matmul"),
     vjp={
         "self": lambda g, mat2, self_info: mm_left_grad(g, mat2, self_info),
         "mat2": lambda g, self, mat2_info: mm_right_grad(g, self, mat2_info),
@@ -126,7 +128,7 @@ addmm = contraction(
     check_out=shapes.exact_out,
     inplace_words=shapes.bad_inplace,
     kernel=lambda xp, self, mat1, mat2, beta, alpha: _combine(xp, self, product(xp, mat1, mat2), beta, alpha),
-    quick="addmm",
+    plain=ProductCase("addmm"),
     inplace=True,
     vjp={
         "self": lambda g, beta, self_shape: scaled(g.sum(0) if self_shape == g.shape[1:] else g, beta),
@@ -157,7 +159,7 @@ bmm = contraction(
     meta=shapes.bmm,
     check_out=shapes.exact_out,
     kernel=product,
-    shortcut=shortcuts.bmm,
+    plain=FunctionCase(shortcuts.bmm),
     vjp={
         "self": lambda g, mat2: g.bmm(conj(mat2.transpose(1, 2))),
         "mat2": lambda g, self: conj(self.transpose(1, 2)).bmm(g),
@@ -368,10 +370,7 @@ matmul = export_operator(
         "matmul(Tensor self, Tensor other) -> Tensor",
         CONTRACTION,
         body=_matmul,
-        quick="matmul",
-        shortcut=shortcuts.matmul,
-        recorder="mm.default",
-        inlines=("mm.default",),
+        plain=(ProductCase("matmul", recorded_as=mm), FunctionCase(shortcuts.matmul)),
         check_out=shapes.exact_out,
         autocast_cpu="lower",
         autocast_cuda="lower",
@@ -406,7 +405,7 @@ linear = export_operator(
         "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
         CONTRACTION,
         body=_linear,
-        shortcut=shortcuts.linear,
+        plain=FunctionCase(shortcuts.linear),
         public="nn.functional.linear",
         out=False,
         autocast_cpu="lower",

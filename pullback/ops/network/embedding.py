@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core.modes import ambient, no_grad
 from ...core.tensor import PLAIN, Tensor, wrap
 from ..eager.functions import bypassing
+from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
 from ..family.base import PLAIN_FAMILY, operator
 from ..linalg.contraction_shapes import require_tensors
@@ -119,7 +120,7 @@ embedding = _lookup(
     lower=_lower_take_rows,
     meta=_embedding_shape,
     kernel=_take_rows,
-    shortcut=_quick_rows,
+    plain=FunctionCase(_quick_rows),
     method=False,
     out=False,
     vjp={"weight": _table_grad},

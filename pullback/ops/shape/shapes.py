@@ -14,14 +14,12 @@ from ...core.objects import make_view
 from ...core.symbolic import holds
 from ...core.tensor import OPAQUE, PLAIN, Tensor, stride_of
 from ..eager.functions import bypassing
-from ..eager.text import Call
-from ..eager.views import NAMES as VIEW_NAMES
-from ..eager.views import SIZES, is_plain_tensor, may_have_history, plain_view, view_lines
-from ..family.base import Family, composite
-from ..system.calls import INTS, export_operator, front
-from ..system.declaration import REQUIRED, Declaration
+from ..eager.straight import FunctionCase
+from ..eager.views import SIZES, ViewCase, is_plain_tensor, may_have_history, plain_view
+from ..family.base import composite
+from ..system.calls import INTS, front
 from ..system.dispatch import dispatch
-from ..system.operator import Operator, export, find
+from ..system.operator import export, find
 from ..system.overrides import any_overridden, call_overridden
 from ..system.schema import Unfit, type_name
 from .complex_views import view_dtype
@@ -48,49 +46,16 @@ def overridden(*args) -> bool:
 
 
 # ---- reshape
-class ReshapingDeclaration(Declaration):
-    """What a composition that is one view of a row-major tensor may declare."""
-
-    kind = "a reshaping"
-
-    quick: tuple[str, str, str] = REQUIRED
-    """What `view_lines` takes first."""
-    as_view: str = REQUIRED
-    """The arguments of the `view` as which plain calls are recorded."""
-    out: bool = False
-    inlines: tuple[str, ...] = ("view.default",)
-
-
-class _Reshaping(Family):
-    """Compositions that are one view of a row-major tensor."""
-
-    declares = ReshapingDeclaration
-
-    def plain_lines(self, call: Call) -> list[str]:
-        return view_lines(call, *call.op.declared.quick, call.op.declared.as_view)
-
-    def plain_names(self, op: Operator) -> dict:
-        return super().plain_names(op) | VIEW_NAMES | {"viewed": view_, "refuse": _refuse}
-
-
-def _refuse():
-    """NumPy infers any negative size, PyTorch only -1: the general path says so."""
-    raise ValueError
-
-
-_RESHAPING = _Reshaping()
-SIZED = "shape.__class__ in SIZES and a.flags.c_contiguous"
-
-
-def _reshaping(schema: str, **options):
-    return lambda body: export_operator(Operator(schema, _RESHAPING, body=body, **options))
-
-
-@_reshaping(
+@composite(
     "reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
     variadic="shape",
-    quick=(SIZED, "made if (made := a.reshape(shape)).shape == shape or -1 in shape else refuse()", "input.offset"),
-    as_view="input, shape",
+    out=False,
+    plain=ViewCase(  # NumPy infers any negative size, PyTorch only -1: the general path says so
+        "shape.__class__ in SIZES and a.flags.c_contiguous",
+        "array if (array := a.reshape(shape)).shape == shape or -1 in shape else refuse()",
+        recorded_as=view_,
+        arguments="input, shape",
+    ),
 )
 def reshape(self, shape):
     size = infer_size(shape, numel(self.array.shape))
@@ -101,14 +66,15 @@ def reshape(self, shape):
     return dispatch(find("_unsafe_view.default"), (self.contiguous(), size))
 
 
-@_reshaping(
+@composite(
     "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-    quick=(
+    out=False,
+    plain=ViewCase(
         "start_dim == 0 and end_dim == -1 and a.ndim != 1 and a.flags.c_contiguous",
         "a.reshape(-1)",
-        "input.offset",
+        recorded_as=view_,
+        arguments="input, (a.size,)",
     ),
-    as_view="input, (a.size,)",
 )
 def flatten(self, start_dim, end_dim):
     rank = self.ndim
@@ -377,7 +343,9 @@ def _quick_narrow(input, dim, start, length):
 
 
 @composite(
-    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", out=False, shortcut=_quick_narrow
+    "narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+    out=False,
+    plain=FunctionCase(_quick_narrow),
 )
 def narrow(self, dim, start, length):
     dim, start = narrow_bounds(self, dim, start, length)

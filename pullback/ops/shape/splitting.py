@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
+from ..eager.straight import FunctionCase
 from ..eager.views import is_plain_tensor
 from ..family.base import composite
 from ..system.calls import front
@@ -47,7 +48,9 @@ def _quick_chunk(input, chunks, dim):
     return quick_split(input, -(-shape[dim] // chunks), dim) if -len(shape) <= dim < len(shape) else None
 
 
-@composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", out=False, shortcut=_quick_chunk)
+@composite(
+    "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", out=False, plain=FunctionCase(_quick_chunk)
+)
 def chunk(self, chunks, dim):
     size, d = _chunk_size(self, chunks, dim)
     if size == 0 and self.shape[d] == 0:  # as many empty pieces as asked for

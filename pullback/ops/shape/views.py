@@ -16,7 +16,8 @@ from ...core.objects import make_view
 from ...core.storage import check_bounds, storage_of
 from ...core.tensor import META
 from ..eager.functions import bypassing
-from ..eager.views import SIZES, is_plain_tensor, may_have_history, plain_view
+from ..eager.straight import FunctionCase
+from ..eager.views import SIZES, ViewCase, is_plain_tensor, may_have_history, plain_view
 from ..family.batching import (
     batch_as_strided,
     batch_expand,
@@ -105,7 +106,7 @@ expand = view(
     check=_check_expand,
     function=False,
     variadic="size",
-    shortcut=_quick_expand,
+    plain=FunctionCase(_quick_expand),
     vjp=lambda g, self_shape: g.sum_to_size(self_shape),
     vmap=batch_expand,
     inverse=view_inverses.expanded,
@@ -116,7 +117,7 @@ transpose = view(
     geometry=geometry.transpose,
     dims=("dim0", "dim1"),
     scalar_same=True,
-    quick=("a.ndim", "a.swapaxes(dim0, dim1)", "input.offset"),
+    plain=ViewCase("a.ndim", "a.swapaxes(dim0, dim1)"),
     vjp=lambda g, dim0, dim1: g.transpose(dim0, dim1),
     opaque="all",
     inverse=view_inverses.transposed,
@@ -125,7 +126,7 @@ transpose = view(
 t = view(
     "t(Tensor(a) self) -> Tensor(a)",
     geometry=geometry.t,
-    quick=("a.ndim < 3", "a.T", "input.offset"),
+    plain=ViewCase("a.ndim < 3", "a.T"),
     vjp=lambda g: g.t(),
     vmap=batch_transposed,
     opaque="all",
@@ -144,7 +145,7 @@ permute = view(
     "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
     geometry=geometry.permute,
     variadic="dims",
-    quick=("dims.__class__ in SIZES and len(dims) == a.ndim > 0", "a.transpose(dims)", "input.offset"),
+    plain=ViewCase("dims.__class__ in SIZES and len(dims) == a.ndim > 0", "a.transpose(dims)"),
     vjp=lambda g, dims: g.permute(_inverse(dims)),
     vmap=batch_permute,
     inverse=view_inverses.permuted,
@@ -187,7 +188,7 @@ unsqueeze = view(
     geometry=geometry.unsqueeze,
     dims=("dim",),
     added=1,
-    quick=("dim.__class__ is int", "new_axis(a, dim)", "input.offset"),
+    plain=ViewCase("dim.__class__ is int", "new_axis(a, dim)"),
     vjp=lambda g, dim: g.squeeze(dim),
     inverse=view_inverses.squeezed,
 )
@@ -210,7 +211,7 @@ def _quick_select(input, dim, index):
 select = view(
     "select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
     geometry=geometry.select,
-    shortcut=_quick_select,
+    plain=FunctionCase(_quick_select),
     dims=("dim",),
     vjp=lambda g, self_shape, dim, index: select_backward(g, self_shape, dim, index),
     inverse=view_inverses.selected,
@@ -334,7 +335,7 @@ split_with_sizes = view(
 unbind = view(
     "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
     geometry=geometry.unbind,
-    shortcut=_quick_unbind,
+    plain=FunctionCase(_quick_unbind),
     dims=("dim",),
     vjp=_join_bound,
     inverse=view_inverses.unbound,

@@ -21,6 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..eager.straight import CheckedKernelCase, FunctionCase
+from ..eager.text import PlainCase
+from ..eager.views import ViewCase
+
 
 class Marker:
     """A rule that is a word."""
@@ -41,7 +45,7 @@ NOT_IMPLEMENTED = Missing("NOT_IMPLEMENTED")
 LINEAR = Marker("LINEAR")  # the jvp is the operator itself
 ELEMENTWISE = Marker("ELEMENTWISE")  # the jvp is the vjp's rule, conjugated
 REQUIRED = Marker("REQUIRED")  # the default of a field that has none
-TABLES = ("contradictions", "conditions", "choices")  # of a family, added to those of all operators
+TABLES = ("contradictions", "conditions", "choices", "kinds")  # of a family, added to those of all operators
 OF_GRADIENTS = ("jvp", "node", "number", "inplace_node", "nondifferentiable")  # mean nothing where none flow
 
 
@@ -62,7 +66,9 @@ class Fields(type):
         result.defaults = {**inherited, **own}
         result.required = tuple(field for field, value in result.defaults.items() if value is REQUIRED)
         result.fillers = (*fillers, _filler(own)) if own else fillers
-        result.watched = frozenset((*result.contradictions, *result.conditions, *result.choices, *OF_GRADIENTS))
+        result.watched = frozenset(
+            (*result.contradictions, *result.conditions, *result.choices, *result.kinds, *OF_GRADIENTS)
+        )
         return result
 
 
@@ -83,7 +89,6 @@ class Declaration(metaclass=Fields):
             "meta": "the shape of what a body gives follows from its operators",
         },
         "node": {"number": "a node that is named whole has no number"},
-        "shortcut": {"straight": "both are the way of plain calls past the dispatcher"},
     }
     conditions = {
         "inplace_node": "inplace",
@@ -97,6 +102,7 @@ class Declaration(metaclass=Fields):
         "opaque": (None, "all", "pair", "mixed"),
         "inplace": (False, True, "function", "hidden"),
     }
+    kinds = {"plain": (FunctionCase, CheckedKernelCase, ViewCase)}  # the classes that an option may be of
 
     # ---- what it computes
     kernel: Callable | None = None
@@ -203,12 +209,8 @@ beside (`"mixed"`)."""
     """Whether `write` reads operands of one element before it writes, so that they may overlap with the target."""
 
     # ---- plain calls, past the dispatcher
-    shortcut: Callable | None = None
-    """`shortcut(*args)`: the result of a plain call, or None where it takes more."""
-    inlines: tuple[str, ...] = ()
-    """Other operators whose work the plain case does: while one of them is overridden, there is no plain case."""
-    straight: bool = False
-    """Whether plain tensors and ints go straight to the kernel, which makes all checks itself."""
+    plain: PlainCase | tuple[PlainCase, ...] | None = None
+    """How plain calls go past the dispatcher, a `PlainCase`, or several that are tried in order; the last table has the kinds."""
 
     def __init__(self, name: str, given: Mapping[str, Any]):
         defaults = type(self).defaults
@@ -234,6 +236,10 @@ beside (`"mixed"`)."""
             raise TypeError(f"{name}: {field!r} is one of {known}, but got {given[field]!r}")
         if not self._says(field):
             return
+        kinds = self.kinds.get(field)
+        if kinds is not None and not all(isinstance(v, kinds) for v in _several(given[field])):
+            known = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{name}: {field!r} of {self.kind} is a {known}, but got {given[field]!r}")
         for other, why in self.contradictions.get(field, {}).items():
             if other in given and self._says(other):
                 raise TypeError(f"{name}: {field!r} contradicts {other!r}: {why}")
@@ -243,6 +249,10 @@ beside (`"mixed"`)."""
         if field in OF_GRADIENTS and (self.vjp is NONDIFFERENTIABLE or self.vjp is None and self.body is None):
             raise TypeError(f"{name}: {field!r} means nothing where gradients never flow (vjp={self.vjp})")
 
+    @property
+    def plain_cases(self) -> tuple[PlainCase, ...]:
+        return _several(self.plain) if self.plain is not None else ()
+
     def _says(self, field: str) -> bool:
         """Whether a field has a value that means something."""
         value = getattr(self, field)
@@ -250,6 +260,10 @@ beside (`"mixed"`)."""
 
     def _unknown(self, name: str, key: str) -> str:
         return f"{name}: {key!r} is no option of {self.kind}{nearest(key, type(self).defaults)}"
+
+
+def _several(value: Any) -> tuple:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.ops.eager.elementwise import KernelCase
+from pullback.ops.eager.straight import FunctionCase
 from pullback.ops.family.along import along
 from pullback.ops.family.base import composite, operator
 from pullback.ops.family.contraction import contraction
@@ -75,7 +77,6 @@ def test_a_missing_part(declare, key):
     [
         (operator, {"body": len, "kernel": len}),
         (operator, {"kernel": len, "meta": len, "vjp": len, "node": "OddBackward0", "number": 1}),
-        (operator, {"kernel": len, "meta": len, "straight": True, "shortcut": len}),
         (pointwise, {"kernel": len, "meta": len}),
         (view, {"geometry": len, "kernel": len}),
         (view, {"geometry": len, "dims": ("dim",), "vmap": len}),
@@ -88,12 +89,26 @@ def test_contradictions(declare, options):
 
 
 @pytest.mark.parametrize(
+    "declare, options",
+    [
+        (pointwise, {"kernel": len, "plain": FunctionCase(len)}),
+        (operator, {"kernel": len, "plain": KernelCase()}),
+        (operator, {"kernel": len, "plain": (FunctionCase(len), len)}),
+        (operator, {"kernel": len, "plain": True}),
+    ],
+)
+def test_plain_cases_of_another_family_are_refused(declare, options):
+    with pytest.raises(TypeError, match="^odd: 'plain' of .* is a .*Case"):
+        declare("odd(Tensor self) -> Tensor", **options)
+
+
+@pytest.mark.parametrize(
     "declare, options, needed",
     [
         (operator, {"kernel": len, "vjp": len, "inplace_node": "OddBackward1"}, "inplace"),
         (operator, {"kernel": len, "reads_first": True}, "write"),
         (pointwise, {"kernel": len, "constant": 0}, "ufunc"),
-        (pointwise, {"ufunc": "add", "fast": True}, "kernel"),
+        (pointwise, {"ufunc": "add", "plain": KernelCase()}, "kernel"),
         (view, {"geometry": len, "added": 1}, "dims"),
     ],
 )
