@@ -197,16 +197,16 @@ def class_attribute_shadowed():
 @case
 def class_attribute_counted_in_init():
     class A:
-        result = 0
+        count = 0
 
         def __init__(self, x):
-            type(self).made += 1
+            type(self).count += 1
             self.x = x
 
     def f(x):
-        return A(x).x * A(x).made
+        return A(x).x * A(x).count
 
-    return f, lambda i: (x_of(i),), lambda: A.made
+    return f, lambda i: (x_of(i),), lambda: A.count
 
 
 @case
