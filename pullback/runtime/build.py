@@ -7,6 +7,7 @@ there is none.
 
 from __future__ import annotations
 
+import errno
 import functools
 import importlib.util
 import os
@@ -96,7 +97,12 @@ def build(source: str, flags: tuple[str, ...] = ()) -> Path:
             )
         except OSError as error:
             raise CompileFailed(f"{' '.join(command)}: {error}") from error
+        if "No space left on device" in done.stderr:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         if done.returncode:
             raise CompileFailed(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr[:4000]}")
 
-    return cached(key, make)
+    try:
+        return cached(key, make)
+    except OSError as error:
+        raise CompileFailed(f"a library cannot be written: {error}") from error

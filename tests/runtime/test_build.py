@@ -31,6 +31,25 @@ def test_an_error_of_the_compiler_is_shown(tmp_path, monkeypatch):
         build.build("int f(void) { return nothing; }")
 
 
+def test_an_empty_name_is_no_compiler(monkeypatch):
+    monkeypatch.setenv("CC", "")
+    with pytest.raises(build.NoCompiler, match="CC is ''"):
+        build.compiler()
+
+
+def test_a_library_that_cannot_be_written_is_no_end(monkeypatch):
+    def full(key, make):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build, "cached", full)
+    monkeypatch.setattr(program, "readable", lambda: True)
+    x = torch.randn(3)
+    graph = make_fx(lambda x: x.sin() + 1, tracing_mode="fake")(x)
+    with pytest.warns(RuntimeWarning, match="operator by operator.*cannot be written: .*No space left"):
+        result = compile_graph(graph)
+    torch.testing.assert_close(result(x), x.sin() + 1)
+
+
 def test_a_compiler_that_is_not_there(monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(build.NoCompiler, match="no-such-compiler.*pip install ziglang"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+import warnings
 
 import pytest
 
@@ -66,3 +69,50 @@ def test_a_folder_that_cannot_be_written_is_replaced(monkeypatch, tmp_path):
     blocked.write_text("")
     monkeypatch.setenv("PULLBACK_CACHE", str(blocked / "below"))
     assert cache.cached("key", maker([])).read_text() == "library"
+
+
+def test_folders_are_private(tmp_path):
+    entry = cache.cached("key", maker([]))
+    assert cache.folder().stat().st_mode & 0o777 == entry.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_others_can_write_to_is_refused_in_words(tmp_path):
+    base = tmp_path / "cache"
+    base.mkdir()
+    base.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match=r"cache folder .*mode 0777: others could put code there.*chmod 700"):
+        entry = cache.cached("key", maker([]))
+    assert base not in entry.parents and entry.read_text() == "library"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.cached("key", maker([])) == entry
+
+
+def test_an_inner_folder_that_others_can_write_to_is_not_used():
+    entry = cache.cached("inner", maker([], "first"))
+    entry.parent.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="others could put code there"):
+        other = cache.cached("inner", maker([], "second"))
+    assert other != entry and other.read_text() == "second"
+
+
+def test_a_full_disk_is_a_warning():
+    result: list = []
+
+    def full(folder, target):
+        if cache.folder() in folder.parents:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        maker(result)(folder, target)
+
+    with pytest.warns(RuntimeWarning, match="nothing can be kept.*No space left"):
+        entry = cache.cached("full", full)
+    assert entry.read_text() == "library" and cache.folder() not in entry.parents
+
+
+def test_what_was_not_used_for_longest_goes_first():
+    entries = [cache.cached(str(n), maker([], "x" * 100)) for n in range(5)]
+    for age, entry in enumerate(entries):
+        os.utime(entry.with_suffix(".sum"), (1000 + age, 1000 + age))
+    cache.cached("0", maker([]))  # the oldest is used again
+    cache.bound(cache.folder(), 250, entries[1])
+    assert [e.exists() for e in entries] == [True, True, False, False, False]

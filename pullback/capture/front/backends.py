@@ -10,7 +10,7 @@ from .config import native
 from .logs import logger
 
 BACKENDS: dict[str, Callable] = {}
-default_backend = "aot_eager"
+default_backend = "inductor"
 
 
 def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags=()):

@@ -25,7 +25,7 @@ from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
 from ..trace.program import Unsupported
-from .backends import lookup_backend
+from .backends import BACKENDS, lookup_backend
 from .captured import Captured, Straight
 from .config import config
 from .dynamic import Sizes
@@ -46,13 +46,14 @@ class RecompileError(RuntimeError):
     """A graph was wanted where none may be made."""
 
 
-MODES = (
-    "default",
-    "lite",
-    "reduce-overhead",
-    "max-autotune-no-cudagraphs",
-    "max-autotune",
-)  # all mean the same where nothing is tuned
+# Modes are settings of native code by name. Those that have no effect here say so when a graph is compiled (`Settings`).
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "lite": {},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
+}
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
 
 
@@ -289,6 +290,8 @@ def compile(
     if disable:
         return model
     chosen = lookup_backend(backend)
+    if mode is not None and chosen is BACKENDS["inductor"]:
+        options = MODES[mode]
 
     def make(fn, **sizes) -> CompiledFunction:
         result = CompiledFunction(

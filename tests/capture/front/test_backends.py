@@ -3,7 +3,7 @@
 import pytest
 
 import pullback as torch
-from pullback.capture.front.backends import lookup_backend
+from pullback.capture.front.backends import BACKENDS, lookup_backend
 from pullback.capture.front.compile import counters
 from pullback.capture.front.config import native
 
@@ -42,3 +42,18 @@ def test_cuda_graphs_are_not_built_and_it_is_counted(recwarn):
 def test_unknown_backends_raise():
     with pytest.raises(ValueError, match="Invalid backend: 'nothing'"):
         lookup_backend("nothing")
+
+
+def test_without_a_name_graphs_become_native_code(monkeypatch):
+    compiled = []
+    monkeypatch.setitem(BACKENDS, "inductor", lambda module, inputs, options=None: compiled.append(options) or module)
+    torch.compile(f)(torch.ones(3))
+    torch.compile(f, mode="reduce-overhead")(torch.ones(3))
+    torch.compile(f, mode="max-autotune", backend="eager")(torch.ones(3))
+    assert compiled == [None, {"triton.cudagraphs": True}]
+
+
+def test_what_a_mode_asks_for_in_vain_is_said():
+    native._warned.discard("max_autotune")
+    with pytest.warns(UserWarning, match="max_autotune has no effect here"):
+        torch.compile(f, mode="max-autotune-no-cudagraphs")(torch.ones(3))
