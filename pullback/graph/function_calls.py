@@ -14,8 +14,6 @@ from .names import public_name
 
 _SPACE = "torch.nn.functional."
 
-_SOFTMAX = {"dim": None, "_stacklevel": 3, "dtype": None}
-_WITH_HIDDEN_PARAMETERS = {"softmax": _SOFTMAX, "log_softmax": _SOFTMAX, "softmin": _SOFTMAX}
 # Built in: their calls are recorded as they were written.
 _BUILT_IN = frozenset((
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "channel_shuffle", "elu_", "gelu", "hardshrink",
@@ -52,5 +50,4 @@ def _parameters(function: Any, public: str) -> dict[str, Any] | None:
         found = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    plain = {p.name: p.default for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
-    return plain | _WITH_HIDDEN_PARAMETERS.get(name, {})
+    return {p.name: p.default for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}

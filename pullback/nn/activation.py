@@ -338,7 +338,6 @@ class _OverDim(Module):
     """Softmax and its kin along a dimension."""
 
     __constants__ = ["dim"]
-    function = ""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -348,9 +347,6 @@ class _OverDim(Module):
         super().__setstate__(state)
         self.__dict__.setdefault("dim", None)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, self.function)(input, self.dim, _stacklevel=5)
-
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
 
@@ -358,19 +354,22 @@ class _OverDim(Module):
 class Softmin(_OverDim):
     """softmax(-x)."""
 
-    function = "softmin"
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_OverDim):
     """exp(x) over its sum."""
 
-    function = "softmax"
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_OverDim):
     """log(softmax(x))."""
 
-    function = "log_softmax"
+    def forward(self, input: Tensor) -> Tensor:
+        return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):

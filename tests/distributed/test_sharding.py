@@ -58,6 +58,8 @@ def test_a_distributed_tensor_has_the_shape_of_the_whole(mesh):
     d = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
     assert d.shape == (4, 2) and d.to_local().shape == (4, 2) and d.placements == (Shard(0),)
     assert (d + 1).placements == (Shard(0),) and d.sum().placements == (Partial("sum"),)
+    assert d.softmax(1).placements == d.cumsum(1).placements == (Shard(0),)
+    assert d.cumsum(0).placements == d.cumsum(1).cumsum(-2).placements == (Replicate(),)
     assert d.sum().full_tensor().item() == 8
     assert DTensor.from_local(torch.ones(2), mesh, [Replicate()]).full_tensor().tolist() == [1, 1]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.tensor import Tensor, wrap_meta
 from ...core.tree import tree_leaves, tree_map
+from ...ops.family.along import Along
 from ...ops.family.pointwise import Pointwise
 from ...ops.system.operator import Operator
 from ..device_mesh import DeviceMesh
@@ -44,8 +45,8 @@ def run(op: Operator, args: tuple, kwargs: dict) -> Any:
         return _in_place(op, args, kwargs)
     args, kwargs = tree_map(lambda a: _distributed(op, a, mesh), (args, kwargs))
     found = RULES.get(op.name)
-    if found is None and isinstance(op.family, Pointwise):
-        found = pointwise
+    if found is None:
+        found = next((rule for family, rule in FAMILY_RULES.items() if isinstance(op.family, family)), None)
     result = NotImplemented if found is None else found(op, args, kwargs)
     return on_wholes(op, args, kwargs, mesh) if result is NotImplemented else result
 
@@ -404,9 +405,14 @@ def _rows(op: Operator, args: tuple, kwargs: dict, dims: range, first: int = 1) 
     )
 
 
-@rule("_softmax", "_log_softmax")
-def _softmax(op: Operator, args: tuple, kwargs: dict) -> Any:
-    dim = args[1] % args[0].dim()
+def along(op: Operator, args: tuple, kwargs: dict) -> Any:
+    """An operator along one dimension, such as softmax or a scan, with one result of the same shape."""
+    place = op.schema.index["dim"]
+    if op.declared.reduces or op.declared.length is not None or len(op.schema.returns) > 1 or len(args) <= place:
+        return NotImplemented
+    if not args[0].dim():
+        return NotImplemented
+    dim = args[place] % args[0].dim()
     return _rows(op, args, kwargs, range(dim, dim + 1))
 
 
@@ -423,3 +429,6 @@ def _embedding(op: Operator, args: tuple, kwargs: dict) -> Any:
     if any(not p.is_replicate() for p in table.placements) or any(p.is_partial() for p in index.placements):
         return NotImplemented
     return wrapped(on_locals(op, args, kwargs), index.device_mesh, index.placements, (*index.shape, table.shape[1]))
+
+
+FAMILY_RULES = {Pointwise: pointwise, Along: along}  # of operators without a rule by name

@@ -17,7 +17,7 @@ from ...core.tensor import Tensor
 from ..family.base import composite
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..system.calls import front
-from ..system.operator import Operator, exports, missing
+from ..system.operator import Operator, missing
 from .arithmetic import conj
 
 Array = Any
@@ -299,7 +299,7 @@ def logit_backward(grad_output: Any, self: Any, eps: float | None) -> Any:
     return _logit_slope(grad_output, self, eps)
 
 
-# ---- names in torch.special for operators that live elsewhere, where their own modules have not put them there
+# ---- names in torch.special for operators that live elsewhere
 _ELSEWHERE = (
     ("digamma(Tensor self)", lambda self: self.digamma()),
     ("psi(Tensor self)", lambda self: self.digamma()),
@@ -320,13 +320,6 @@ _ELSEWHERE = (
     ("logit(Tensor self, float? eps=None)", lambda self, eps: self.logit(eps)),
     ("round(Tensor self, *, int decimals=0)", lambda self, decimals: self.round(decimals=decimals)),
     ("xlogy(Tensor self, Tensor other)", lambda self, other: xlogy(self, other)),
-    ("logsumexp(Tensor self, int[1] dim, bool keepdim=False)", lambda self, dim, keepdim: self.logsumexp(dim, keepdim)),
-    ("softmax(Tensor self, int dim, ScalarType? dtype=None)", lambda self, dim, dtype: self.softmax(dim, dtype)),
-    (
-        "log_softmax(Tensor self, int dim, *, ScalarType? dtype=None)",
-        lambda self, dim, dtype: self.log_softmax(dim, dtype),
-    ),
 )
 for _schema, _body in _ELSEWHERE:
-    if _schema.partition("(")[0] not in exports["special"]:
-        composite(f"special_{_schema} -> Tensor")(_body)
+    composite(f"special_{_schema} -> Tensor")(_body)

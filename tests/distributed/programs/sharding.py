@@ -44,7 +44,7 @@ def check_operators():
             for x, y in ((distribute_tensor(a, mesh, [p]), distribute_tensor(b, mesh, [q])), (a.clone(), b.clone())):
                 x.requires_grad_()
                 y.requires_grad_()
-                z = ((x @ y).relu() * 2 + 1).softmax(1).view(2, 3, 8).transpose(0, 1).sum(0)
+                z = ((x @ y).relu() * 2 + 1).softmax(1).cumsum(1).view(2, 3, 8).transpose(0, 1).sum(0)
                 z = z.full_tensor() if isinstance(z, DTensor) else z
                 z.pow(2).sum().backward()
                 full = [t.full_tensor() if isinstance(t, DTensor) else t for t in (x.grad, y.grad)]

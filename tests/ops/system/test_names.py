@@ -17,8 +17,7 @@ NAMES = {
 }
 KNOWN = {
     "softmax": {
-        "core/cuda_rows.py", "distributed/tensor/rules.py", "graph/function_calls.py", "nn/activation.py", "ops/eager/rows.py",
-        "ops/elementwise/special.py", "ops/layout/nested/operators.py", "ops/network/multihead.py",
+        "core/cuda_rows.py", "ops/eager/rows.py", "ops/layout/nested/operators.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
     "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py"},
