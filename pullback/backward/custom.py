@@ -13,8 +13,8 @@ from collections.abc import Callable
 from ..autograd.function import BackwardCFunction, Function
 from ..capture.front.config import config
 from ..capture.front.effects import effect_of_values, holds_containers
+from ..capture.front.guards import AMBIENT
 from ..capture.front.reads import Reading
-from ..capture.front.surroundings import AMBIENT
 from ..core import modes
 from ..core.modes import ambient, process
 

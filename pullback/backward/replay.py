@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 
 from ..autograd import engine
 from ..autograd.methods import RemovableHandle
+from ..capture.bytecode.native import Callback
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import AccumulateGrad, Node
@@ -54,7 +55,7 @@ class Running(engine.Task):
         """Whether a hook was still there when the node's hooks of this kind began to run."""
         if self.snapshot[0] != which:
             self.snapshot = which, tuple((hooks or {}).values())
-        return any(h is hook for h in self.snapshot[1])
+        return any(h is users(hook) for h in self.snapshot[1])
 
     def finish(self) -> None:
         """The backward is done: free what is left, and refuse hooks that came too late to be in the graph."""
@@ -82,6 +83,11 @@ class Running(engine.Task):
     def _registered_at(self, key: int) -> int:
         """The place at which the user's Python registered a hook."""
         return self.calls[bisect_right(self.calls, (key, len(self.nodes))) - 1][1]
+
+
+def users(hook: Callable) -> Callable:
+    """A hook as its user registered it: in a capture it is one that comes back to the machine."""
+    return hook.function if isinstance(hook, Callback) else hook
 
 
 def at(place: int) -> tuple[Running, Node] | None:
@@ -211,7 +217,7 @@ def late_post_hooks(results: tuple, gs: list, known: list, place: int) -> tuple:
     """Post-hooks that came while the node's own hooks and unpacking ran: without others, they see no gradients that arrived."""
     here = at(place)
     for hook in list(here[1].post_hooks.values()) if here is not None and here[1].post_hooks else ():
-        if not any(hook is k for k in known):
+        if not any(hook is users(k) for k in known):
             results = _after(hook, results, gs)
     return results
 

@@ -29,7 +29,7 @@ ROWS: dict[str, dict[str, str]] = {
         "disable": "pullback.surface.compiler:disable",
         "allow_in_graph": "pullback.surface.compiler:allow_in_graph",
         "is_compiling": "pullback.surface.compiler:is_compiling",
-        "export": f"{_COMPILE}:export",
+        "export": "pullback.capture.front.exporting:export",
         "explain": "pullback.capture.front.explain:explain",
         "assume_constant_result": "pullback.surface.compiler:assume_constant_result",
         "substitute_in_graph": "pullback.surface.compiler:substitute_in_graph",

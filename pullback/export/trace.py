@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..capture.fake.mode import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
-from ..capture.front.captured import number, refuse_hidden
 from ..capture.front.compile import CompiledFunction, UserError
 from ..capture.front.config import config
+from ..capture.front.fakes import number, refuse_hidden
 from ..capture.trace.program import ProgramTrace
 from ..core import modes, tree
 from ..core.modes import ambient

@@ -18,8 +18,7 @@ from ...core import modes
 from ...core.modes import ambient, process
 from ...core.node import requires_grad
 from ...core.tensor import Tensor, stride_of
-from ..front.guards import describe, sharing, sharing_mismatch, tensor_mismatch
-from ..front.surroundings import AMBIENT
+from ..front.guards import AMBIENT, describe, sharing, sharing_mismatch, tensor_mismatch
 from .sources import READ, Source
 
 MISSING = (KeyError, IndexError, AttributeError, ValueError, TypeError)

@@ -27,8 +27,9 @@ GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 class Driver:
     """See the module's docstring. `policy` says what may be captured, hears of what was not, and compiles graphs."""
 
-    def __init__(self, function: types.FunctionType, policy):
+    def __init__(self, function: types.FunctionType, policy, stolen: tuple[str, ...] = ()):
         self.function, self.policy = function, policy
+        self.stolen = stolen  # arguments that are lists which its graph is to empty
         self.segments: dict[tuple, Segment] = {}
         self.why_not = why_uncapturable(function.__code__)  # known before it is called
         self.between = Between(self)
@@ -57,7 +58,8 @@ class Driver:
         key = tuple([(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)
         if segment is None:
-            segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)))
+            stolen = self.stolen if run_whole is not None and frames[0].code is self.function.__code__ else ()
+            segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), stolen)
         for entry in segment.entries:
             out = entry.run(frames)
             if out is not MISS:

@@ -23,7 +23,7 @@ from ...core.random import Generator as RandomGenerator
 from ...core.tensor import FAKE, NoData, Tensor
 from ...nn.module import Module
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
-from ..front.captured import NO_FAKES, holds_fakes
+from ..front.fakes import NO_FAKES, holds_fakes
 from ..shapes.errors import GuardOnDataDependentSymNode
 from ..trace.graph_trace import marks_of
 from ..trace.program import Unsupported

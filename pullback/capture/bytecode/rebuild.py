@@ -18,7 +18,7 @@ from collections.abc import Callable
 from ...autograd.methods import RemovableHandle
 from ...core.tensor import Tensor
 from ...ops.system.operator import find as find_operator
-from ..front.captured import as_given, holds_fakes
+from ..front.fakes import as_given, holds_fakes
 from .differentiate import history, spent
 from .frame import NULL, Frame
 from .generators import Generator

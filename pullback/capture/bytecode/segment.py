@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable
 from types import CellType
 
@@ -19,9 +20,10 @@ from ...core.tensor import Tensor, stride_of
 from ...graph import GraphModule, Node
 from ...ops.system.operator import Operator
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
-from ..front.captured import NO_FAKES, fake_mode_for
+from ..front.boxing import boxed
 from ..front.config import config
 from ..front.dynamic import Sizes
+from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
@@ -152,8 +154,11 @@ class Entry:
 class Capture:
     """One attempt: interprets frames in the tracing world, and makes an entry of what it saw."""
 
-    def __init__(self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes):
+    def __init__(
+        self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, stolen: tuple[str, ...] = ()
+    ):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
+        self.stolen = stolen  # locals of the bottom frame: lists that are the graph's to empty
 
     def run(self, stop_at: int, reason: str) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one."""
@@ -256,7 +261,7 @@ class Capture:
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
         conditions.put_first(self.world.outside.lookups.tests(conditions))
-        calls = self._call_lines(rebuild, run, left)
+        calls = self._call_lines(rebuild, run, left, "\n".join([*rebuild.lines, *effects, *last]))
         prologue = self._prologue()
         body = conditions.body()
         lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]
@@ -317,24 +322,29 @@ class Capture:
                 self.trace.graph.erase_node(node)
 
     def _compile(self, graph: GraphModule) -> Callable:
+        examples = [self.trace.examples[i] for i in self.used]
+        if self.stolen:
+            lists = [self.world.outside.sources.get("local", None, (0, name)) for name in self.stolen]
+            self.taken = [i for i in self.used if self.trace.inputs[i].base in lists]
+            graph, examples = boxed(graph, [self.used.index(i) for i in self.taken], examples)
         try:
-            return self.compile(graph, [self.trace.examples[i] for i in self.used])
+            return self.compile(graph, examples)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
             raise Uncapturable(f"its gradient depends on the data of a tensor ({error})") from error
         except Unsupported as error:
             raise Uncapturable(str(error)) from error
 
-    def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: int) -> list[str]:
-        conditions = self.world.outside.conditions
-        if run is None:
-            out = []
-        else:
-            given = ", ".join(conditions.variable(self.trace.inputs[i]) for i in self.used)
+    def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: int, after: str) -> list[str]:
+        """The call of the graph; `after`: what follows it."""
+        out = []
+        if run is not None:
+            given, before = self._inputs(after)
             results = "".join(f"r{i}, " for i in range(len(rebuild.results)))
             call = f"{results}= run({given})" if results else f"run({given})"
-            out = [call]
+            out = [*before, call]
             if any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes):
                 out = [
+                    *before,
                     "try:",
                     f"    {call}",
                     "except BaseException:",
@@ -344,6 +354,19 @@ class Capture:
         if left != self.start & modes.GRAD:
             out.append(f"ambient.switch({modes.GRAD}, {left})")
         return out
+
+    def _inputs(self, after: str) -> tuple[str, list[str]]:
+        """(the arguments of the graph, lines before its call): of what is in a stolen list, only the graph's own list is
+        left to hold it, unless what follows the call reads it."""
+        conditions = self.world.outside.conditions
+        names = {i: conditions.variable(self.trace.inputs[i]) for i in self.used}
+        if not self.stolen:
+            return ", ".join(names.values()), []
+        taken = [names[i] for i in self.taken]
+        dropped = [name for name in dict.fromkeys(taken) if not re.search(rf"\b{name}\b", after)]
+        lines = [f"taken = [{', '.join(taken)}]", *(f"l0[{name!r}].clear()" for name in self.stolen)]
+        lines += [f"{' = '.join(dropped)} = None"] if dropped else []
+        return ", ".join(["taken", *(name for i, name in names.items() if i not in self.taken)]), lines
 
     def _sizes_test(self) -> None:
         """The conditions on sizes that are symbols; and where tensors begin, if the program counts from there."""
@@ -383,14 +406,21 @@ def _has_symbols(example) -> bool:
 class Segment:
     """The graphs of one state of the frames."""
 
-    def __init__(self, sizes: Sizes):
-        self.sizes = sizes
+    def __init__(self, sizes: Sizes, stolen: tuple[str, ...] = ()):
+        self.sizes, self.stolen = sizes, stolen
         self.entries: list[Entry] = []
         self.is_uncaptured = False  # whether nothing can be captured here
         self.is_full = False  # whether the limit of graphs was reached, and said so
 
-    def capture(self, frames: list[Frame], compile: Callable, broke: Callable, escaped: Callable) -> Entry:
-        """Another entry, for frames like these.
+    def capture(
+        self,
+        frames: list[Frame],
+        compile: Callable,
+        broke: Callable,
+        escaped: Callable,
+        attempt: type[Capture] = Capture,
+    ) -> Entry:
+        """Another entry, for frames like these, by attempts of a kind.
 
         `broke(reason, where)` hears of a graph that ends early, `escaped(error)` of what the program itself raises;
         both may raise.
@@ -398,7 +428,7 @@ class Segment:
         stop_at, reason = -1, ""
         for _ in range(RESTARTS):
             try:
-                return Capture(frames, compile, broke, self.sizes).run(stop_at, reason)
+                return attempt(frames, compile, broke, self.sizes, self.stolen).run(stop_at, reason)
             except Restart as again:
                 if again.error is not None:
                     escaped(again.error)

@@ -14,7 +14,7 @@ from typing import Any
 from ...autograd import calls as autograd_calls
 from ...core.tensor import Tensor
 from ..fake.mode import FakeTensorMode
-from ..front.captured import number
+from ..front.fakes import number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace
 from . import custom_functions, differentiate, kept

@@ -21,13 +21,9 @@ def set_locals_to_steal(module: GraphModule, names: list[str]) -> None:
     module.meta[STOLEN] = list(names)
 
 
-def stolen_lists(function: Callable, args: tuple) -> list[list]:
-    """The arguments of a call that are its own to empty."""
-    names = function.meta.get(STOLEN) if isinstance(function, GraphModule) else None
-    if not names:
-        return []
-    places = [n.target for n in function.graph.nodes if n.op == "placeholder"]
-    return [a for name, a in zip(places, args, strict=False) if name in names and type(a) is list]
+def stolen_names(function: Callable) -> tuple[str, ...]:
+    """The arguments of a function that are lists of its own to empty."""
+    return tuple(function.meta.get(STOLEN) or ()) if isinstance(function, GraphModule) else ()
 
 
 def taken(values: list) -> None:
@@ -38,12 +34,13 @@ def taken(values: list) -> None:
 has_side_effect(taken)
 
 
-def boxed(module: GraphModule, count: int) -> GraphModule:
-    """A graph that takes its first inputs in one list, which it empties."""
+def boxed(module: GraphModule, places: list[int], examples: list) -> tuple[GraphModule, list]:
+    """A graph that takes some of its inputs in one list, its first input, which it empties; and examples of its inputs."""
     graph = module.graph
-    first = [n for n in graph.nodes if n.op == "placeholder"][:count]
+    given = [n for n in graph.nodes if n.op == "placeholder"]
+    first = [given[i] for i in places]
     values = [n.meta.get("example_value") for n in first]
-    with graph.inserting_before(first[0] if first else None):
+    with graph.inserting_before(given[0] if given else next(iter(graph.nodes))):
         inputs = graph.placeholder("inputs")
     inputs.meta.update(val=values, example_value=values)
     after = [n for n in graph.nodes if n.op == "placeholder"][-1]
@@ -55,7 +52,8 @@ def boxed(module: GraphModule, count: int) -> GraphModule:
         graph.erase_node(node)
     with graph.inserting_after(after):
         graph.call_function(taken, (inputs,))
-    return GraphModule(module, graph)
+    others = [e for i, e in enumerate(examples) if i not in places]
+    return GraphModule(module, graph), [[examples[i] for i in places], *others]
 
 
 def unboxed(module: GraphModule, examples: list) -> GraphModule:

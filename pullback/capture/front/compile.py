@@ -3,8 +3,7 @@
 A Python function is interpreted once, on fakes, and what it calls on tensors is captured (`bytecode/`); the backend gets
 the graph and gives a callable; later calls for which the graph's conditions hold run that. A call that fits no earlier
 graph makes another. Where something cannot be captured (control flow that looks at data, printing), the graph ends, Python
-executes that one step, and the next graph goes on from there; with `fullgraph=True` it is an error. A graph that is
-compiled itself has no Python to interpret: it is called once on fakes (`captured.py`).
+executes that one step, and the next graph goes on from there; with `fullgraph=True` it is an error.
 """
 
 from __future__ import annotations
@@ -15,21 +14,20 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...core import modes, tree
+from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
-from ...graph import Graph, GraphModule
+from ...graph import GraphModule
 from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
 from ..trace.program import Unsupported
 from .backends import BACKENDS, lookup_backend
-from .captured import Captured, Straight
+from .boxing import stolen_names
 from .config import config
 from .dynamic import Sizes
-from .guards import Guards, source_names
 from .logs import logger as log
 from .verify import checked
 
@@ -97,7 +95,7 @@ class CompiledFunction:
             fn, "_torchdynamo_disable", False
         )  # it is never captured, only what it differentiates
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
-        self.front: Callable = Straight(fn, self) if isinstance(fn, GraphModule) else Segments(fn, self)
+        self.front: Callable = Segments(fn, self)
         state.functions.add(self)
 
     def forget(self) -> None:
@@ -187,7 +185,7 @@ class Segments:
 
     def __init__(self, fn: Callable, policy: CompiledFunction):
         self.first, function = entry_function(fn)
-        self.driver = Driver(function, policy)
+        self.driver = Driver(function, policy, stolen_names(fn))
         self.module = fn if isinstance(fn, Module) else None  # with hooks, its whole call is the program
         self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
 
@@ -335,77 +333,6 @@ def optimize(
 def optimize_assert(backend: str | Callable = "inductor", *, dynamic: bool | None = None, **options):
     """`optimize` of one whole graph."""
     return optimize(backend, nopython=True, dynamic=dynamic)
-
-
-def export(f: Callable, *, aten_graph: bool = False, **options) -> Callable:
-    """`export(f)(*args)`: (graph, guards) of one call: the graph takes the arguments of `f` and holds its parameters."""
-
-    def run(*args, **kwargs):
-        result = CompiledFunction(f, lookup_backend("eager"), fullgraph=True)
-        flat, spec = tree.tree_flatten((args, kwargs))
-        entry = Straight(f, result).capture(flat, spec, Guards(flat, spec, source_names(f, args, kwargs)))
-        return ExportResult(standalone(entry), entry.guards)
-
-    return run
-
-
-class ExportResult(NamedTuple):
-    """What `export` gives."""
-
-    graph_module: GraphModule
-    guards: Guards
-
-
-def standalone(entry: Captured) -> GraphModule:
-    """A captured graph with the tensors it reached as attributes, and outputs in the program's structure."""
-    module = entry.graph
-    graph = module.graph
-    refuse_others(graph, entry)
-    for t, node in zip(
-        reversed(entry.lifted.tensors), reversed([n for n in graph.nodes if n.op == "placeholder"]), strict=False
-    ):
-        name = node.name
-        setattr(module, name, t)
-        with graph.inserting_before(node):
-            read = graph.get_attr(name)
-        read.meta = node.meta
-        node.replace_all_uses_with(read)
-        graph.erase_node(node)
-    out = graph.output_node()
-    leaves = [out.args[0][place] if place is not None else constant for place, constant in entry.outputs]
-    out.args = (tree.tree_unflatten(leaves, entry.spec),)
-    module.recompile()
-    return module
-
-
-class SizesAsExported:
-    """Refuses arguments of other sizes or dtypes than those that a graph was made for: what it computes of them is not
-    what the program would."""
-
-    has_effects = True
-
-    def __init__(self, names: list[str], facts: list[tuple]):
-        self.names, self.facts = names, facts
-        self.__name__ = self.__qualname__ = "sizes_as_exported"
-        self.__module__ = "capture"
-
-    def __call__(self, *tensors) -> None:
-        for name, t, fact in zip(self.names, tensors, self.facts, strict=True):
-            if t.dtype is not fact[1] or tuple(t.shape) != fact[6]:
-                raise RuntimeError(
-                    f"the exported graph takes a {fact[1]} tensor of size {list(fact[6])} for {name}, not a {t.dtype} "
-                    f"tensor of size {list(t.shape)}: export the program again for such arguments"
-                )
-
-
-def refuse_others(graph: Graph, entry: Captured) -> None:
-    """Have a graph test the tensors it is given before anything else."""
-    given = [n for n in graph.nodes if n.op == "placeholder"]
-    found = [(node, i) for node, i in zip(given, entry.places, strict=False) if len(entry.guards.facts[i]) > 2]
-    if found:
-        test = SizesAsExported([entry.guards.names[i] for _, i in found], [entry.guards.facts[i] for _, i in found])
-        with graph.inserting_after(given[-1]):
-            graph.call_function(test, tuple(node for node, _ in found))
 
 
 def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:

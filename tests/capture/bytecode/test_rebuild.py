@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 
 import pullback as torch
-from pullback.capture.front.compile import export
+from pullback.capture.front.exporting import export
 
 x = torch.ones(3)
 

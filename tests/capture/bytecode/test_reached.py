@@ -1,10 +1,7 @@
 """Compiled functions notice when what they reach besides their arguments changes."""
 
-import pytest
-
 import pullback as torch
 from pullback import nn
-from pullback.capture.front.surroundings import Surroundings, picture
 
 FACTOR = 2.0
 HELD = {"scale": 3.0}
@@ -117,26 +114,6 @@ def test_reasons_are_named() -> None:
         run(torch.ones(1))
     assert reasons[0] == "L['scale'] == 2.0  (it is 3.0)"
     assert "grad mode" in reasons[1]
-
-
-@pytest.mark.parametrize("value", [3, "x", None, [1, [2, {"a": 3}]], {"k": torch.ones(1)}, (1, 2.0)])
-def test_pictures_of_equal_values_are_equal(value) -> None:
-    assert picture(value, 3) == picture(value, 3)
-
-
-def test_pictures_end() -> None:
-    loop: list = []
-    loop.append(loop)
-    assert picture(loop, 3) == picture(loop, 3)
-    assert picture(list(range(10**5)), 3) == picture(list(range(10**5)), 3)
-
-
-def test_names_are_found_through_functions() -> None:
-    def inner(x):
-        return x * FACTOR
-
-    names = [name for _, name in Surroundings(lambda x: inner(x) + 1).values]
-    assert names == ["inner", "FACTOR"]
 
 
 def test_side_effects_are_done_at_every_call() -> None:

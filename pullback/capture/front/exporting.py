@@ -1,0 +1,160 @@
+"""`_dynamo.export`: one call of a function as a graph that stands by itself.
+
+In: a function and the arguments of one call. Out: a graph module that is called as the function is and holds the tensors
+that the function reached otherwise, and the conditions under which it was captured, in words. What always holds: the
+graph refuses arguments of other sizes, dtypes or values than those it was made for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...core import tree
+from ...core.tensor import Tensor
+from ...graph import Graph, GraphModule, Node
+from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ..bytecode.binding import frame_of
+from ..bytecode.outside import is_symbol
+from ..bytecode.segment import Capture, Segment, Uncapturable
+from ..trace.program import Unsupported
+from .backends import lookup_backend
+from .compile import CompiledFunction, entry_function
+from .fakes import refuse_hidden
+from .guards import SIMPLE
+
+
+class ExportResult(NamedTuple):
+    """What `export` gives."""
+
+    graph_module: GraphModule
+    guards: list[str]
+
+
+class Exported(NamedTuple):
+    """A whole program, captured: its graph, the real tensors behind its inputs, and what it gives."""
+
+    graph: Graph
+    constants: dict[str, object]
+    inputs: list
+    results: list  # nodes and constants
+    out_spec: object
+    conditions: list[str]
+
+
+def export(f: Callable, *given, aten_graph: bool = False, **options) -> Callable:
+    """`export(f)(*args)`: (graph, guards) of one call; or, by its older form, `export(f, *args)`."""
+
+    def run(*args, **kwargs) -> ExportResult:
+        policy = CompiledFunction(f, lookup_backend("eager"), fullgraph=True, dynamic=False)
+        first, function = entry_function(f)
+        frames = [frame_of(function, (*first, *args), kwargs)]
+        segment = Segment(policy.new_sizes())
+        try:
+            found = segment.capture(frames, policy.compile, policy.broke, policy.escaped, ExportCapture)
+        except Uncapturable as error:
+            raise Unsupported(str(error)) from error
+        return ExportResult(standalone(f, found, args, kwargs), found.conditions)
+
+    return run(*given, **options) if given else run
+
+
+class ExportCapture(Capture):
+    """A capture of a whole program of which the graph is wanted, and nothing that runs it."""
+
+    def _entry(self, machine, value, ended: str | None, left: int) -> Exported:
+        outside = self.world.outside
+        if ended is not None:
+            raise Unsupported(ended)
+        if self.world.journal.log:
+            raise Unsupported(f"it changes Python state: {self.world.journal.log[0].kind}")
+        leaves, spec = tree.tree_flatten(value)
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor):
+                refuse_hidden(leaf)
+        results = [self.trace.outside(v) if isinstance(v, Tensor) or is_symbol(v) else v for v in leaves]
+        reals = {id(known.source): known.value for known in outside.known.values()}
+        return Exported(
+            self.trace.graph, dict(self.trace.constants), [reals.get(id(s)) for s in self.trace.inputs], results, spec,
+            list(outside.conditions.words),
+        )  # fmt: skip
+
+
+def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> GraphModule:
+    """A graph of a function's own arguments, in their structure; other tensors that it reads are attributes."""
+    flat, in_spec = tree.tree_flatten((args, kwargs))
+    names = parameter_names(f, args, kwargs)
+    graph, copies, attributes = Graph(), {}, dict(found.constants)
+    given = [graph.placeholder(f"arg{i}") for i in range(len(flat))]
+    graph.call_function(AsExported(leaf_names(names, args, kwargs), flat), tuple(given))
+    places = {id(a): i for i, a in reversed(list(enumerate(flat))) if isinstance(a, Tensor)}
+    old = [n for n in found.graph.nodes if n.op == "placeholder"]
+    for node, real in zip(old, found.inputs, strict=True):
+        if id(real) in places:
+            copies[node] = given[places[id(real)]]
+        else:
+            attributes[node.name] = real
+            copies[node] = graph.get_attr(node.name)
+        copies[node].meta = dict(node.meta)
+    for node in found.graph.nodes:
+        if node.op != "placeholder":
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+    graph.output([copies[r] if isinstance(r, Node) else r for r in found.results])
+    graph.eliminate_dead_code()
+    graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, found.out_spec))
+    return GraphModule(attributes, graph)
+
+
+def parameter_names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
+    """A name for each argument, by the function's parameters."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [named[i] if i < len(named) else f"rest_{i}" for i in range(len(args))] + list(kwargs)
+
+
+def leaf_names(names: list[str], args: tuple, kwargs: dict) -> list[str]:
+    """A name for each leaf of the arguments: `L['x']`, `L['xs'][0]`."""
+    values = zip(names, (*args, *kwargs.values()), strict=True)
+    return [f"L[{name!r}]{path}" for name, value in values for path in _paths(value)]
+
+
+def _paths(value) -> list[str]:
+    """Where each leaf is inside a value, in the order of flattening."""
+    if isinstance(value, dict):
+        return [f"[{k!r}]{p}" for k in value for p in _paths(value[k])]
+    if isinstance(value, (tuple, list)):
+        return [f"[{i}]{p}" for i, v in enumerate(value) for p in _paths(v)]
+    return [f".leaf{i}" for i in range(n)] if (n := len(tree.tree_leaves(value))) != 1 else [""]
+
+
+class AsExported:
+    """Refuses arguments of other sizes, dtypes or values than those that a graph was made for: what it computes of them
+    is not what the program would."""
+
+    has_effects = True
+
+    def __init__(self, names: list[str], examples: list):
+        self.names = names
+        self.facts = [(a.dtype, tuple(a.shape)) if isinstance(a, Tensor) else a for a in examples]
+        self.__name__ = self.__qualname__ = "as_exported"
+        self.__module__ = "capture"
+
+    def __call__(self, *args) -> None:
+        for name, a, fact in zip(self.names, args, self.facts, strict=True):
+            if type(fact) is tuple and isinstance(a, Tensor):
+                if (a.dtype, tuple(a.shape)) == fact:
+                    continue
+                takes, not_this = (
+                    f"a {dtype} tensor of size {list(size)}" for dtype, size in (fact, (a.dtype, a.shape))
+                )
+            else:
+                if a is fact or isinstance(fact, SIMPLE) and type(a) is type(fact) and a == fact:
+                    continue
+                takes, not_this = "a tensor" if type(fact) is tuple else repr(fact), repr(a)
+            raise RuntimeError(
+                f"the exported graph takes {takes} for {name}, not {not_this}: export the program again for such arguments"
+            )
