@@ -18,7 +18,7 @@ from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of
 from .frame import Frame
 from .machine import Machine, native_step
-from .segment import MISS, STOP, Entry, Segment, Uncapturable
+from .segment import MISS, STOP, Entry, Segment, Uncapturable, Wanted
 from .world import NOT_ENTERED, NativeWorld, World, looks_at_frames
 
 GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -27,9 +27,8 @@ GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 class Driver:
     """See the module's docstring. `policy` says what may be captured, hears of what was not, and compiles graphs."""
 
-    def __init__(self, function: types.FunctionType, policy, stolen: tuple[str, ...] = ()):
-        self.function, self.policy = function, policy
-        self.stolen = stolen  # arguments that are lists which its graph is to empty
+    def __init__(self, function: types.FunctionType, policy, wanted: Wanted = Wanted()):
+        self.function, self.policy, self.wanted = function, policy, wanted
         self.segments: dict[tuple, Segment] = {}
         self.why_not = why_uncapturable(function.__code__)  # known before it is called
         self.between = Between(self)
@@ -58,8 +57,9 @@ class Driver:
         key = tuple([(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)
         if segment is None:
-            stolen = self.stolen if run_whole is not None and frames[0].code is self.function.__code__ else ()
-            segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), stolen)
+            is_first = run_whole is not None and frames[0].code is self.function.__code__
+            wanted = self.wanted if is_first else Wanted()
+            segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), wanted)
         for entry in segment.entries:
             out = entry.run(frames)
             if out is not MISS:

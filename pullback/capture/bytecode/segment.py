@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable
 from types import CellType
+from typing import NamedTuple
 
 from ...core import modes
 from ...core.modes import ambient
@@ -151,14 +152,22 @@ class Entry:
         self.conditions = conditions  # what is tested, in words
 
 
+class Wanted(NamedTuple):
+    """What is asked of a graph: lists among the locals of the bottom frame that are its own to empty, and whether it is
+    compiled even where it computes nothing."""
+
+    stolen: tuple[str, ...] = ()
+    empty: bool = False
+
+
 class Capture:
     """One attempt: interprets frames in the tracing world, and makes an entry of what it saw."""
 
     def __init__(
-        self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, stolen: tuple[str, ...] = ()
+        self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, wanted: Wanted = Wanted()
     ):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
-        self.stolen = stolen  # locals of the bottom frame: lists that are the graph's to empty
+        self.stolen, self.empty = wanted
 
     def run(self, stop_at: int, reason: str) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one."""
@@ -308,7 +317,8 @@ class Capture:
         trace = self.trace
         trace.graph.output(tuple(rebuild.results_of_graph()))
         trace.graph.eliminate_dead_code()
-        if not any(n.op not in ("placeholder", "output") for n in trace.graph.nodes) and not rebuild.results:
+        computes = any(n.op not in ("placeholder", "output") for n in trace.graph.nodes)
+        if not (computes or rebuild.results or self.empty):
             return None
         self._drop_unused()
         return GraphModule(dict(trace.constants), trace.graph)
@@ -406,8 +416,8 @@ def _has_symbols(example) -> bool:
 class Segment:
     """The graphs of one state of the frames."""
 
-    def __init__(self, sizes: Sizes, stolen: tuple[str, ...] = ()):
-        self.sizes, self.stolen = sizes, stolen
+    def __init__(self, sizes: Sizes, wanted: Wanted = Wanted()):
+        self.sizes, self.wanted = sizes, wanted
         self.entries: list[Entry] = []
         self.is_uncaptured = False  # whether nothing can be captured here
         self.is_full = False  # whether the limit of graphs was reached, and said so
@@ -428,7 +438,7 @@ class Segment:
         stop_at, reason = -1, ""
         for _ in range(RESTARTS):
             try:
-                return attempt(frames, compile, broke, self.sizes, self.stolen).run(stop_at, reason)
+                return attempt(frames, compile, broke, self.sizes, self.wanted).run(stop_at, reason)
             except Restart as again:
                 if again.error is not None:
                     escaped(again.error)

@@ -53,8 +53,7 @@ def looks_at_frames(code: CodeType) -> bool:
     return not LOOKS_AT_FRAMES.isdisjoint(code.co_names) or LOOKS_AT_STACKS.issubset(code.co_names)
 
 
-# The machinery itself is never interpreted by itself.
-OWN = frozenset({__name__, Generator.__module__})
+PACKAGE = __name__.partition(".")[0] + "."  # in plain Python its functions, the machinery among them, run as they are
 # What a pattern accepts as a mapping or a sequence is a flag of the type.
 SEQUENCE_FLAG, MAPPING_FLAG = 1 << 5, 1 << 6
 
@@ -242,7 +241,7 @@ class World:
     def enters(self, function: FunctionType) -> bool:
         """Whether the machine runs `function` itself."""
         code = function.__code__
-        if code.co_flags & NOT_ENTERED or function.__module__ in OWN:
+        if code.co_flags & NOT_ENTERED or (function.__module__ or "").startswith(PACKAGE):
             return False
         return not looks_at_frames(code)
 

@@ -23,6 +23,7 @@ from ...graph import GraphModule
 from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
+from ..bytecode.segment import Wanted
 from ..trace.program import Unsupported
 from .backends import BACKENDS, lookup_backend
 from .boxing import stolen_names
@@ -185,7 +186,7 @@ class Segments:
 
     def __init__(self, fn: Callable, policy: CompiledFunction):
         self.first, function = entry_function(fn)
-        self.driver = Driver(function, policy, stolen_names(fn))
+        self.driver = Driver(function, policy, Wanted(stolen_names(fn), isinstance(fn, GraphModule)))
         self.module = fn if isinstance(fn, Module) else None  # with hooks, its whole call is the program
         self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
 

@@ -196,3 +196,16 @@ def test_a_break_between_values_leaves_both_frames():
         pass
     assert frames[-1].code is lengths.__code__ and frames[-1].current.name == "CALL"
     assert Machine(World(), frames).run() == [2, 4]
+
+
+def test_a_generator_made_by_a_compiled_function_may_compile():
+    """The machine that advances it runs the package itself, which captures meanwhile, as it is."""
+
+    def values(x):
+        y = x.sin()
+        yield torch.compile(lambda v: v.cos() * 2, backend="eager")(y)
+        yield list(map(torch.compile(lambda v: v.exp(), backend="aot_eager"), [y, y * 2]))
+
+    x = torch.linspace(0, 1, 3)
+    found = list(torch.compile(values, backend="eager")(x))
+    assert torch.equal(found[0], x.sin().cos() * 2) and torch.equal(found[1][1], (x.sin() * 2).exp())
