@@ -5,6 +5,7 @@ import inspect
 import types
 import weakref
 
+import pullback as torch
 from pullback.capture.bytecode.binding import frame_of
 from pullback.capture.bytecode.frame import Frame
 from pullback.capture.bytecode.generators import Generator
