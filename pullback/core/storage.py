@@ -284,6 +284,8 @@ def new_array(shape: tuple, dtype, stride: tuple | None = None, xp=np):
     """An uninitialised array, with given strides (in elements) where they are not row-major."""
     if stride is None or stride == contiguous_strides(shape):
         return xp.empty(shape, dtype.numpy)
-    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
-    dense = xp.empty([shape[d] for d in order], dtype.numpy)
-    return dense.transpose([order.index(d) for d in range(len(shape))])
+    memory = xp.empty(span_bytes(shape, stride, 0, 1) if 0 not in shape else 1, dtype.numpy)
+    strides = tuple([s * dtype.itemsize for s in stride])
+    if xp is np:
+        return np.ndarray(shape, dtype.numpy, memory, 0, strides)
+    return strided(memory, shape, dtype.numpy, 0, strides)

@@ -314,7 +314,7 @@ def stride_of(t: Tensor) -> tuple[int, ...]:
     array = t.array
     if array.__class__ is not np.ndarray and not hasattr(array, "flags"):
         return getattr(array, "stride", None) or contiguous_strides(array.shape)
-    if not array.size:
+    if not array.size and not any(array.strides):  # what NumPy says of new memory without elements
         return contiguous_strides(array.shape)
     size = array.itemsize
     return tuple([s // size for s in array.strides])

@@ -58,7 +58,7 @@ def new_axis(a, dim: int):
     shape = a.shape
     n = len(shape)
     d = dim if dim >= 0 else dim + n + 1
-    if not 0 <= d <= n or not a.flags.c_contiguous:
+    if not 0 <= d <= n or 0 in shape or not a.flags.c_contiguous:
         raise IndexError(dim)
     return a.reshape((*shape[:d], 1, *shape[d:]))  # of a row-major array, the strides are what they must be
 

@@ -11,6 +11,7 @@ import math
 from ...core import dtype as dtypes
 from ..eager.elementwise import KernelCase
 from ..family.base import operator
+from ..family.formats import elementwise
 from ..family.pointwise import INT_TO_FLOAT, pointwise
 from ..reduce.scan_kernels import complex_log_sum
 from ..system.operator import Spec
@@ -147,6 +148,7 @@ def _frexp(xp, x):
 frexp = operator(
     "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
     kernel=_frexp,
+    strides=elementwise,
     meta=_frexp_spec,
     vjp={"self": lambda gs, exponent, self_dtype: gs[0] / exponent.to(self_dtype).exp2()},
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from ...core.dtype import by_numpy, dtype
-from ...core.geometry import wrap_dim
+from ...core.geometry import elementwise_strides, wrap_dim
+from ...core.tensor import stride_of
 from ..eager.elementwise import KernelCase
 from ..family.base import composite, operator
 from ..family.pointwise import pointwise
@@ -313,6 +314,7 @@ def _glu_vmap(args: tuple, dims: tuple, size: int):
 glu = operator(
     "glu(Tensor self, int dim=-1) -> Tensor",
     meta=_glu_spec,
+    strides=lambda shape, self, dim: elementwise_strides(shape, [(shape, stride_of(self))]),  # of one half
     kernel=_glu,
     vjp=_glu_rule,
     vmap=_glu_vmap,

@@ -18,6 +18,7 @@ from ..system.calls import default_names, export_operator
 from ..system.declaration import Declaration
 from ..system.operator import NoShapeRule, Operator
 from ..system.return_types import pack_results
+from .formats import place_results, place_specs
 
 
 class Family:
@@ -38,8 +39,8 @@ class Family:
         if check is not None:
             check(*args)
         device = device_of(op, args)
-        result = op.kernel(library(device), *[array_of(a) for a in args])
-        return self.wrap_outputs(op, result, device)
+        result = self.wrap_outputs(op, op.kernel(library(device), *[array_of(a) for a in args]), device)
+        return result if op.declared.strides is None else place_results(op, result, args)
 
     def wrap_outputs(self, op: Operator, result, device):
         if isinstance(result, (tuple, list)):
@@ -54,7 +55,8 @@ class Family:
             check(*args)
         if op.meta_rule is None:
             raise NoShapeRule(f"{op.qualified_name}: no shape rule: it cannot run on tensors without data")
-        return op.meta_rule(*args)
+        specs = op.meta_rule(*args)
+        return specs if op.declared.strides is None else place_specs(op, specs, args)
 
     reads_as_it_writes = False  # whether an element of the result may be written before all arguments are read
 

@@ -13,6 +13,7 @@ from ...core.tensor import Tensor
 from ..eager.straight import CheckedKernelCase
 from ..family.base import operator
 from ..family.batching import batch_first
+from ..family.formats import dense_like_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Spec, exports
 from ..system.overloads import overloaded
@@ -153,7 +154,7 @@ def _fill_meta(self, dim, index, value) -> Spec:
 fill_number = operator(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     lower=lower_index_fill,
-    **writer(_fill_number, meta=_fill_meta),
+    **writer(_fill_number, meta=_fill_meta, strides=dense_like_first),
     function=False,
     method=False,
     inplace="hidden",
@@ -182,7 +183,7 @@ def _fill_value(g: Tensor, dim: int, index: Tensor) -> Tensor:
 
 fill_tensor = operator(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-    **writer(_fill_tensor, meta=_fill_meta),
+    **writer(_fill_tensor, meta=_fill_meta, strides=dense_like_first),
     function=False,
     method=False,
     inplace="hidden",

@@ -10,9 +10,11 @@ import math
 
 from ...core import dtype as dtypes
 from ...core.arrays import library
-from ...core.tensor import META, TRANSFORMED, Tensor
+from ...core.geometry import elementwise_strides, is_contiguous, surely_contiguous
+from ...core.tensor import META, TRANSFORMED, Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.batching import batch_first
+from ..family.formats import dense_like_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, DataDependent, Spec, exports
 from . import index_kernels as kernels
@@ -52,6 +54,38 @@ def _index_meta(self, indices) -> Spec:
     known, picked = _indexed(self.ndim, indices), _picked(self, indices)
     kernels.refuse_any_of_none(self.array.shape, [d for d, indexed in enumerate(known) if indexed], picked)
     return Spec(kernels.result_shape(self.array.shape, known, picked), self.dtype)
+
+
+def _index_strides(shape: tuple, self, indices) -> tuple | None:
+    """The order of dimensions of what is read: those of the tensor that are left, and those of the indices."""
+    known = _indexed(self.array.ndim, indices)
+    tensors = [i for i in indices if i is not None and not kernels.is_mask(i.array)]
+    if is_row_major(self) and all(i.array.ndim < 2 or is_row_major(i) for i in tensors):
+        return None
+    known += [False] * (self.array.ndim - len(known))
+    at = [d for d, indexed in enumerate(known) if indexed]
+    lead = at[0] if at == list(range(at[0], at[-1] + 1)) else 0  # indices that are not neighbours come first
+    rank = len(shape) - len(known) + len(at)
+    left = [s for s, indexed in zip(stride_of(self), known, strict=True) if not indexed]
+    source = (*left[:lead], *(0,) * rank, *left[lead:])
+    rows = [
+        (shape, (*(0,) * lead, *_spread_strides(i, shape[lead : lead + rank]), *(0,) * len(left[lead:])))
+        for i in tensors
+    ]
+    return elementwise_strides(shape, [(shape, source), *rows])
+
+
+def _spread_strides(index, shape: tuple) -> tuple:
+    """Strides of an index that is spread over the shape that all have together."""
+    stride, lead = stride_of(index), len(shape) - index.array.ndim
+    return (0,) * lead + tuple(0 if n == 1 else st for n, st in zip(index.array.shape, stride, strict=True))
+
+
+def is_row_major(t) -> bool:
+    shape, stride = t.array.shape, stride_of(t)
+    return (
+        surely_contiguous(shape, stride) if stride and stride[0].__class__ is not int else is_contiguous(shape, stride)
+    )
 
 
 def _put_meta(self, indices, values, accumulate) -> Spec:
@@ -148,6 +182,7 @@ def _index(schema: str, **options):
         schema,
         lower=lower_index,
         kernel=kernels.pick,
+        strides=_index_strides,
         meta=_index_meta,
         method=False,
         cost="cheap",
@@ -207,6 +242,7 @@ def _index_put(schema: str, **options):
         schema,
         lower=lower_index_put,
         kernel=_put_kernel,
+        strides=dense_like_first,
         meta=_put_meta,
         strict=True,
         out=False,

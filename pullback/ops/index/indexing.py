@@ -304,11 +304,13 @@ def _basic(t: Tensor, index: tuple):
 
 def _quick_pick(t: Tensor, index: Tensor):
     """A plain tensor by one plain tensor of integers; None where it takes more than that."""
-    at = index.array
-    if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not t.array.ndim:
+    at, array = index.array, t.array
+    if array.ndim > 1 and not array.flags.c_contiguous or at.ndim > 1 and not at.flags.c_contiguous:
+        return None  # the order of dimensions of the result follows from theirs
+    if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not array.ndim:
         return None
     try:
-        result = t.array.take(at, 0)
+        result = array.take(at, 0)
     except IndexError:
         return None  # the general path finds the words
     out = make_tensor(result, t.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.dispatch import dispatch
 from . import checks
 from . import factor_kernels as kernels
@@ -45,6 +46,7 @@ cholesky_ex = operator(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     check=_check,
     kernel=_kernel,
+    strides=by_column,
     meta=lambda self, upper, check_errors: (spec(self, self.shape), spec(self, self.shape[:-2], dtypes.int32)),
     vjp=lambda gs, L, upper: None if gs[0] is None else _cholesky_vjp(gs[0], L, upper),
     vmap=stacked({0: 2})(lambda: cholesky_ex),
@@ -102,6 +104,7 @@ cholesky_inverse = operator(
     "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
     check=_check_inverse,
     kernel=_inverse_kernel,
+    strides=by_column,
     meta=lambda self, upper: spec(self, self.shape),
     vjp=_inverse_vjp,
     vmap=stacked({0: 2})(lambda: cholesky_inverse),
@@ -149,6 +152,7 @@ cholesky_solve = operator(
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     check=_check_solve,
     kernel=lambda xp, b, factor, upper: kernels.cholesky_solve(xp, *broadcast_stacks(xp, b, factor), upper),
+    strides=by_column,
     meta=lambda self, input2, upper: spec(self, (*stack_shape(self, input2), *self.shape[-2:])),
     vjp={("self", "input2"): _solve_vjp},
     vmap=stacked({0: 2, 1: 2})(lambda: cholesky_solve),

@@ -8,7 +8,7 @@ broadcasts is dropped from its operand, and a label that appears more than once 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...core.tensor import Tensor
@@ -91,14 +91,19 @@ class Side:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two operands made one: by `mm`, `bmm` or element-wise multiplication, then reshaped."""
+    """Two operands made one: by `mm`, `bmm` or element-wise multiplication, then reshaped.
+
+    `turned`: the second operand is the left factor, since all its labels come first in the output.
+    """
 
     kind: str
     left: Side
     right: Side
     shape: tuple | None
+    turned: bool = False
 
     def apply(self, a: Tensor, b: Tensor) -> Tensor:
+        a, b = (b, a) if self.turned else (a, b)
         a, b = self.left.apply(a), self.right.apply(b)
         if self.kind == "mul":
             return a * b
@@ -118,7 +123,7 @@ class Plan:
 
     prepared: tuple[tuple[tuple[tuple[int, int], ...], tuple[int, ...]], ...]
     steps: tuple[tuple[int, int, Pairing], ...]
-    last: Side
+    last: tuple[tuple[int, ...] | None, tuple[int, ...]]  # order of dimensions, then those that are summed
 
 
 def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
@@ -133,7 +138,9 @@ def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
         t = pairing.apply(operands[i], operands[j])
         rest = [o for k, o in enumerate(operands) if k not in (i, j)]
         operands = [t, *rest] if path is None else [*rest, t]
-    return result.last.apply(operands[0])
+    order, summed = result.last
+    t = operands[0] if order is None else operands[0].permute(order)
+    return t.sum(summed) if summed else t
 
 
 def _prepare(t: Tensor, diagonals: tuple, dropped: tuple) -> Tensor:
@@ -162,10 +169,10 @@ def plan(equation: str, shapes: tuple, path=None) -> Plan:
     for i, j in _steps(path, len(operands)):
         a, b = operands[i], operands[j]
         rest = [o for k, o in enumerate(operands) if k not in (i, j)]
-        pairing, result = _pairing(a, b, {label for o in (*rest, output) for label in o}, sizes)
+        pairing, result = _pairing(a, b, {label for o in (*rest, output) for label in o}, sizes, output)
         pairs.append((i, j, pairing))
         operands = [result, *rest] if path is None else [*rest, result]
-    return Plan(tuple(prepared), tuple(pairs), _side(operands[0], set(output), output))
+    return Plan(tuple(prepared), tuple(pairs), _ending(operands[0], output))
 
 
 _kept_plan = lru_cache(512)(plan)
@@ -263,6 +270,13 @@ def _preparation(names: list, shape: tuple, sizes: dict) -> tuple[tuple, list]:
     return (tuple(diagonals), dropped), [label for d, label in enumerate(names) if d not in dropped]
 
 
+def _ending(labels: list, output: list) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+    """What is done at the end: labels brought to the output's order, the others last, and those summed."""
+    order = [*(labels.index(label) for label in output), *(d for d, label in enumerate(labels) if label not in output)]
+    summed = tuple(range(len(output), len(labels)))
+    return None if order == list(range(len(order))) else tuple(order), summed
+
+
 def _side(labels: list, needed: set, order: list, shape: tuple | None = None) -> Side:
     """Bring an operand to an order of labels, summing those that nobody needs."""
     summed = tuple(d for d, label in enumerate(labels) if label not in needed)
@@ -271,26 +285,37 @@ def _side(labels: list, needed: set, order: list, shape: tuple | None = None) ->
     return Side(summed, None if moved == tuple(range(len(moved))) else moved, shape)
 
 
-def _pairing(a: list, b: list, needed: set, sizes: dict) -> tuple[Pairing, list]:
-    """How two operands with these labels become one, and the labels of that one."""
+def _pairing(a: list, b: list, needed: set, sizes: dict, output: list) -> tuple[Pairing, list]:
+    """How two operands with these labels become one, and the labels of that one: as near to the output's order as it goes."""
     both = [label for label in a if label in b]
-    batch = [label for label in both if label in needed]
+    place = {label: i for i, label in enumerate(output)}
+    ordered = lambda labels: sorted(labels, key=lambda label: place.get(label, len(place)))
+    batch = ordered(label for label in both if label in needed)
     gone = [label for label in both if label not in needed]
-    left = [label for label in a if label not in b and label in needed]
-    right = [label for label in b if label not in a and label in needed]
-    result = [*batch, *left, *right]
+    left = ordered(label for label in a if label not in b and label in needed)
+    right = ordered(label for label in b if label not in a and label in needed)
     extent = lambda labels: tuple(sizes[label] for label in labels)
     if not gone:  # nothing to contract: multiply, each operand with ones for the labels of the other
-        ours = (*extent(batch), *extent(left), *(1 for _ in right)) if right else None
-        theirs = (*extent(batch), *(1 for _ in left), *extent(right)) if left else None
-        first = _side(a, {*batch, *left}, [*batch, *left], ours)
-        return Pairing("mul", first, _side(b, {*batch, *right}, [*batch, *right], theirs), None), result
+        result = ordered((*batch, *left, *right))
+        first, second = (_beside(o, result, needed, sizes) for o in (a, b))
+        return Pairing("mul", first, second, None), result
+    if left and right and place.get(right[-1], len(place)) < place.get(left[0], len(place)):
+        pairing, result = _pairing(b, a, needed, sizes, output)
+        return replace(pairing, turned=True), result
+    result = [*batch, *left, *right]
     n, m, k, p = (_count(extent(labels)) for labels in (batch, left, gone, right))
     lead = (n,) if batch else ()
     flat = len(batch) <= 1 and len(left) == len(right) == len(gone) == 1
     first = _side(a, {*both, *left}, [*batch, *left, *gone], None if flat else (*lead, m, k))
     second = _side(b, {*both, *right}, [*batch, *gone, *right], None if flat else (*lead, k, p))
     return Pairing("bmm" if batch else "mm", first, second, None if flat else extent(result)), result
+
+
+def _beside(labels: list, result: list, needed: set, sizes: dict) -> Side:
+    """An operand of a product, in the order of the result, with ones for labels that it has not."""
+    own = [label for label in result if label in labels]
+    shape = None if len(own) == len(result) else tuple(sizes[label] if label in own else 1 for label in result)
+    return _side(labels, needed, own, shape)
 
 
 def _steps(path, n: int) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.operator import NOT_IMPLEMENTED
 from ..system.return_types import pack_results
 from . import checks
@@ -38,6 +39,7 @@ ldl_factor_ex = operator(
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     check=_check_factor,
     kernel=_factor_kernel,
+    strides=by_column,
     meta=lambda self, hermitian, check_errors: (
         spec(self, self.shape),
         spec(self, self.shape[:-1], dtypes.int32),
@@ -90,6 +92,7 @@ ldl_solve = operator(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
     check=_check_solve,
     kernel=_solve_kernel,
+    strides=by_column,
     meta=lambda LD, pivots, B, hermitian: spec(B, (*stack_shape(LD, B), *B.shape[-2:])),
     vjp={"LD": NOT_IMPLEMENTED, "B": NOT_IMPLEMENTED},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: ldl_solve),

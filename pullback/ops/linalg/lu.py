@@ -12,6 +12,7 @@ from typing import Any
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.calls import front
 from ..system.operator import Spec
 from ..system.return_types import pack_results
@@ -248,6 +249,7 @@ lu_solve = operator(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     check=_check_solve,
     kernel=_solve_kernel,
+    strides=by_column,
     meta=lambda LU, pivots, B, left, adjoint: spec(B, (*stack_shape(LU, B), *B.shape[-2:])),
     vjp={("LU", "B"): _solve_vjp},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: lu_solve),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.operator import Spec, missing
 from ..system.return_types import pack_results
 from . import checks
@@ -72,6 +73,7 @@ linalg_qr = operator(
     'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
     check=_check_qr,
     kernel=kernels.qr,
+    strides=by_column,
     meta=_qr_meta,
     vjp=_qr_vjp,
     vmap=stacked({0: 2})(lambda: linalg_qr),
@@ -95,6 +97,7 @@ geqrf = operator(
     "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
     check=_check_geqrf,
     kernel=kernels.geqrf,
+    strides=by_column,
     meta=lambda self: (spec(self, self.shape), spec(self, (*self.shape[:-2], min(self.shape[-2:])))),
     vjp=missing("geqrf"),
     vmap=stacked({0: 2})(lambda: geqrf),
@@ -167,6 +170,7 @@ householder_product = operator(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     check=_check_householder,
     kernel=kernels.householder_product,
+    strides=by_column,
     meta=lambda input, tau: spec(input, input.shape),
     vjp={("input", "tau"): lambda g, input, tau, out: reflections_vjp(input, tau, g, out)},
     vmap=stacked({0: 2, 1: 1})(lambda: householder_product),
@@ -231,6 +235,7 @@ ormqr = operator(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     check=_check_ormqr,
     kernel=kernels.ormqr,
+    strides=by_column,
     meta=lambda self, input2, input3, left, transpose: spec(input3, input3.shape),
     vjp={("self", "input2", "input3"): _ormqr_vjp},
     vmap=stacked({0: 2, 1: 1, 2: 2})(lambda: ormqr),

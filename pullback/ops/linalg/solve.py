@@ -13,6 +13,7 @@ from ...core import dtype as dtypes
 from ...core.modes import TRANSFORM, ambient, is_grad_enabled
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
 from ..system.return_types import pack_results
@@ -53,6 +54,7 @@ solve_triangular = operator(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     check=_check_triangular,
     kernel=_triangular_kernel,
+    strides=by_column,
     meta=lambda self, B, upper, left, unitriangular: spec(self, (*stack_shape(self, B), *B.shape[-2:])),
     vjp={("self", "B"): _triangular_vjp},
     vmap=stacked({0: 2, 1: 2})(lambda: solve_triangular),
@@ -157,6 +159,7 @@ solve_ex_helper = operator(
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     check=_check_solve,
     kernel=_solve_kernel,
+    strides=by_column,
     meta=lambda A, B, left, check_errors: (
         spec(A, _solve_shape(A, B)),
         spec(A, A.shape),
@@ -202,6 +205,7 @@ inv_ex = operator(
     "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
     check=_check_inv,
     kernel=_inv_kernel,
+    strides=by_column,
     meta=lambda A, check_errors: (spec(A, A.shape), spec(A, A.shape[:-2], dtypes.int32)),
     vjp=lambda gs, inverse: None if gs[0] is None else -(mH(inverse) @ (gs[0] @ mH(inverse))),
     vmap=stacked({0: 2})(lambda: inv_ex),

@@ -13,6 +13,7 @@ from ...core.node import requires_grad
 from ...core.tensor import META, Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
+from ..family.formats import by_column
 from ..system.operator import Spec
 from ..system.return_types import pack_results
 from . import checks
@@ -119,6 +120,7 @@ linalg_svd_helper = operator(
     "-> (Tensor U, Tensor S, Tensor Vh)",
     check=_check_svd,
     kernel=lambda xp, a, full_matrices, compute_uv, driver: kernels.svd(xp, a, full_matrices, compute_uv),
+    strides=by_column,
     meta=_svd_meta,
     vjp=_svd_vjp,
     vmap=stacked({0: 2})(lambda: linalg_svd_helper),
@@ -181,6 +183,7 @@ eigh_helper = operator(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     check=_check_eigh,
     kernel=lambda xp, a, uplo, compute_v: kernels.eigh(xp, a, uplo.upper(), compute_v),
+    strides=by_column,
     meta=_eigh_meta,
     vjp=_eigh_vjp,
     vmap=stacked({0: 2})(lambda: eigh_helper),
@@ -227,6 +230,7 @@ linalg_eig = operator(
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     check=_check_eig,
     kernel=lambda xp, a: kernels.eig(xp, a, True),
+    strides=by_column,
     meta=lambda self: (
         spec(self, self.shape[:-1], self.dtype.to_complex()),
         spec(self, self.shape, self.dtype.to_complex()),

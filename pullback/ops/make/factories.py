@@ -10,14 +10,15 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
-from ...core.geometry import channels_last_strides, contiguous_strides, is_dense, strides_for_order
+from ...core.geometry import channels_last_strides, is_dense, strides_for_order
 from ...core.modes import ambient
 from ...core.promotion import result_type, scalar_dtype
 from ...core.storage import new_array, unset
 from ...core.symbolic import holds, symbolic
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad, stride_of
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad
 from ..eager.functions import bypassing
 from ..family.factory import factory
+from ..family.formats import dense_strides
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import check_inference_write, check_overlap, resize_output, write
@@ -253,15 +254,6 @@ def like_strides(t: Tensor, memory_format) -> tuple | None:
     return (
         dense_strides(t) if memory_format in (None, preserve_format) else format_strides(t.array.shape, memory_format)
     )
-
-
-def dense_strides(t: Tensor) -> tuple:
-    """Strides of a new tensor like `t`: the same order of dimensions, without gaps."""
-    shape, stride = t.array.shape, stride_of(t)
-    if is_dense(shape, stride):
-        return stride
-    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
-    return strides_for_order(shape, order) if all(stride) else contiguous_strides(shape)
 
 
 def _filled(value):

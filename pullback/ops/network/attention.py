@@ -15,6 +15,7 @@ from ...core.symbolic import sym_max, sym_sqrt
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..family.contraction import working
+from ..family.formats import dense_like_first
 from ..linalg.contraction_shapes import c_name
 from ..system.dispatch import dispatch
 from ..system.operator import NONDIFFERENTIABLE, Spec, public
@@ -105,6 +106,7 @@ flash = operator(
     kernel=lambda xp, q, k, v, dropout_p, is_causal, mask, scale: _blocked(kernels.forward)(
         xp, q, k, v, mask, is_causal, _default_scale(q, scale)
     ),
+    strides=dense_like_first,
     method=False,
     function=False,
     out=False,

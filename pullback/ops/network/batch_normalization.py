@@ -12,6 +12,7 @@ import math
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import like, like_first
 from ..reduce.reductions import HIDDEN, not_implemented
 from ..system.calls import front
 from ..system.operator import Spec
@@ -126,6 +127,7 @@ batch_norm_op = operator(
     f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}) -> (Tensor, Tensor, Tensor)",
     lower=lower_batch_norm,
     kernel=_batch_norm,
+    strides=like_first,
     check=_check_batch,
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -141,6 +143,7 @@ batch_norm_legit = operator(
     "running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     kernel=_batch_norm,
+    strides=like_first,
     check=_check_batch,
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -152,6 +155,7 @@ batch_norm_no_stats = operator(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
     "float eps) "
     "-> (Tensor, Tensor, Tensor)",
+    strides=like_first,
     kernel=lambda xp, x, weight, bias, *rest: _batch_norm(xp, x, weight, bias, None, None, *rest),
     check=lambda input, weight, bias, training, *rest: _check_parameters(input, weight, bias, None, None, training),
     meta=lambda input, weight, bias, *rest: _batch_meta(input, weight, bias, None, None, *rest),
@@ -170,6 +174,7 @@ batch_norm_no_training = operator(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    strides=like_first,
     kernel=lambda xp, x, weight, bias, mean, var, momentum, eps: _batch_norm(
         xp, x, weight, bias, mean, var, False, momentum, eps
     ),
@@ -200,6 +205,7 @@ batch_norm_functional = operator(
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     lower=lower_batch_norm,
     kernel=_functional,
+    strides=like_first,
     check=_check_batch,
     meta=lambda *args: (*_batch_meta(*args), *(Spec(r.array.shape, r.dtype) for r in args[3:5])),
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -278,6 +284,7 @@ batch_norm_backward = operator(
     "Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     lower=lower_batch_norm_backward,
     kernel=_batch_backward,
+    strides=like(1),
     meta=lambda grad_out, input, weight, *rest: tuple(
         None if not wanted else Spec(*spec)
         for wanted, spec in zip(

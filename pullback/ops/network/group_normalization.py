@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ..family.base import composite, operator
+from ..family.formats import like, like_first
 from ..reduce.reductions import HIDDEN, not_implemented
 from ..system.calls import front
 from ..system.operator import Spec
@@ -98,6 +99,7 @@ group_norm_op = operator(
     "eps) "
     "-> (Tensor, Tensor, Tensor)",
     kernel=_group_norm,
+    strides=like_first,
     check=_check_group,
     meta=_group_meta,
     vjp={("input", "weight", "bias"): _group_vjp},
@@ -143,6 +145,7 @@ group_norm_backward = operator(
     "SymInt C, SymInt HxW, "
     "int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     kernel=_group_backward,
+    strides=like(1),
     meta=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: (
         Spec(input.array.shape, input.dtype) if mask[0] else None,
         Spec((C,), (input if weight is None else weight).dtype) if mask[1] else None,

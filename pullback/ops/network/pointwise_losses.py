@@ -19,6 +19,7 @@ from ..elementwise.array_kernels import log1pexp, logistic
 from ..elementwise.selection import where
 from ..elementwise.smooth_activations import log_sigmoid
 from ..family.base import composite, operator
+from ..family.formats import elementwise
 from ..family.pointwise import pointwise
 from ..system.inplace import check_cast
 from ..system.operator import Operator, Spec
@@ -163,6 +164,7 @@ def fused_loss(
         f"{name}(Tensor self, Tensor target, int reduction=1{tail}) -> Tensor",
         lower=lower_loss,
         kernel=_kernel_of(value, kernel_name, check, promoting),
+        strides=lambda shape, *args: elementwise(shape, *args) if shape else None,
         meta=_spec_of(promoting),
         vjp=rules,
         vmap=_vmap_of(lambda: loss),

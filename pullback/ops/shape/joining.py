@@ -20,6 +20,7 @@ from ...core.tensor import Tensor, stride_of, wrap
 from ..eager.functions import bypassing
 from ..family.base import Family, composite
 from ..family.batching import batch_first
+from ..family.formats import prefers_channels_last
 from ..make.lifting import lifted
 from ..system.calls import export_operator, front
 from ..system.dispatch import dispatch, general
@@ -212,6 +213,16 @@ def _stack_meta(tensors, dim) -> Spec:
     return Spec((*shape[:d], len(tensors), *shape[d:]), _common([t.dtype for t in tensors]))
 
 
+def _stack_strides(shape: tuple, tensors, dim) -> tuple | None:
+    """Where all are channels-last, those of the tensors joined along `dim`, which is then cut into two dimensions."""
+    rank = len(shape) - 1
+    d = wrap_dim(dim, rank + 1)
+    if d == rank or rank not in (4, 5) or not all(map(prefers_channels_last, tensors)):
+        return None
+    joined = channels_last_strides((*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+    return (*joined[:d], joined[d] * shape[d + 1], *joined[d:])
+
+
 def _stack_otherwise(tensors, dim=0, *, out=None, axis=None):
     return general(stack_public, stack, (tensors, dim if axis is None else axis), out)
 
@@ -239,6 +250,7 @@ stack = export_operator(
         function=False,
         method=False,
         kernel=_stack_kernel,
+        strides=_stack_strides,
         meta=_stack_meta,
         vjp={"tensors": lambda g, dim: list(g.unbind(dim))},
         vmap=lambda args, dims, size: (

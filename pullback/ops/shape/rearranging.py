@@ -13,6 +13,7 @@ from ...core.tensor import META, TRANSFORMED, Tensor, wrap_dim_of_scalar
 from ..family.base import composite, operator
 from ..family.batching import batch_first, shift
 from ..family.factory import factory
+from ..family.formats import dense_like_first, like_first
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Spec, exports
@@ -36,6 +37,7 @@ flip = operator(
     lower=lower_flip,
     variadic="dims",
     kernel=_flip,
+    strides=dense_like_first,
     meta=_flip_meta,
     out=False,
     jvp=LINEAR,
@@ -93,6 +95,11 @@ def _roll_meta(self, shifts, dims) -> Spec:
     return Spec(self.array.shape, self.dtype)
 
 
+def _roll_strides(shape: tuple, self, shifts, dims) -> tuple | None:
+    """Channels-last as the tensor is, except where it is rolled as one row."""
+    return like_first(shape, self) if dims else None
+
+
 def _roll_vmap(args, dims, size):
     t = batch_first(args[0], dims[0])
     if args[2]:
@@ -104,6 +111,7 @@ roll = operator(
     "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
     lower=lower_roll,
     kernel=_roll,
+    strides=_roll_strides,
     meta=_roll_meta,
     out=False,
     jvp=LINEAR,

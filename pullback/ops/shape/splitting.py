@@ -6,6 +6,7 @@ forms).
 
 from __future__ import annotations
 
+from ...core.device import contiguous_format
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
 from ..eager.straight import FunctionCase
@@ -153,7 +154,7 @@ def unsafe_chunk(self, chunks, dim):
 @composite("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
 def narrow_copy(self, dim, start, length):
     dim, start = narrow_bounds(self, dim, start, length)
-    return dispatch(slice_, (self, dim, start, start + length, 1)).clone()
+    return dispatch(slice_, (self, dim, start, start + length, 1)).clone(memory_format=contiguous_format)
 
 
 # ---- split, pad, join

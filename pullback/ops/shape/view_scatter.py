@@ -11,6 +11,7 @@ from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.batching import batch_first, shift
+from ..family.formats import dense_like_first
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
@@ -46,7 +47,7 @@ def _scatter(schema: str, place, part, **rules):
         check(self.array.shape, src.array.shape, args)
         return Spec(self.array.shape, self.dtype)
 
-    return operator(schema, kernel=kernel, meta=meta, strict=True, jvp=LINEAR, **rules)
+    return operator(schema, kernel=kernel, strides=dense_like_first, meta=meta, strict=True, jvp=LINEAR, **rules)
 
 
 def _at(dim: int, index) -> tuple:

@@ -18,9 +18,9 @@ from importlib import import_module
 from typing import Any
 
 from ...core import dtype as dtypes
-from ...core.geometry import wrap_dim, wrap_dims
+from ...core.geometry import strides_for_order, wrap_dim, wrap_dims
 from ...core.modes import ambient
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, stride_of
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
 from ..family.factory import factory
@@ -97,9 +97,34 @@ def batched(args: tuple, dims: tuple, size: int, op: Any) -> tuple[Tensor, int]:
     return op(moved, tuple(d + 1 for d in wrap_dims(args[1], moved.ndim - 1)), *args[2:]), 0
 
 
+# ---- strides: the dims of a transform come last in memory, the others before them in the order that they had
+def by_stride(t: Tensor, dim: Sequence[int]) -> tuple[int, ...]:
+    """Dims from the front, outermost in memory first."""
+    stride = stride_of(t)
+    return tuple(sorted((wrap_dim(d, t.ndim) for d in dim), key=lambda d: -stride[d]))
+
+
+def transformed(shape: tuple, stride: Sequence[int], dim: Sequence[int]) -> tuple | None:
+    """Strides of the transform of a tensor with these strides over `dim`; None where nothing is transformed."""
+    if not dim:
+        return None
+    last = [wrap_dim(d, len(shape)) for d in dim]
+    first = sorted((d for d in range(len(shape)) if d not in last), key=lambda d: -stride[d])
+    return strides_for_order(shape, [*first, *last])
+
+
+def c2r_strides(shape: tuple, self: Tensor, dim: Sequence[int], *_) -> tuple | None:
+    """All dims but the last are transformed first, complex to complex."""
+    stride = stride_of(self)
+    if len(dim) > 1:
+        stride = transformed(self.shape, stride, by_stride(self, dim[:-1]))
+    return transformed(shape, stride, dim[-1:])
+
+
 c2c = operator(
     "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
     kernel=c2c_kernel,
+    strides=lambda shape, self, dim, *_: transformed(shape, stride_of(self), by_stride(self, dim)),
     meta=lambda self, dim, normalization, forward: Spec(self.shape, self.dtype),
     vjp=lambda g, dim, normalization, forward: c2c(g, dim, normalization, not forward),
     jvp=LINEAR,
@@ -111,6 +136,7 @@ c2c = operator(
 r2c = operator(
     "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
     kernel=r2c_kernel,
+    strides=lambda shape, self, dim, *_: transformed(shape, stride_of(self), (*by_stride(self, dim[:-1]), dim[-1])),
     meta=lambda self, dim, normalization, onesided: Spec(
         half_shape(self.shape, dim[-1]) if onesided else self.shape, self.dtype.to_complex()
     ),
@@ -124,6 +150,7 @@ r2c = operator(
 c2r = operator(
     "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
     kernel=c2r_kernel,
+    strides=c2r_strides,
     meta=lambda self, dim, normalization, last_dim_size: Spec(
         with_size(self.shape, dim[-1], last_dim_size), self.dtype.to_real()
     ),

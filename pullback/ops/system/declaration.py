@@ -111,6 +111,8 @@ class Declaration(metaclass=Fields):
     """A function over tensors, written in other operators, from which every rule follows (`@composite`)."""
     meta: Callable | None = None
     """`meta(*args)`: tensors in, of which only metadata may be read, `Spec`(s) out: the one source of shape, dtype and strides."""
+    strides: Callable | None = None
+    """`strides(shape, *args)`: how results of a shape are laid out (`family.formats`), None for row-major; without it, all are."""
     check: Callable | None = None
     """`check(*args)`: raises for arguments that the operator refuses, before kernel and shape rule."""
 

@@ -7,8 +7,10 @@ other's transpose, and each is the other's derivative.
 from __future__ import annotations
 
 from ...core.dtype import FLOAT
+from ...core.geometry import channels_last_strides
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import like, like_first, prefers_channels_last
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Operator, Spec
 from . import pool_shape
@@ -31,6 +33,7 @@ def _check(name: str, spatial: int, shape: tuple, numpy_dtype, kernel, stride, p
 
 def _declare_regular(spatial: int) -> Operator:
     name, n = f"avg_pool{spatial}d", spatial
+    laid_out = spatial == 2  # in three dimensions averages are row-major
 
     def kernel(xp, x, size, stride, padding, ceil, count_include_pad, divisor):
         w = _check(name, spatial, x.shape, x.dtype, size, stride, padding, ceil, divisor)
@@ -60,6 +63,7 @@ def _declare_regular(spatial: int) -> Operator:
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         lower=lower_avg_pool,
         kernel=kernel,
+        strides=like_first if laid_out else None,
         meta=meta,
         vjp={"self": vjp},
         jvp=LINEAR,
@@ -73,6 +77,7 @@ def _declare_regular(spatial: int) -> Operator:
         "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
         lower=lower_avg_pool_backward,
         kernel=kernel_backward,
+        strides=like(1) if laid_out else None,
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": vjp_backward},
         vmap=fold_batch(lambda: backward, spatial),
@@ -105,6 +110,7 @@ def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
 # ---- adaptive windows
 def _declare_adaptive(spatial: int) -> Operator:
     name, n = f"adaptive_avg_pool{spatial}d", spatial
+    laid_out = spatial == 2
     kernel_name = name if spatial == 2 else f"{name}_cpu"
 
     def kernel(xp, x, size):
@@ -123,6 +129,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     forward = operator(
         f"_{name}(Tensor self, SymInt[{n}] output_size) -> Tensor",
         kernel=kernel,
+        strides=like_first if laid_out else None,
         meta=meta,
         vjp={"self": lambda g, self: dispatch(backward, (g, self))},
         jvp=LINEAR,
@@ -134,6 +141,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     backward = operator(
         f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor",
         kernel=kernel_backward,
+        strides=like(1) if laid_out else None,
         meta=lambda grad_output, self: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, grad_output_shape: dispatch(forward, (g, tuple(grad_output_shape[-spatial:])))},
         vmap=fold_batch(lambda: backward, spatial),
@@ -151,7 +159,10 @@ def _declare_adaptive(spatial: int) -> Operator:
     def public(self: Tensor, output_size: tuple) -> Tensor:
         pool_shape.adaptive(name, self.shape, spatial, output_size)
         if all(o == 1 for o in output_size):  # the whole image: an ordinary mean
-            return self.mean(tuple(range(-spatial, 0)), True)
+            out = self.mean(tuple(range(-spatial, 0)), True)
+            if not prefers_channels_last(self):
+                return out
+            return out.as_strided(out.shape, channels_last_strides(out.shape))  # one element each: the same memory
         return dispatch(forward, (self, output_size))
 
     return public

@@ -11,8 +11,10 @@ import math
 import warnings
 from typing import Any
 
+from ...core.geometry import channels_last_strides
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import prefers_channels_last
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
@@ -77,6 +79,13 @@ def _conj(xp: Any, array: Array) -> Array:
 def _backward_spec(grad_output, input, weight, bias_sizes, *rest) -> tuple:
     shapes = (input.array.shape, weight.array.shape, (grad_output.array.shape[1],))
     return tuple(Spec(s, grad_output.dtype) if wanted else None for s, wanted in zip(shapes, rest[-1]))
+
+
+def _like_either(shape: tuple, input, weight, *_) -> tuple | None:
+    """Channels-last where input or weight is; a filter alone says nothing of sequences, nor of what has no elements."""
+    if len(shape) != weight.array.ndim or not weight.array.size:
+        return None
+    return channels_last_strides(shape) if prefers_channels_last(input) or prefers_channels_last(weight) else None
 
 
 def _convolution_vjp(
@@ -169,6 +178,7 @@ convolution = operator(
     f"convolution(Tensor input, Tensor weight, Tensor? bias, {_ATTRIBUTES}) -> Tensor",
     lower=lower_convolution,
     kernel=_convolution,
+    strides=_like_either,
     meta=_convolution_spec,
     vjp={("input", "weight", "bias"): _convolution_vjp},
     jvp=_convolution_jvp,
@@ -186,6 +196,7 @@ convolution_backward = operator(
     f"{_ATTRIBUTES}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     lower=lower_convolution_backward,
     kernel=_convolution_backward,
+    strides=lambda shape, grad_output, input, weight, *_: _like_either(shape, input, weight),
     meta=_backward_spec,
     vjp={("grad_output", "input", "weight"): _backward_vjp},
     vmap=_backward_vmap,

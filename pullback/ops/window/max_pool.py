@@ -13,6 +13,7 @@ from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, by_numpy
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
+from ..family.formats import like, like_first
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec
 from . import pool_shape
@@ -68,6 +69,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
         f"{name}_with_indices(Tensor self, int[{n}] kernel_size, int[{n}] stride=[], {attributes}) -> (Tensor, Tensor)",
         lower=lower_max_pool,
         kernel=kernel,
+        strides=like(0, spatial + 2),
         meta=meta,
         vjp={"self": vjp},
         jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
@@ -81,6 +83,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
         f"int[{n}] padding, int[{n}] dilation, bool ceil_mode, Tensor indices) -> Tensor",
         lower=lower_max_pool_backward,
         kernel=kernel_backward,
+        strides=like(1, spatial + 2),
         meta=lambda grad_output, self, *rest: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},
         vmap=fold_batch(lambda: backward, spatial),
@@ -193,6 +196,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     forward = operator(
         f"{name}(Tensor self, int[{n}] output_size) -> (Tensor, Tensor)",
         kernel=kernel,
+        strides=like_first if spatial == 2 else None,
         meta=meta,
         vjp={"self": lambda g, self, out1: dispatch(backward, (g, self, out1))},
         jvp={"self": lambda t, out1: (gather_at(t, out1, spatial), None)},
@@ -202,6 +206,7 @@ def _declare_adaptive(spatial: int) -> Operator:
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
+        strides=like(1) if spatial == 2 else None,
         kernel=lambda xp, g, x, indices: _scatter(xp, g, x.shape, indices, spatial),
         meta=lambda grad_output, self, indices: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, indices: gather_at(g, indices, spatial)},
@@ -295,6 +300,7 @@ def _unpool_spec(self, indices, size: tuple, spatial: int) -> Spec:
 max_unpool2d = operator(
     "max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor",
     kernel=lambda xp, x, indices, size: _unpool(xp, x, indices, size, 2),
+    strides=like_first,
     meta=lambda self, indices, size: _unpool_spec(self, indices, size, 2),
     vjp={"self": lambda g, indices: gather_at(g, indices, 2)},
     vmap=fold_batch(lambda: max_unpool2d, 2),

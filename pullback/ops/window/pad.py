@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.tensor import Tensor
+from ...core.device import contiguous_format
+from ...core.tensor import Tensor, stride_of
 from ..family.base import composite, operator
+from ..family.formats import like, like_first, ordered_strides
 from ..lowering import NotLowerable, overflow
 from ..shape.shape_lowering import filled_within
 from ..system.calls import front
@@ -58,6 +60,12 @@ def _constant(xp, x, pad, value):
     return kernels.constant_pad(xp, x, low, high, _as_entry(x, value))
 
 
+def _constant_strides(shape: tuple, self: Tensor, pad: tuple, value) -> tuple | None:
+    """Channels-last as the tensor is; where nothing is added, a copy of a part, in its own order."""
+    added = any(p > 0 for p in pad if p.__class__ is not int or p)
+    return like_first(shape, self) if added else ordered_strides(shape, stride_of(self))
+
+
 def _as_entry(x: Any, value: Any) -> Any:
     """The fill as an entry of x: a fraction or a truth value must not surprise an integer array."""
     return x.dtype.type(value) if x.dtype.kind in "biu" else value
@@ -85,6 +93,7 @@ constant_pad_nd = operator(
     "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
     lower=_lower_constant,
     kernel=_constant,
+    strides=_constant_strides,
     meta=lambda self, pad, value: Spec(_constant_shape(self.shape, pad), self.dtype),
     vjp={"self": lambda g, pad: dispatch(constant_pad_nd, (g, tuple(-p for p in pad), 0))},
     jvp={"self": lambda t, pad: dispatch(constant_pad_nd, (t, pad, 0))},
@@ -143,6 +152,7 @@ def _declare(kind: str, mode: str, spatial: int) -> tuple[Operator, Operator]:
     forward = operator(
         f"{name}(Tensor self, SymInt[{2 * spatial}] padding) -> Tensor",
         kernel=kernel,
+        strides=like(0, 4, 5),
         meta=meta,
         vjp={"self": lambda g, self, padding: dispatch(backward, (g, self, padding))},
         jvp={"self": lambda t, padding: dispatch(forward, (t, padding))},
@@ -152,6 +162,7 @@ def _declare(kind: str, mode: str, spatial: int) -> tuple[Operator, Operator]:
     )
     backward = operator(
         f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * spatial}] padding) -> Tensor",
+        strides=like(1),
         kernel=lambda xp, g, x, pad: kernels.index_pad_backward(xp, g, x.shape[-spatial:], *_low_high(pad), mode),
         meta=lambda grad_output, self, pad: Spec(self.shape, grad_output.dtype),
         vjp={"grad_output": lambda g, padding: dispatch(forward, (g, padding))},
@@ -184,7 +195,9 @@ def _pad_circular(self: Tensor, pad: tuple) -> Tensor:
         parts.append(core)
         parts += [core.narrow(axis, 0, b)] if b > 0 else []
         out = core if len(parts) == 1 else _cat(parts, axis)
-    return out.clone() if all(a <= 0 and b <= 0 for a, b in zip(low, high)) else out  # else joined in new memory
+    if all(a <= 0 and b <= 0 for a, b in zip(low, high)):
+        return out.clone(memory_format=contiguous_format)
+    return out.contiguous()  # joined in new memory, which may be in the order of the tensor
 
 
 def _cat(parts: list, axis: int) -> Tensor:

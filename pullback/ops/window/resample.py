@@ -13,6 +13,7 @@ from inspect import Parameter, Signature
 from ...core.dtype import FLOAT
 from ...core.symbolic import sym_int
 from ..family.base import composite, operator
+from ..family.formats import like_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Operator, Spec
 from .batching import in_front
@@ -93,6 +94,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
     forward = operator(
         f"{name}(Tensor self, SymInt[{spatial}] output_size, {flags}{scales}) -> Tensor",
         kernel=kernel,
+        strides=like_first,
         meta=meta,
         vjp={"self": _Rule(vjp, "g", "self_shape", "output_size", *attributes)},
         jvp=LINEAR,
@@ -105,6 +107,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         f"{name}_backward(Tensor grad_output, SymInt[{spatial}] output_size, SymInt[{spatial + 2}] input_size, "
         f"{flags}{scales}) -> Tensor",
         kernel=kernel_backward,
+        strides=None if method == "cubic" else like_first,
         meta=lambda grad_output, size, input_size, *rest: Spec(input_size, grad_output.dtype),
         vjp={"grad_output": _Rule(vjp_backward, "g", "output_size", *attributes)},
         jvp=LINEAR,

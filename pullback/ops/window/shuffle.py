@@ -6,6 +6,7 @@ Always holds: entries are only moved, so each operator's derivative moves them b
 from __future__ import annotations
 
 from ..family.base import operator
+from ..family.formats import like_first
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, Spec, export
 from .kernels import shuffle as kernels
@@ -73,6 +74,7 @@ def _in_front(op):
 pixel_shuffle = operator(
     "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
     kernel=_checked(_shuffled, kernels.pixel_shuffle),
+    strides=like_first,
     meta=lambda self, factor: Spec(_shuffled(self.shape, factor), self.dtype),
     vjp={"self": lambda g, upscale_factor: dispatch(pixel_unshuffle, (g, upscale_factor))},
     jvp=LINEAR,
@@ -84,6 +86,7 @@ pixel_shuffle = operator(
 pixel_unshuffle = operator(
     "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
     kernel=_checked(_unshuffled, kernels.pixel_unshuffle),
+    strides=like_first,
     meta=lambda self, factor: Spec(_unshuffled(self.shape, factor), self.dtype),
     vjp={"self": lambda g, downscale_factor: dispatch(pixel_shuffle, (g, downscale_factor))},
     jvp=LINEAR,
@@ -106,6 +109,7 @@ channel_shuffle, native_channel_shuffle = (
     operator(
         f"{_name}(Tensor self, SymInt groups) -> Tensor",
         kernel=_checked(_channels, kernels.channel_shuffle),
+        strides=like_first,
         meta=lambda self, groups: Spec(_channels(self.shape, groups), self.dtype),
         vjp={"self": _channel_vjp},
         jvp=LINEAR,
