@@ -29,6 +29,7 @@ ROWS: dict[str, dict[str, str]] = {
         "disable": "pullback.surface.compiler:disable",
         "allow_in_graph": "pullback.surface.compiler:allow_in_graph",
         "is_compiling": "pullback.surface.compiler:is_compiling",
+        "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "export": "pullback.capture.front.exporting:export",
         "explain": "pullback.capture.front.explain:explain",
         "assume_constant_result": "pullback.surface.compiler:assume_constant_result",
@@ -52,12 +53,16 @@ ROWS: dict[str, dict[str, str]] = {
         "is_compile_supported": "pullback.compat.private_names:is_compile_supported",
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
         "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
+        "same": "pullback.testing.comparison:same",
     },
     "torch._dynamo.exc": {
         "Unsupported": f"{_COMPILE}:Unsupported",
         "UserError": f"{_COMPILE}:UserError",
         "BackendCompilerFailed": f"{_COMPILE}:BackendCompilerFailed",
         "TorchDynamoException": f"{_COMPILE}:Unsupported",
+        "RecompileError": f"{_COMPILE}:RecompileError",
+        "UncapturedHigherOrderOpError": "pullback.capture.trace.program:UncapturedHigherOrderOpError",
+        "TorchRuntimeError": "builtins:RuntimeError",  # what an operator raises in a captured program is raised as it is
     },
     "torch._dynamo.compiled_autograd": {
         "_enable": "pullback.backward.compiled:enable",
@@ -78,7 +83,10 @@ ROWS: dict[str, dict[str, str]] = {
         "register_backend": "pullback.capture.front.backends:register_backend",
         "list_backends": "pullback.capture.front.backends:list_backends",
     },
-    "torch._dynamo.eval_frame": {"OptimizedModule": f"{_COMPILE}:OptimizedModule"},
+    "torch._dynamo.eval_frame": {
+        "OptimizedModule": f"{_COMPILE}:OptimizedModule",
+        "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
+    },
     "torch._logging": {"set_logs": "pullback.capture.front.logs:set_logs"},
     "torch._dynamo.backends.debugging": {
         name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")

@@ -90,3 +90,8 @@ def tqdm(iterable=None, **options):
 def is_compile_supported(device_type: str) -> bool:
     """Whether `compile` makes graphs for a device type."""
     return device_type_of(device_type).type in ("cpu", "cuda")
+
+
+def is_dynamo_supported() -> bool:
+    """Whether this Python's bytecode can be captured: wherever the package runs."""
+    return True

@@ -102,6 +102,8 @@ class _Private(types.ModuleType):
         if name in VARIABLES.get(self.__name__, ()):
             home, _, attribute = PRIVATE[self.__name__][name].partition(":")
             setattr(importlib.import_module(home), attribute, value)
+        elif isinstance(value, _Private) and not PRIVATE.get(self.__name__, {}).get(name, ":").endswith(":"):
+            pass  # importing a module of the name of a function hides no function
         else:
             super().__setattr__(name, value)
 

@@ -123,6 +123,7 @@ class ExportedProgram:
         return "TRAINING" if self._is_training else "ATEN"
 
     _is_training = True  # whether writes are in the graph as the program has them
+    _module_aliases: dict[str, str] = {}  # further names of modules: the first name of each
     _recording = True  # whether autograd recorded when the program was exported
 
     # ---- state
@@ -199,6 +200,7 @@ class ExportedProgram:
             copy.deepcopy(self.constants, memo), guards=self._guards_code,
         )  # fmt: skip
         result._is_training, result._recording = self._is_training, self._recording
+        result._module_aliases = self._module_aliases
         return result
 
 

@@ -19,7 +19,16 @@ from ..graph import GraphModule, Interpreter, Node, traceback
 from ..joint.trace import JointTrace
 from .constraints import conditions_of, ranges_of
 from .exported_program import ExportedProgram
-from .graph_signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 from .numbers import fill_numbers
 
 MUTATIONS = {
@@ -34,6 +43,7 @@ class FunctionalTrace(JointTrace):
 
     def __init__(self, names: list[str], *args: Any, **options: Any):
         self.names = iter(names)
+        self.spoken: dict[str, Any] = {}  # nodes of the old graph that signatures of modules name: what they are here
         super().__init__(*args, **options)
         self.trace.stacks = False  # lines come from the nodes that run
 
@@ -55,9 +65,12 @@ class FunctionalTrace(JointTrace):
                     )
             self.written = [i for i, fact in enumerate(self.inputs) if fact is not None and fact.written]
             nodes = [self._node(self._new_value(i)) for i in self.written] + [self._node(o) for o in outs]
-        self.trace.graph.output(tuple(nodes))
+        out = self.trace.graph.output((tuple(nodes), [v for v in self.spoken.values() if isinstance(v, Node)]))
         fill_numbers(self.trace.graph, self.fake_mode)
-        return finish(self.trace, "GraphModule")
+        module = finish(self.trace, "GraphModule")
+        out.args = (tuple(nodes),)
+        module.recompile()
+        return module
 
 
 class Again(Interpreter):
@@ -65,11 +78,21 @@ class Again(Interpreter):
 
     KEPT = ("stack_trace", "nn_module_stack")
 
+    def __init__(self, ep: ExportedProgram):
+        super().__init__(ep.graph_module)
+        self.wanted = {
+            a.name for e in ep.module_call_graph if e.fqn and e.signature for a in named_arguments(e.signature)
+        }
+        self.trace: FunctionalTrace | None = None
+
     def run_node(self, n: Node) -> Any:
         before = traceback.current_meta
         traceback.current_meta = {k: n.meta[k] for k in self.KEPT if k in n.meta}
         try:
-            return super().run_node(n)
+            result = super().run_node(n)
+            if n.name in self.wanted and self.trace is not None:
+                self.trace.spoken[n.name] = self.trace._node(result)
+            return result
         finally:
             traceback.current_meta = before
 
@@ -94,11 +117,12 @@ def decomposed(ep: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgr
         fake_mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=env, static_shapes=False, export=True)
     values = [fresh(v) for v in values]
     decompositions = by_operator(dict(table))
-    run = Again(ep.graph_module).run
+    again = Again(ep)
     with modes.enable_grad():  # inputs require none; what the program differentiates itself, it does here
         trace = FunctionalTrace(
-            [n.name for n in placeholders], run, values, fake_mode=fake_mode, decompositions=decompositions, backward=False
+            [n.name for n in placeholders], again.run, values, fake_mode=fake_mode, decompositions=decompositions, backward=False
         )  # fmt: skip
+        again.trace = trace
         module = trace.run()
     module.shape_env = env
     signature = _signature(ep, module, [specs[i] for i in trace.written])
@@ -109,11 +133,34 @@ def decomposed(ep: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgr
     ]
     sizes = [n.meta["val"] for n in user]
     result = ExportedProgram(
-        module, module.graph, signature, ep.state_dict, ranges_of(env, sizes), ep.module_call_graph, ep.example_inputs,
+        module, module.graph, signature, ep.state_dict, ranges_of(env, sizes), call_graph(ep, trace.spoken), ep.example_inputs,
         ep.constants, guards=conditions_of(env, [(n.name, v) for n, v in zip(user, sizes, strict=True)]),
     )  # fmt: skip
-    result._is_training = False
+    result._is_training, result._module_aliases = False, ep._module_aliases
     return result
+
+
+def named_arguments(signature: ModuleCallSignature) -> list:
+    """The inputs and outputs of a module that are nodes."""
+    return [a for a in (*signature.inputs, *signature.outputs) if not isinstance(a, ConstantArgument)]
+
+
+def call_graph(ep: ExportedProgram, spoken: dict[str, Any]) -> list[ModuleCallEntry]:
+    """The calls of modules, in the names of the new graph."""
+    from .trace import argument_of
+
+    def renamed(argument: Any) -> Any:
+        known = not isinstance(argument, ConstantArgument) and argument.name in spoken
+        return argument_of(spoken[argument.name]) if known else argument
+
+    entries = []
+    for entry in ep.module_call_graph:
+        signature = entry.signature
+        if entry.fqn and signature is not None:
+            inputs, outputs = ([renamed(a) for a in side] for side in (signature.inputs, signature.outputs))
+            signature = replace(signature, inputs=inputs, outputs=outputs)
+        entries.append(ModuleCallEntry(entry.fqn, signature))
+    return entries
 
 
 def _signature(ep: ExportedProgram, module: GraphModule, written: list) -> ExportGraphSignature:

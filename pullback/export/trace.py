@@ -59,19 +59,21 @@ def export(
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    if preserve_module_call_signature:
-        raise NotImplementedError("export: preserve_module_call_signature is not implemented")
+    for name in preserve_module_call_signature:
+        mod.get_submodule(name)  # raises for one that there is not
     if prefer_deferred_runtime_asserts_over_guards:
         raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards is not implemented")
     if strict:
         refuse_breaks(mod, args, kwargs or {})
-    return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes).run()
+    return Export(
+        mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, tuple(preserve_module_call_signature)
+    ).run()
 
 
 class Export:
     """One call of `export`."""
 
-    def __init__(self, mod: Module, args: tuple, kwargs: dict, dynamic_shapes: Any):
+    def __init__(self, mod: Module, args: tuple, kwargs: dict, dynamic_shapes: Any, preserved: tuple[str, ...] = ()):
         self.mod, self.args, self.kwargs = mod, args, kwargs
         self.specs = specs_of(mod, args, kwargs, dynamic_shapes)
         self.names = leaf_names(mod, args, kwargs)
@@ -84,6 +86,8 @@ class Export:
         self.links = Links(self.env)
         self.inputs: list[InputSpec] = []
         self.constants: dict[str, Any] = {}
+        self.modules = ModuleStack(mod, preserved, self.trace.outside)
+        self.replaced: dict[Node, Node] = {}  # nodes of constants that became inputs
         self.kept: list[Tensor] = []  # arguments that stand for others, so that no other tensor gets their identity
 
     def run(self) -> ExportedProgram:
@@ -98,12 +102,13 @@ class Export:
         self._runtime_asserts()
         self.trace.graph.output(tuple(outputs))
         fill_numbers(self.trace.graph, self.fake_mode)
-        self.trace.graph.eliminate_dead_code()
+        self._drop_dead_code()
         constants = self._lift_constants()
         self.links.check()
         self.env.traced = True
         result = self._program(constants, out_spec)
         result._recording = bool(at_start)
+        result._module_aliases = {n: names[0] for names in self.modules.names.known.values() for n in names[1:]}
         return result
 
     def _placeholders(self) -> list[Node]:
@@ -171,7 +176,7 @@ class Export:
     def _call(self, args: tuple, kwargs: dict) -> Any:
         before = snapshot(self.mod)
         try:
-            with replaced_state(self.mod, self.state), ModuleStack(self.mod), self.fake_mode, self.trace:
+            with replaced_state(self.mod, self.state), self.modules, self.fake_mode, self.trace:
                 out = self.mod(*args, **kwargs)
                 self._write_assigned_buffers()
                 changed = changed_attributes(self.mod, before)
@@ -248,9 +253,34 @@ class Export:
             result.meta = node.meta
             node.replace_all_uses_with(result)
             graph.erase_node(node)
+            self.replaced[node] = result
             self.constants[target] = t
             specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(result.name), target))
         return specs
+
+    def _drop_dead_code(self) -> None:
+        """Drop what no result and no preserved signature speaks of."""
+        graph = self.trace.graph
+        out = graph.output_node()
+        results = out.args
+        spoken = [v for _, (given, _), (result, _), _, _ in self.modules.signatures.values() for v in (*given, *result)]
+        out.args = (*results, [v for v in spoken if isinstance(v, Node)])
+        graph.eliminate_dead_code()
+        out.args = results
+
+    def _call_graph(self, out_spec: Any) -> list[ModuleCallEntry]:
+        """Every submodule, with the signatures that are to be preserved; further calls of a submodule at the end."""
+        own = ModuleCallSignature([], [], self.in_spec, out_spec, argument_names(self.mod, self.args, self.kwargs))
+        found = {"": own}
+        for name, (module, (given, in_spec), (results, spec), args, kwargs) in self.modules.signatures.items():
+            inputs, outputs = ([argument_of(self.replaced.get(v, v)) if isinstance(v, Node) else argument_of(v) for v in part]
+                               for part in (given, results))  # fmt: skip
+            names = argument_names(module, args, kwargs)
+            found[name] = ModuleCallSignature(inputs, outputs, in_spec, spec, names)
+        entries = [
+            ModuleCallEntry(name, found.pop(name, None)) for name, _ in self.mod.named_modules(remove_duplicate=False)
+        ]
+        return [*entries, *[ModuleCallEntry(name, signature) for name, signature in found.items()]]
 
     def _stored(self) -> dict[str, Any]:
         """The module's state, parameters first."""
@@ -269,8 +299,7 @@ class Export:
         values = [n.meta["val"] for n in user]
         return ExportedProgram(
             module, graph, signature, self._stored(), ranges_of(self.env, values),
-            [ModuleCallEntry("", ModuleCallSignature(
-                [], [], self.in_spec, out_spec, argument_names(self.mod, self.args, self.kwargs)))],
+            self._call_graph(out_spec),
             example_inputs=(self.args, self.kwargs), constants=self.constants,
             guards=conditions_of(self.env, list(zip([n.name for n in user], values, strict=True))),
         )  # fmt: skip

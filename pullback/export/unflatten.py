@@ -1,8 +1,9 @@
 """`unflatten`: an exported program with the modules it had.
 
 In: an `ExportedProgram`. Out: a module whose submodules are those of the original, as graphs: each can be looked at, called
-and replaced. What always holds: the operators run in the order of the program. So a submodule that is called again, or
-whose work is interrupted, is there once more for each such stretch, as `name@1`, `name@2`, with the same parameters.
+and replaced. What always holds: the operators run in the order of the program. A submodule that is called again with
+another graph, or whose work is interrupted, is there once more for each such graph, as `name@1`, `name@2`, with the same
+parameters; one whose signature was preserved is one module, which takes and gives what the original did.
 """
 
 from __future__ import annotations
@@ -10,12 +11,20 @@ from __future__ import annotations
 import abc
 import sys
 import types
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ..graph import Graph, GraphModule, Node
-from ..graph.module import assign_attribute
+from ..capture.trace.program import gives_back_first
+from ..core import tree
+from ..graph import Graph
+from ..ops.system.operator import Operator
+from ..ops.system.packet import ops
 from .exported_program import ExportedProgram
-from .unlift import UnliftedModule
+from .input_checks import check_inputs
+from .outline import InterpreterModule, InterpreterModuleDispatcher, Outlines
+from .unlift import GuardFailed, GuardsFn, UnliftedModule
+
+copy_ = ops.aten.copy_
 
 
 class FlatArgsAdapter(abc.ABC):
@@ -31,100 +40,80 @@ class FlatArgsAdapter(abc.ABC):
         return []
 
 
-class InterpreterModule(GraphModule):
-    """A submodule of an unflattened program: it takes what it needs, in the order in which it needs it."""
-
-
-class Outline:
-    """The part of a program that one call of one module is."""
-
-    def __init__(self, source: GraphModule, fqn: str, depth: int):
-        self.source, self.fqn, self.depth = source, fqn, depth
-        self.graph, self.env = Graph(), {}
-        self.root: dict[str, Any] = {}  # what the graph reads: tensors and submodules, by relative name
-
-    def relative(self, name: str) -> str:
-        return name.removeprefix(f"{self.fqn}.") if self.fqn else name
-
-    def holds(self, n: Node) -> bool:
-        """Whether a node reads something that lies within this module."""
-        return n.op == "get_attr" and (not self.fqn or n.target.startswith(f"{self.fqn}."))
-
-    def value(self, n: Node) -> Node:
-        if n not in self.env and self.holds(n):
-            name = self.relative(n.target)
-            self.env[n] = self.graph.get_attr(name)
-            self.env[n].meta = dict(n.meta)
-            self.root[name] = attribute(self.source, n.target)
-        return self.env[n]
-
-    def key(self, n: Node) -> str | None:
-        """The call of a submodule that a node belongs to."""
-        stack = list(n.meta.get("nn_module_stack", ()))
-        return stack[self.depth + 1] if len(stack) > self.depth + 1 else None
-
-    def add(self, nodes: list[Node]) -> None:
-        """Take nodes over; those of submodules become calls of them."""
-        at = 0
-        while at < len(nodes):
-            n, key, end = nodes[at], self.key(nodes[at]), at + 1
-            if key is not None:
-                while end < len(nodes) and self.key(nodes[end]) == key:
-                    end += 1
-                self.call(n.meta["nn_module_stack"][key][0], nodes[at:end])
-            elif n.op != "get_attr":
-                self.env[n] = self.graph.node_copy(n, self.value)
-                if n.op == "call_module":
-                    self.root[n.target] = attribute(self.source, n.target)
-            at = end
-
-    def call(self, fqn: str, nodes: list[Node]) -> None:
-        """One stretch of a submodule's work."""
-        part, inside = Outline(self.source, fqn, self.depth + 1), set(nodes)
-        taken = dict.fromkeys(a for n in nodes for a in n.all_input_nodes if a not in inside and not part.holds(a))
-        given = [n for n in nodes if any(user not in inside for user in n.users)]
-        for n in taken:
-            part.env[n] = part.graph.placeholder(n.name)
-            part.env[n].meta = dict(n.meta)
-        part.add(nodes)
-        results = [part.env[n] for n in given]
-        part.graph.output(results[0] if len(results) == 1 else tuple(results))
-        name = self.free_name(self.relative(fqn))
-        self.root[name] = InterpreterModule(part.root, part.graph, "InterpreterModule")
-        result = self.graph.call_module(name, tuple([self.value(n) for n in taken]))
-        for i, n in enumerate(given):
-            self.env[n] = result if len(given) == 1 else self.graph.call_function(operator_getitem, (result, i))
-            self.env[n].meta["val"] = n.meta.get("val")
-
-    def free_name(self, name: str) -> str:
-        count = sum(known == name or known.startswith(f"{name}@") for known in self.root)
-        return f"{name}@{count}" if count else name
-
-
-def operator_getitem(values: tuple, i: int) -> Any:
-    """One of several results of a submodule."""
-    return values[i]
-
-
-def attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
-
-
 class UnflattenedModule(UnliftedModule):
     """See the module's docstring."""
 
     def __init__(self, export_module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None):
-        source = export_module.module()
-        whole = Outline(source, "", 0)
-        whole.add(list(source.graph.nodes))
-        whole.graph.set_codegen(source.graph._codegen)
-        super().__init__(whole.root, whole.graph, "UnflattenedModule")
-        for name, value in (*source.named_parameters(), *source.named_buffers()):
-            assign_attribute(value, self, name)
+        source = export_module.module(check_guards=False)
+        sink_writes(source.graph)
+        resolve_writes(source.graph)
+        signatures = {e.fqn: e.signature for e in export_module.module_call_graph if e.fqn and e.signature is not None}
+        outlines = Outlines(source, signatures, export_module._module_aliases)
+        graph = outlines.whole(source.graph)
+        graph.set_codegen(source.graph._codegen)
+        super().__init__({}, Graph(), "UnflattenedModule")
+        names = [e.fqn for e in export_module.module_call_graph if e.fqn and "@" not in e.fqn]
+        outlines.assemble(self, names)
+        self.graph = graph
         self.argument_names, self.keyword_names = source.argument_names, source.keyword_names
-        self.adapter = flat_args_adapter
+        self.graph_signature, self.module_call_graph = export_module.graph_signature, export_module.module_call_graph
+        self.adapter, self.dispatchers, self.kept_values = flat_args_adapter, outlines.dispatchers, outlines.kept
+        user = list(self.graph.find_nodes(op="placeholder"))
+        self.__dict__["conditions"] = GuardsFn([n.name for n in user], export_module._guards_code)  # no submodule
+        self.values = [n.meta.get("val") for n in user]
+        self.check_input_constraints = True
+
+        self.kind = next((n.meta["nn_module_stack"] for n in source.graph.nodes if "nn_module_stack" in n.meta), {})
+
+    _run_with_interpreter = False  # graphs run as generated code
+
+    @property
+    def graph_module(self) -> UnflattenedModule:
+        return self
+
+    def type_name(self) -> str | None:
+        """The class that the module had; None for a program of no operators."""
+        return next(iter(self.kind.values()))[1] if self.kind else None
+
+    def _checked(self, args: tuple, kwargs: dict) -> list:
+        for dispatcher in self.dispatchers:
+            dispatcher.restart()
+        self.kept_values.clear()
+        given = super()._checked(args, kwargs)
+        leaves = tree.tree_leaves(given)
+        if self.check_input_constraints and len(leaves) == len(self.values):
+            check_inputs(leaves, self.values, self._in_spec)
+            try:
+                self.__dict__["conditions"](*leaves)
+            except GuardFailed as error:
+                raise RuntimeError(str(error)) from None
+        return given
+
+    def _refuse(self, spec: Any) -> None:
+        raise TypeError(
+            "There is no flat args adapter specified. Are you sure you are calling this with the right arguments? "
+            f"The program was exported for arguments of the structure {self._in_spec}, and got {spec}."
+        )
+
+
+def resolve_writes(graph: Graph) -> None:
+    """Let readers of a written tensor read the tensor itself, not the result of the write: they are one object."""
+    for n in graph.nodes:
+        if n.op == "call_function" and isinstance(n.target, Operator) and gives_back_first(n.target):
+            n.replace_all_uses_with(n.args[0])
+
+
+def sink_writes(graph: Graph) -> None:
+    """Have buffers get their new values where these are computed, inside the module that computes them."""
+    order = {n: i for i, n in enumerate(graph.nodes)}
+    for n in list(graph.nodes):
+        if n.target is not copy_.default or n.args[0].op != "get_attr" or "nn_module_stack" in n.meta:
+            continue
+        buffer, value = n.args[:2]
+        stack = value.meta.get("nn_module_stack")
+        if stack and all(order[user] <= order[value] for user in buffer.users if user is not n):
+            value.append(n)
+            n.meta["nn_module_stack"] = stack
 
 
 def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> UnflattenedModule:
@@ -132,6 +121,11 @@ def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None
     if not isinstance(module, ExportedProgram):
         raise TypeError(f"unflatten: expected an ExportedProgram, got {type(module).__name__}")
     return UnflattenedModule(module, flat_args_adapter)
+
+
+def _disable_interpreter() -> AbstractContextManager:
+    """Inside, unflattened programs run as generated code, which they do anyway."""
+    return nullcontext()
 
 
 class CallableModule(types.ModuleType):
@@ -142,3 +136,4 @@ class CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = CallableModule
+__all__ = ["FlatArgsAdapter", "InterpreterModule", "InterpreterModuleDispatcher", "UnflattenedModule", "unflatten"]

@@ -13,7 +13,6 @@ from typing import Any
 from .. import core
 from ..core import modes, tree
 from ..core.modes import ambient
-from ..core.tensor import Tensor
 from ..graph import Graph, GraphModule
 from ..graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..nn.module import Module
@@ -65,37 +64,52 @@ def found(condition: str, scope: dict) -> str:
         return ""
 
 
-class UnliftedModule(GraphModule):
-    """The module of an exported program."""
+class CalledAsTraced:
+    """A module of a graph with nested arguments that is called as the function was that the graph was made of."""
 
     adapter: Any = None  # makes arguments of the traced structure of those of another
+    argument_names: list[str]
+    keyword_names: list[str]
+    _in_spec: Any
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given, before = self._checked(args, kwargs), ambient.mode & modes.GRAD
-        try:
-            return super().__call__(*given)
-        except BaseException:
-            ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
-            raise
+        return super().__call__(*self._checked(args, kwargs))  # type: ignore[misc]
 
     def _checked(self, args: tuple, kwargs: dict) -> list:
         """The arguments in the order of the generated function, if their structure is the traced one."""
         keys = self.keyword_names
         spare = self.argument_names[: len(self.argument_names) - len(keys)]
         given = [*args, *[kwargs.pop(n) for n in spare[len(args) :] if n in kwargs]] if kwargs else list(args)
-        named = in_order(kwargs, keys)
+        named = in_order(kwargs, keys) if self.adapter is None or kwargs.keys() == set(keys) else kwargs
         spec = tree.tree_flatten((tuple(given), named))[1]
         if spec != self._in_spec and self.adapter is not None:
             flat = tree.tree_leaves((tuple(given), named))
-            flat = self.adapter.adapt(target_spec=self._in_spec, input_spec=spec, input_args=flat)
+            flat = self.adapter.adapt(
+                target_spec=self._in_spec, input_spec=spec, input_args=flat, metadata={}, obj=None
+            )
             positional, named = tree.tree_unflatten(flat, self._in_spec)
             return [*positional, *named.values()]
         if spec != self._in_spec:
-            raise ValueError(
-                f"Trying to flatten user inputs with exported input tree spec: \n{self._in_spec}\nbut actually got inputs with tree spec of: \n{spec}.\n"
-                "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
-            )
+            self._refuse(spec)
         return [*given, *named.values()]
+
+    def _refuse(self, spec: Any) -> None:
+        raise ValueError(
+            f"Trying to flatten user inputs with exported input tree spec: \n{self._in_spec}\nbut actually got inputs with tree spec of: \n{spec}.\n"
+            "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+        )
+
+
+class UnliftedModule(CalledAsTraced, GraphModule):
+    """The module of an exported program."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        before = ambient.mode & modes.GRAD
+        try:
+            return super().__call__(*args, **kwargs)
+        except BaseException:
+            ambient.switch(modes.GRAD, before)  # the graph may have been inside a no_grad of the program's
+            raise
 
     def train(self, mode: bool = True):
         raise NotImplementedError("Calling train() is not supported yet.")
@@ -108,6 +122,8 @@ def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
     """See the module's docstring."""
     signature, call = ep.graph_signature, ep.module_call_graph[0].signature
     graph, root, result = Graph(), {}, {}
+    temporary = {s.target for s in signature.input_specs if s.kind is InputKind.BUFFER and not s.persistent}
+    buffers = {s.target for s in signature.input_specs if s.kind is InputKind.BUFFER} | ep.state_dict.keys()
     user: list = []
     for node, spec in zip(ep.graph.find_nodes(op="placeholder"), signature.input_specs, strict=True):
         if spec.kind is InputKind.USER_INPUT:
@@ -133,7 +149,8 @@ def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
     _finish(ep, graph, result)
     names = list(call.forward_arg_names)
     graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(names, call.in_spec, call.out_spec)))
-    return _module(graph, root, names, len(call.in_spec.children()[1].entries()))
+    shared = {name: value for name, value in ep.state_dict.items() if name not in root}
+    return _module(graph, {**root, **shared}, names, len(call.in_spec.children()[1].entries()), buffers, temporary)
 
 
 WRITTEN = {
@@ -161,7 +178,9 @@ def _finish(ep: Any, graph: Graph, output: dict) -> None:
     graph.output(tuple(outputs))
 
 
-def _module(graph: Graph, root: dict, names: list[str], keywords: int) -> UnliftedModule:
+def _module(
+    graph: Graph, root: dict, names: list[str], keywords: int, buffers: set[str], temporary: set[str]
+) -> UnliftedModule:
     holder = Module()
     for target, value in root.items():
         owner, (*path, leaf) = holder, target.split(".")
@@ -169,11 +188,15 @@ def _module(graph: Graph, root: dict, names: list[str], keywords: int) -> Unlift
             if part not in owner._modules:
                 owner.add_module(part, Module())
             owner = owner._modules[part]
-        if isinstance(value, (Parameter, Module)) or not isinstance(value, Tensor):
-            setattr(owner, leaf, value)
+        if target in buffers and not isinstance(value, Parameter):
+            owner.register_buffer(leaf, value, persistent=target not in temporary)
         else:
-            owner.register_buffer(leaf, value)
-    module = UnliftedModule(holder, graph)
+            setattr(owner, leaf, value)
+    module = UnliftedModule({}, Graph())
+    for held in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+        getattr(module, held).update(getattr(holder, held))
+    vars(module).update({k: v for k, v in vars(holder).items() if k in root})
+    module.graph = graph
     type(module).__name__ = "GraphModule"
     for part in module.modules():
         part.training = True

@@ -293,3 +293,25 @@ def assert_allclose(
         actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, check_stride=False,
         msg=msg or None,
     )  # fmt: skip
+
+
+def same(ref: Any, res: Any, *, tol: float = 1e-4, equal_nan: bool = False, exact_dtype: bool = True) -> bool:
+    """Whether two results are the same, in structure, kind and (within `tol`) value."""
+    again = {"tol": tol, "equal_nan": equal_nan, "exact_dtype": exact_dtype}
+    if isinstance(ref, Tensor):
+        if not isinstance(res, Tensor) or ref.shape != res.shape or exact_dtype and ref.dtype is not res.dtype:
+            return False
+        try:
+            assert_close(res.detach(), ref.detach(), rtol=tol, atol=tol, equal_nan=equal_nan, check_dtype=exact_dtype, check_stride=False)  # fmt: skip
+        except AssertionError:
+            return False
+        return True
+    if isinstance(ref, (list, tuple)):
+        return isinstance(res, (list, tuple)) and len(ref) == len(res) and all(same(a, b, **again) for a, b in zip(ref, res, strict=True))  # fmt: skip
+    if isinstance(ref, Mapping):
+        return isinstance(res, Mapping) and ref.keys() == res.keys() and all(same(ref[k], res[k], **again) for k in ref)
+    if isinstance(ref, float):
+        return isinstance(res, (int, float)) and (abs(ref - res) <= tol or ref == res or equal_nan and ref != ref and res != res)  # fmt: skip
+    if isinstance(ref, (int, str, bool, complex, type(None), dtype_type)) or type(ref) is not type(res):
+        return bool(ref == res)
+    return bool(ref == res) or hasattr(ref, "__dict__") and same(vars(ref), vars(res), **again)

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as torch
 from pullback.testing import FileCheck, assert_allclose, assert_close, make_tensor
+from pullback.testing.comparison import same
 
 T = torch.tensor
 
@@ -103,3 +104,17 @@ def test_filecheck():
         FileCheck().check("a").check_not("b").check("c").run("abc")
     with pytest.raises(RuntimeError, match='Expected to not find "a" but found it'):
         FileCheck().check_count("a", 2, exactly=True).run("aaa")
+
+
+def test_same_compares_structure_kind_and_value() -> None:
+    class Box:
+        def __init__(self, value) -> None:
+            self.value = value
+
+    ref = {"a": [torch.ones(2), 3, None], "b": Box(torch.zeros(1))}
+    assert same(ref, {"a": [torch.ones(2) + 1e-6, 3, None], "b": Box(torch.zeros(1))})
+    assert not same(ref, {"a": [torch.ones(2), 3, None], "b": Box(torch.ones(1))})
+    assert not same(torch.ones(2), torch.ones(2, dtype=torch.float64))
+    assert same(torch.ones(2), torch.ones(2, dtype=torch.float64), exact_dtype=False)
+    assert not same([1, 2], [1]) and not same(torch.ones(2), torch.ones(3)) and not same({"a": 1}, {"b": 1})
+    assert not same(float("nan"), float("nan")) and same(float("nan"), float("nan"), equal_nan=True)

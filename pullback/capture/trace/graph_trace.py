@@ -169,13 +169,26 @@ class GraphTrace(TorchDispatchMode):
             if known is not None:
                 result = known()
             elif expr.is_symbol:
-                result = self.symbols[expr]()
+                result = self.symbols[expr]() if expr in self.symbols else self._solved(expr)
             else:
                 result = expr.build(self._number_node, lambda f, *parts: self._compute(f, parts))
             self.expressions[expr] = known = result
             if isinstance(result, Node) and value is not None:
                 result.meta.setdefault("val", value)
         return known
+
+    def _solved(self, symbol) -> Node:
+        """The node of a symbol that is seen only inside other numbers, such as a size of `2 * n + 1`."""
+        env = self.fake_mode.shape_env if self.fake_mode is not None else None
+        for seen in [*self.expressions, *self.symbols]:
+            expr = env.replace(seen) if env is not None else seen
+            terms = getattr(expr, "terms", {})
+            if (symbol,) in terms and terms.keys() <= {(symbol,), ()}:
+                result = self._number_node(seen)
+                if () in terms:
+                    result = self._compute(operator.sub, (result, terms[()]))
+                return self._compute(operator.floordiv, (result, terms[symbol,])) if terms[symbol,] != 1 else result
+        raise RuntimeError(f"the graph needs the number {symbol}, which none of its inputs and results shows")
 
     def _compute(self, function, parts: tuple) -> Node:
         return self.create_node(function, parts, {})

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SUBCLASS, Tensor
-from ...graph import Node, has_side_effect
+from ...graph import Node, has_side_effect, traceback
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
@@ -38,6 +38,10 @@ class Unsupported(RuntimeError):
     """A program that cannot be captured as one graph, and why."""
 
     is_expected = True
+
+
+class UncapturedHigherOrderOpError(Unsupported):
+    """A function given to an operator that cannot be captured as a graph."""
 
 
 class WholeCall:
@@ -246,7 +250,10 @@ class ProgramTrace(GraphTrace):
         if (ambient.mode ^ self.inference) & modes.INFERENCE:
             self.refuse("it enters or leaves inference mode")
         if now != self.grad_mode:
-            self.graph.create_node("call_function", modes._set_grad_enabled, (bool(now),), {}, name="_set_grad_enabled")
+            node = self.graph.create_node(
+                "call_function", modes._set_grad_enabled, (bool(now),), {}, name="_set_grad_enabled"
+            )
+            node.meta.update({k: v for k, v in traceback.current_meta.items() if k == "nn_module_stack"})
             self.grad_mode = now
 
     def finish_grad_mode(self, at_start: int) -> None:
