@@ -17,9 +17,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:  # names of types only: this is the one file that looks up
+    from inspect import Signature
     from types import ModuleType
 
     from ..ops.system.operator import Operator
+    from .device import layout
+    from .dtype import dtype
     from .node import Node, SavedTensor
     from .tensor import Tensor
 
@@ -102,9 +105,35 @@ class Seams:
         promise="a saved entry of a node as users see it (`_raw_saved_self`), on which they may register hooks",
     )
 
+    # ---- asked by operators, of what is written in terms of them
+    dispatch: Callable[[Operator, tuple], Any] = seam(
+        _without("the dispatcher"), asked_by="ops.system.operator", set_by="ops.system.dispatch",
+        promise="an operator run on canonical arguments, all that listens included",
+    )
+    packet: Callable[[str, str], Any] = seam(
+        _without("the namespaces of operators"), asked_by="ops.system.operator", set_by="ops.system.packet",
+        promise="`ops.aten.add`: the one object for all overloads of a name",
+    )
+    call_signature: Callable[[Callable, tuple, bool], Signature] = seam(
+        _without("the package"), asked_by="ops.eager.signature", set_by="surface.loading",
+        promise="the signature of a generated function, read off the source that it is compiled from",
+    )
+
     # ---- asked by operators, of other layouts and names
+    empty_sparse: Callable[[tuple, layout, dtype | None, Any], Tensor] = seam(
+        _without("the layer of sparse tensors"), asked_by="ops.make.factories", set_by="ops.layout.sparse.construct",
+        promise="a sparse tensor without elements, of any sparse layout",
+    )
+    sparse_rows: Callable[..., Tensor] = seam(
+        _without("the layer of sparse tensors"), asked_by="ops.network.embedding", set_by="ops.layout.sparse.gradients",
+        promise="the gradient of a table, a sparse row for each look-up",
+    )
+    sparse_elements: Callable[[Tensor, tuple, int, Tensor], Tensor] = seam(
+        _without("the layer of sparse tensors"), asked_by="ops.index.gather_scatter", set_by="ops.layout.sparse.gradients",
+        promise="the gradient of `gather`, a sparse element for each that was read",
+    )
     execute_layout: Callable[[Operator, tuple, int], Any] = seam(
-        _not_for("sparse, nested or transformed"), asked_by="ops.system.dispatch library.operator", set_by="ops.layout.entry",
+        _not_for("sparse, nested or transformed"), asked_by="ops.system.execute library.operator", set_by="ops.layout.entry",
         promise="the result of an operator with arguments that are no dense arrays; nothing is recorded",
     )
     write_layout: Callable[[Tensor, Tensor], None] = seam(
@@ -112,7 +141,7 @@ class Seams:
         promise="a result put into a tensor where either is no dense array; the version goes up by one",
     )
     nested_layer: Callable[[Operator, tuple], Any] = seam(
-        _not_for("nested"), asked_by="ops.system.dispatch", set_by="ops.layout.entry",
+        _not_for("nested"), asked_by="ops.system.dispatch ops.linalg.contraction", set_by="ops.layout.entry",
         promise="an operator on nested tensors, in operators on packed values: it stands above recording",
     )
     named_layer: Callable[[Operator, tuple], Any] = seam(
@@ -125,7 +154,7 @@ class Seams:
         otherwise="no tensor has names",
     )
     positions: Callable[[tuple, dict | None], tuple | None] = seam(
-        _nothing, asked_by="ops.system.dispatch ops.system.overloads", set_by="ops.layout.named",
+        _nothing, asked_by="ops.system.general ops.system.overloads", set_by="ops.layout.named",
         promise="(arguments, keywords) with positions in the place of names of dimensions; None where there are no names",
         otherwise="no dimension has a name",
     )
@@ -141,7 +170,7 @@ class Seams:
         otherwise="arguments stay as they are",
     )
     note_creation: Callable[[Node], None] = seam(
-        _nothing, asked_by="ops.system.dispatch autograd.function", set_by="autograd.anomaly_mode",
+        _nothing, asked_by="ops.system.record autograd.function", set_by="autograd.anomaly_mode",
         promise="where a node was made, remembered on it",
         otherwise="nothing is remembered",
     )
@@ -199,7 +228,7 @@ class Seams:
 
     # ---- asked by operators, of fake tensors
     execute_fake: Callable[[Operator, tuple], Any] = seam(
-        _not_for("fake"), asked_by="ops.system.dispatch library.operator", set_by="capture.fake.mode",
+        _not_for("fake"), asked_by="ops.system.execute library.operator", set_by="capture.fake.mode",
         promise="the shape rule of an operator, with the device of its arguments; no data is touched",
     )
     write_fake: Callable[[Operator, tuple], None] = seam(

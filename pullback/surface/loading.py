@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from inspect import Signature
 from types import ModuleType
 from typing import Any
 
@@ -23,6 +24,12 @@ def reduce_tensor(tensor: Any) -> tuple:
     from ..serialization.tensors import reduce_tensor
 
     return reduce_tensor(tensor)
+
+
+def call_signature(function: Callable, operators: tuple, inplace: bool) -> Signature:
+    from ..ops.system.signatures import call_signature
+
+    return call_signature(function, operators, inplace)
 
 
 def load_library(path: Any) -> None:
@@ -80,6 +87,7 @@ def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
 
 above.package = package
 above.reduce_tensor = reduce_tensor
+above.call_signature = call_signature
 above.load_library = load_library
 above.load_higher_order = load_higher_order
 above.compile_function = compile_function

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ..system.operator import Operator
+from ...core.layers import above
+
+if TYPE_CHECKING:
+    from ..system.operator import Operator
 
 __all__ = ["describe"]
 
@@ -25,9 +29,7 @@ class SchemaSignature(inspect.Signature):
     def __getattr__(self, name: str):
         if name not in _FACTS:
             raise AttributeError(name)
-        from ..system.signatures import call_signature
-
-        known = call_signature(*self.about)
+        known = above.call_signature(*self.about)
         self._parameters, self._return_annotation = known._parameters, known._return_annotation  # type: ignore[attr-defined]
         return getattr(self, name)
 

@@ -15,7 +15,7 @@ from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
 from ..family.pointwise import pointwise
 from ..system.calls import front
-from ..system.inplace import write_out
+from ..system.general import write_out
 from ..system.operator import exports
 from ..system.scalars import is_complex
 from .arithmetic import conj, zeros_like

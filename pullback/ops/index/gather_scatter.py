@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...core.arrays import library
 from ...core.dtype import by_numpy
 from ...core.geometry import wrap_dim
+from ...core.layers import above
 from ...core.tensor import META, Tensor, wrap_dim_of_scalar
 from ..eager.straight import CheckedKernelCase
 from ..family.base import array_of, composite, operator
@@ -83,9 +84,7 @@ def _gather_meta(self, dim, index, sparse_grad) -> Spec:
 
 def _gather_rule(g, self_shape, dim, index, sparse_grad):
     if sparse_grad:
-        from ..layout.sparse.gradients import gather_gradient
-
-        return gather_gradient(g, self_shape, dim, index)
+        return above.sparse_elements(g, self_shape, dim, index)
     return dispatch(scatter_add, (g.new_zeros(self_shape), dim, index, g))
 
 

@@ -17,7 +17,7 @@ from ..family.batching import batch_first
 from ..shape.view_geometry import numel
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.inplace import write_out
+from ..system.general import write_out
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, DataDependent, Operator, Spec, exports
 from .gather_scatter import writer
 from .index_kernels import apply_at

@@ -7,6 +7,7 @@ which multiply elements). `matmul` and `linear` have no rules of their own: they
 from __future__ import annotations
 
 from ...core.geometry import broadcast_shapes
+from ...core.layers import above
 from ...core.tensor import NESTED, Tensor, wrap
 from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
@@ -287,9 +288,7 @@ vdot = contraction(
 def _matmul(self, other):
     shapes.require_tensors(matmul, (self, other))
     if (self.keys | other.keys) & NESTED:
-        from ..layout.nested import matmul as nested_matmul
-
-        return nested_matmul(self, other)
+        return above.nested_layer(matmul, (self, other))
     a, b = self.ndim, other.ndim
     if not a or not b:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
@@ -381,9 +380,7 @@ matmul = export_operator(
 def _linear(input, weight, bias=None):
     shapes.require_tensors(linear, (input, weight, bias))
     if input.keys & NESTED:
-        from ..layout.nested import linear as nested_linear
-
-        return nested_linear(input, weight, bias)
+        return above.nested_layer(linear, (input, weight, bias))
     if not input.ndim or not weight.ndim:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"

@@ -17,7 +17,7 @@ from ..family.reduction import reduced_shape, restore_dims
 from ..lowering import NotLowerable
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.inplace import write_out
+from ..system.general import write_out
 from ..system.operator import Operator, Spec
 from . import checks
 from .function_kernels import vector_norm as vector_norm_kernel

@@ -14,7 +14,7 @@ from ..elementwise.arithmetic import conj
 from ..family.base import composite
 from ..family.contraction import contraction
 from ..system.calls import front
-from ..system.inplace import write_out
+from ..system.general import write_out
 from ..system.operator import Spec, public
 from .contraction import _batched, _combine, _count, scaled, unsafe_view
 from .contraction_shapes import check_expands, require_tensors

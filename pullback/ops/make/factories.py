@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core import modes
 from ...core.device import preserve_format
 from ...core.geometry import channels_last_strides, is_dense, strides_for_order
+from ...core.layers import above
 from ...core.modes import ambient
 from ...core.promotion import result_type, scalar_dtype
 from ...core.storage import new_array, unset
@@ -21,7 +22,8 @@ from ..family.factory import factory
 from ..family.formats import dense_strides
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.inplace import check_inference_write, check_overlap, resize_output, write
+from ..system.general import resize_output
+from ..system.inplace import check_inference_write, check_overlap, write
 from ..system.operator import Operator, Spec, exports
 from ..system.scalars import check_fits
 from ..system.schema import Unfit, wrong_type
@@ -406,9 +408,7 @@ def _make_sized(name: str, op: Operator):
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
         if layout is not None and layout in _SPARSE and name != "ones":
-            from ..layout.sparse.construct import empty_sparse
-
-            return finish(empty_sparse(shape, layout, dtype, device), requires_grad, out)
+            return finish(above.empty_sparse(shape, layout, dtype, device), requires_grad, out)
         dtype, layout, device = _options(name, op, dtype, layout, device, out)
         tail = (memory_format,) if op is empty_op else ()
         return finish(dispatch(op, (shape, dtype, layout, device, pin_memory, *tail)), requires_grad, out)

@@ -23,7 +23,8 @@ from ...core.tensor import (
 )
 from ..eager.functions import bypassing
 from ..system.calls import front
-from ..system.dispatch import dispatch, resolve_bits
+from ..system.dispatch import dispatch
+from ..system.execute import resolve_bits
 from ..system.operator import export
 from .lifting import local_scalar_dense
 

@@ -32,7 +32,7 @@ from ...core.random_streams import (
 from ...core.tensor import META, Tensor, wrap
 from ..family.base import operator
 from ..system.calls import front, make_function
-from ..system.inplace import resize_output
+from ..system.general import resize_output
 from ..system.operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export, missing
 from .factories import finish, zeros_like
 

@@ -8,6 +8,7 @@ per look-up.
 from __future__ import annotations
 
 from ...core import dtype as dtypes
+from ...core.layers import above
 from ...core.modes import ambient, no_grad
 from ...core.tensor import PLAIN, Tensor, wrap
 from ..eager.functions import bypassing
@@ -67,9 +68,7 @@ def _take_rows(xp, weight, indices, *rest):
 
 def _table_grad(g, indices, weight_shape, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        from ..layout.sparse.gradients import embedding_gradient
-
-        return embedding_gradient(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
+        return above.sparse_rows(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
     return embedding_dense_backward(g, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 
@@ -374,9 +373,7 @@ def _bag_weight_grad(
     if per_sample_weights is not None:
         rows = rows * conj(per_sample_weights).unsqueeze(-1)
     if sparse:
-        from ..layout.sparse.gradients import embedding_gradient
-
-        return embedding_gradient(rows, indices, weight_shape[0], padding_idx, scale_grad_by_freq, owned=True)
+        return above.sparse_rows(rows, indices, weight_shape[0], padding_idx, scale_grad_by_freq, owned=True)
     return embedding_dense_backward(rows, indices, weight_shape[0], padding_idx, scale_grad_by_freq)
 
 

@@ -17,7 +17,7 @@ from ..linalg.function_kernels import vector_norm as norm_of
 from ..linalg.norms import matrix_norm_function, norm_vjp, vector_norm
 from ..shape.rearranging import triu_indices
 from ..system.calls import front
-from ..system.inplace import write_out
+from ..system.general import write_out
 from ..system.operator import Spec, export
 from ..system.overloads import overloaded
 from ..system.precision import widened

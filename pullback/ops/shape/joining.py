@@ -23,7 +23,8 @@ from ..family.batching import batch_first
 from ..family.formats import prefers_channels_last
 from ..make.lifting import lifted
 from ..system.calls import export_operator, front
-from ..system.dispatch import dispatch, general
+from ..system.dispatch import dispatch
+from ..system.general import general
 from ..system.operator import Operator, Spec
 from .shape_lowering import lower_cat, lower_stack
 from .shapes import raw

@@ -14,7 +14,7 @@ from ...core.storage import storage_of
 from ...core.tensor import Tensor
 from ..family.base import Family
 from ..system.calls import export_operator
-from ..system.dispatch import execute
+from ..system.execute import execute
 from ..system.inplace import bump
 from ..system.operator import Operator
 from ..system.overloads import publish, resolve

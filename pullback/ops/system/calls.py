@@ -16,7 +16,7 @@ from ...core.tensor import PLAIN, Tensor
 from ..eager.functions import COMMON, generate
 from ..eager.signature import describe
 from ..eager.text import Call
-from .dispatch import general
+from .general import general
 from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
 

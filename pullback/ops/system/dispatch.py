@@ -1,9 +1,9 @@
 """How a call reaches its kernel when it is not the plain case.
 
-    general(function, op, args, out)   from a public wrapper: overrides, conversion of arguments, then dispatch
+    general(function, op, args, out)   from a public wrapper: overrides, conversion of arguments, then dispatch (`general`)
     dispatch(op, args)                 canonical arguments: transforms, autocast, composite bodies, recording
     below(op, args, keys)              under autograd: dispatch modes and subclasses
-    execute(op, args, keys)            the kernel, by where the data is
+    execute(op, args, keys)            the kernel, by where the data is (`execute`)
 
 Each layer does its own work and calls the next; with nothing listening the four are four ifs.
 """
@@ -11,54 +11,24 @@ Each layer does its own work and calls the next; with nothing listening the four
 from __future__ import annotations
 
 from ...core import modes
-from ...core.arrays import library
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
 from ...core.tensor import (
-    CONJ,
-    CUDA,
     DISPATCH_SUBCLASS,
-    FAKE,
     INFERENCE_TENSOR,
     LAYOUTS,
-    META,
     NAMED,
-    NEG,
     NESTED,
-    TRANSFORMED,
     Tensor,
-    wrap,
 )  # fmt: skip
 from . import overrides
-from .inplace import run_inplace, write_out
+from .execute import execute
+from .inplace import run_inplace
 from .operator import NONDIFFERENTIABLE, Operator
-from .placement import execute_on_device
+from .record import note_stack
 
 LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
-
-
-def general(function, op: Operator, args: tuple, out=None):
-    """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
-    if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
-        positional, keywords = overrides.call_form(op, args, lists=False)
-        return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
-    args = _converted(op, args)
-    if out is not None:
-        return write_out(op, args, out)
-    return dispatch(op, args)
-
-
-def _converted(op: Operator, args: tuple) -> tuple:
-    """Canonical arguments; names of dimensions are understood where positions do not fit."""
-    try:
-        return op.convert(args)
-    except TypeError as error:
-        failure = error
-    found = above.positions(args, None)
-    if found is None:
-        raise failure
-    return op.convert(found[0])
 
 
 def dispatch(op: Operator, args: tuple, seen: int = 0):
@@ -119,13 +89,6 @@ def record(op: Operator, out, args: tuple):
     return out
 
 
-def note_stack(out) -> None:
-    """Remember where the nodes of some results were made."""
-    for t in out if isinstance(out, (tuple, list)) else (out,):
-        if isinstance(t, Tensor) and t.autograd is not None and t.autograd.edge is not None:
-            above.note_creation(t.autograd.edge[0])
-
-
 def check_inference(op: Operator, args: tuple) -> None:
     if not ambient.reverse_levels and any(t.keys & INFERENCE_TENSOR for t in op.tensors(args)):
         raise RuntimeError(
@@ -170,47 +133,4 @@ def below(op: Operator, args: tuple, keys: int):
     return execute(op, args, keys)
 
 
-def execute(op: Operator, args: tuple, keys: int = 0):
-    """Compute: the kernel on arrays, the meta rule where there are none, the sparse rule where the layout is sparse."""
-    if keys & (CONJ | NEG) and not op.declared.lazy_bits:
-        args = tuple(_resolve(a) for a in args)
-    if keys & (LAYOUTS | TRANSFORMED):
-        return above.execute_layout(op, args, keys)
-    if keys & META:
-        return above.execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
-    if keys & CUDA:
-        out = execute_on_device(op, args)
-    else:
-        out = op.family.execute(op, args)
-    if ambient.mode & modes.INFERENCE and not (
-        op.is_view and not keys & INFERENCE_TENSOR
-    ):  # a view is what its base is
-        _mark_inference(out, args)
-    return out
-
-
-def _mark_inference(out, args: tuple) -> None:
-    for t in out if isinstance(out, (tuple, list)) else (out,):
-        if isinstance(t, Tensor) and not any(t is a for a in args):
-            t.keys |= INFERENCE_TENSOR
-
-
-def _resolve(a):
-    if isinstance(a, Tensor):
-        return resolve_bits(a) if a.keys & (CONJ | NEG) else a
-    if isinstance(a, tuple) and a and isinstance(a[0], Tensor):
-        return tuple(_resolve(x) for x in a)
-    return a
-
-
-def resolve_bits(t: Tensor) -> Tensor:
-    """A tensor whose array holds the numbers the tensor means: conjugation and negation carried out."""
-    array = t.array
-    if t.keys & META:
-        return t.shallow()
-    xp = library(t.device)
-    if t.keys & CONJ:
-        array = xp.conjugate(array, out=...)
-    if t.keys & NEG:
-        array = xp.negative(array, out=...)
-    return wrap(array, t.dtype, t.device, t.keys & ~(CONJ | NEG))
+above.dispatch = dispatch

@@ -1,4 +1,4 @@
-"""Writing into tensors: in-place forms, `out=`, and what must hold before memory is changed.
+"""Writing into tensors: in-place forms, and what must hold before memory is changed.
 
 `run_inplace(op, args)` runs the functional operator and stores the result in the first argument. It refuses, before
 anything has changed: results of another shape or of a higher category, memory that holds one element at several
@@ -32,9 +32,10 @@ from ...core.tensor import (
     stride_of,
 )
 from . import overrides
+from .execute import execute
 from .operator import Operator
 from .placement import write_on_device
-from .record import plan_of
+from .record import note_stack, plan_of
 
 OVERLAP = (
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
@@ -95,8 +96,6 @@ def handed_over(op: Operator, args: tuple) -> bool:
 
 def compute_into(op: Operator, target: Tensor, args: tuple, keys: int) -> None:
     """Run the functional operator and put its result into `target`: directly where the operator or its family can."""
-    from .dispatch import execute
-
     if keys & FAKE:
         above.write_fake(op, args)
         return
@@ -191,8 +190,6 @@ def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> Non
         stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
     op.record(stand_in, *args)
     if ambient.mode & modes.ANOMALY:
-        from .dispatch import note_stack
-
         note_stack(stand_in)
     if stand_in.autograd is not None:
         node = stand_in.autograd.edge[0]
@@ -312,101 +309,6 @@ def _float_to_narrow_int(array, target):
         return array.astype(target.numpy)
     wide = array.astype("f8") if array.dtype.itemsize < 4 else array
     return wide.astype("i8").astype(target.numpy)
-
-
-def write_out(op: Operator, args: tuple, out):
-    """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
-    from ..make.filling import copy
-    from .dispatch import dispatch
-
-    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-    for o in outs:
-        if not isinstance(o, Tensor):
-            raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
-    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
-        raise RuntimeError(
-            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
-        )
-    check_out_arguments(op, args, outs)
-    with modes.masked(modes.GRAD):
-        result = dispatch(op, args)
-    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    if len(results) != len(outs):
-        raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
-    check_out = op.declared.check_out
-    for o, r in zip(outs, results, strict=True):
-        if (o.keys ^ r.keys) & FAKE:
-            raise AssertionError(
-                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
-                f"Found in {op}(..., out={'a real tensor' if r.keys & FAKE else 'a fake tensor'} of shape {list(o.array.shape)})"
-            )
-        if check_out is not None:
-            check_out(r, o)
-        check_cast(r.dtype, o.dtype)
-        if o.device is not r.device:
-            raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")
-    for o, r in zip(outs, results, strict=True):
-        if o.array.shape != r.array.shape:
-            resize_output(o, r.array.shape)
-        check_overlap(o)
-        if ambient.mode & modes.CAPTURE:
-            with modes.masked(modes.GRAD):
-                dispatch(copy.inplace, (o, r, False))
-        elif not ambient.mode & modes.DISPATCH or not handed_over(copy.inplace, (o, r, False)):
-            write(o, r)
-    if isinstance(out, (tuple, list)):
-        return type(result)(outs) if isinstance(result, tuple) else list(outs)
-    return out
-
-
-_APART = frozenset(
-    "gather index_select cat stack take masked_select".split()
-)  # results may not lie on arguments at all
-
-
-def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
-    """Refuse `out=` where it would lose tangents, or is memory that the call reads as another tensor."""
-    tensors = op.tensors(args)
-    if ambient.mode & modes.FORWARD and any(has_tangent(t) for t in (*tensors, *outs)):
-        raise NotImplementedError(
-            f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
-        )
-    for o in outs:
-        check_inference_write(o)
-        if o.memory is None or o.keys & LAYOUTS:
-            continue
-        for t in tensors:
-            if t.memory is not o.memory or t.keys & LAYOUTS:
-                continue
-            if op.name in _APART and t is not o and not o.keys & META and _share(o, t):
-                raise RuntimeError(OVERLAP)
-            if op.family.reads_as_it_writes:
-                check_partial_overlap(o, t)
-
-
-def has_tangent(t: Tensor) -> bool:
-    return t.autograd is not None and bool(t.autograd.tangents)
-
-
-def _share(a: Tensor, b: Tensor) -> bool:
-    import numpy as np
-
-    return bool(np.may_share_memory(a.array, b.array)) if isinstance(a.array, np.ndarray) else False
-
-
-def resize_output(out: Tensor, shape: tuple) -> None:
-    """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
-    import warnings
-
-    if out.array.size:
-        warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
-            f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
-            "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
-            "elements with t.resize_(0).",
-            stacklevel=4,
-        )
-    resize(out, shape)
 
 
 def _fill_from(storage, dtype, start: int) -> None:

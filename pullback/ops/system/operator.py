@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from functools import cached_property
 
+from ...core.layers import above
 from ...core.modes import LISTENING, ambient
 from ...core.tensor import Tensor
 from .declaration import ELEMENTWISE as ELEMENTWISE
@@ -22,6 +23,7 @@ from .declaration import LINEAR as LINEAR
 from .declaration import NONDIFFERENTIABLE as NONDIFFERENTIABLE
 from .declaration import NOT_IMPLEMENTED as NOT_IMPLEMENTED
 from .declaration import Declaration, Missing, nearest
+from .record import make_node_class, make_recorder
 from .schema import Schema, Unfit, wrong_type
 
 
@@ -129,9 +131,7 @@ class Operator:
 
     @cached_property
     def overloadpacket(self):
-        from .packet import packet
-
-        return packet(self.namespace, self.name)
+        return above.packet(self.namespace, self.name)
 
     @cached_property
     def display(self) -> str:
@@ -229,9 +229,7 @@ class Operator:
     def __call__(self, *args, **kwargs):
         if not kwargs and ambient.mode < LISTENING and self.least <= len(args) <= self.most:
             return self.function(*args)
-        from .dispatch import dispatch
-
-        return dispatch(self, self.convert(self.bind(args, kwargs)))
+        return above.dispatch(self, self.convert(self.bind(args, kwargs)))
 
     @cached_property
     def least(self) -> int:
@@ -265,15 +263,11 @@ class Operator:
 
     def _first_record(self, out, *args):
         """Generates the recorder at the first recorded call and replaces itself by it."""
-        from .record import make_recorder
-
         self.record = make_recorder(self)
         return self.record(out, *args)
 
     @cached_property
     def node_class(self) -> type:
-        from .record import make_node_class
-
         return make_node_class(self)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..eager.signature import describe
 from .dispatch import dispatch
-from .inplace import write_out
+from .general import write_out
 from .operator import Operator, export
 from .overrides import any_overridden, call_overridden
 from .schema import Argument, Unfit

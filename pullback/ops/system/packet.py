@@ -158,3 +158,4 @@ class Ops:
 
 
 ops = Ops()
+above.packet = packet

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from ...core import device as devices
 from ...core.arrays import library, to_device, to_host
@@ -17,7 +18,9 @@ from ...core.cupy_library import device_count
 from ...core.device import device
 from ...core.dtype import computable
 from ...core.tensor import CUDA, LAYOUTS, META, Tensor, wrap
-from .operator import Operator
+
+if TYPE_CHECKING:
+    from .operator import Operator
 
 _ANYWHERE = nullcontext()
 _REFUSALS = (TypeError, ValueError, AttributeError, NotImplementedError)

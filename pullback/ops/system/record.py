@@ -12,6 +12,7 @@ import inspect
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
 from ...core import node as nodes
 from ...core.layers import above
@@ -20,7 +21,10 @@ from ...core.node import Autograd, Node, next_sequence, raise_freed, save, save_
 from ...core.objects import edge, hang, keep, keep_tangents
 from ...core.source import run_source
 from ...core.tensor import PLAIN, Tensor, new_object, stride_of
-from .operator import NOT_IMPLEMENTED, Missing, Operator
+from .declaration import NOT_IMPLEMENTED, Missing
+
+if TYPE_CHECKING:
+    from .operator import Operator
 
 _SUFFIXES = ("_shape", "_dtype", "_info")
 
@@ -376,3 +380,10 @@ def _saved_sizes(shape: tuple, asked: re.Match, node: Node) -> tuple | int:
     if not -len(shape) <= at < len(shape):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{asked[0]}'")
     return shape[at]
+
+
+def note_stack(out) -> None:
+    """Remember where the nodes of some results were made."""
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and t.autograd is not None and t.autograd.edge is not None:
+            above.note_creation(t.autograd.edge[0])

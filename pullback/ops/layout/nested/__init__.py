@@ -18,7 +18,7 @@ from .construct import (
     to_padded_tensor,
 )
 from .layouts import is_nested
-from .operators import components, get_values, linear, matmul, nested_layer, not_implemented
+from .operators import components, get_values, nested_layer, not_implemented
 
 
 def execute_nested(op, args: tuple):
@@ -72,9 +72,7 @@ def nested_tensor_size(self) -> Tensor:
 
 __all__ = [
     "as_nested_tensor",
-    "linear",
     "masked_select",
-    "matmul",
     "narrow",
     "nested_layer",
     "nested_tensor",

@@ -252,7 +252,8 @@ def reshaping(op: Operator, self, *rest):
     raise not_implemented(op, (self, *rest))
 
 
-def matmul(self: Tensor, other: Tensor) -> Tensor:
+@nested_rule("matmul")
+def matmul(op: Operator, self: Tensor, other: Tensor) -> Tensor:
     """A nested tensor times a matrix (or a nested tensor of the same structure, component by component)."""
     if is_nested(self) and not is_nested(other) and other.ndim <= 2:
         if self.array.structure.sizes is None and self.ndim >= 3:
@@ -267,6 +268,7 @@ def matmul(self: Tensor, other: Tensor) -> Tensor:
     )
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    result = matmul(input, weight.t())
+@nested_rule("linear")
+def linear(op: Operator, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    result = input.matmul(weight.t())
     return result if bias is None else result + bias

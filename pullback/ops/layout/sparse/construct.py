@@ -10,6 +10,7 @@ Goes out: a sparse tensor through which gradients reach `values`. The parts come
 from __future__ import annotations
 
 from ....core import device as devices
+from ....core.layers import above
 from ....core.tensor import Tensor, set_requires_grad, view_of
 from ...make.construct import tensor as make_tensor
 from ...make.factories import empty, sizes_from, zeros
@@ -429,3 +430,6 @@ def _copying(name: str, get):
 
 for _name in ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"):
     globals()[f"{_name}_copy"] = _copying(_name, globals()[_name])
+
+
+above.empty_sparse = empty_sparse

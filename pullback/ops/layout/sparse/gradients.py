@@ -7,6 +7,7 @@ uncoalesced. `take_over` says when a leaf may keep a gradient's memory instead o
 from __future__ import annotations
 
 from ....core.arrays import library
+from ....core.layers import above
 from ....core.tensor import FAKE, META, Tensor
 from ...system.dispatch import dispatch
 from ...system.operator import NoShapeRule
@@ -60,3 +61,7 @@ def take_over(g: Tensor) -> Tensor:
         a.fresh = False
         return g.shallow()
     return g.detach().clone()
+
+
+above.sparse_rows = embedding_gradient
+above.sparse_elements = gather_gradient

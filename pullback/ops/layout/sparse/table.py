@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from ....core.tensor import Tensor
 from ...family.base import Family
-from ...system import dispatch
 from ...system.calls import export_operator
 from ...system.declaration import REQUIRED, Declaration
+from ...system.execute import execute
 from ...system.operator import NoShapeRule, Operator, rule_of
 from .layouts import backend_name, is_sparse
 
@@ -102,4 +102,4 @@ def run_dense(op: Operator, *args):
     keys = 0
     for t in op.tensors(args):
         keys |= t.keys
-    return dispatch.execute(op, args, keys)
+    return execute(op, args, keys)

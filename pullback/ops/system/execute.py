@@ -1,0 +1,64 @@
+"""The bottom of a call: an operator computed where its data is.
+
+In: an operator, canonical arguments without history, and the keys of its tensors. Out: its result, nothing recorded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core import modes
+from ...core.arrays import library
+from ...core.layers import above
+from ...core.modes import ambient
+from ...core.tensor import CONJ, CUDA, FAKE, INFERENCE_TENSOR, LAYOUTS, META, NEG, TRANSFORMED, Tensor, wrap
+from .placement import execute_on_device
+
+if TYPE_CHECKING:
+    from .operator import Operator
+
+
+def execute(op: Operator, args: tuple, keys: int = 0):
+    """Compute: the kernel on arrays, the meta rule where there are none, the sparse rule where the layout is sparse."""
+    if keys & (CONJ | NEG) and not op.declared.lazy_bits:
+        args = tuple(_resolve(a) for a in args)
+    if keys & (LAYOUTS | TRANSFORMED):
+        return above.execute_layout(op, args, keys)
+    if keys & META:
+        return above.execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
+    if keys & CUDA:
+        out = execute_on_device(op, args)
+    else:
+        out = op.family.execute(op, args)
+    if ambient.mode & modes.INFERENCE and not (
+        op.is_view and not keys & INFERENCE_TENSOR
+    ):  # a view is what its base is
+        _mark_inference(out, args)
+    return out
+
+
+def _mark_inference(out, args: tuple) -> None:
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and not any(t is a for a in args):
+            t.keys |= INFERENCE_TENSOR
+
+
+def _resolve(a):
+    if isinstance(a, Tensor):
+        return resolve_bits(a) if a.keys & (CONJ | NEG) else a
+    if isinstance(a, tuple) and a and isinstance(a[0], Tensor):
+        return tuple(_resolve(x) for x in a)
+    return a
+
+
+def resolve_bits(t: Tensor) -> Tensor:
+    """A tensor whose array holds the numbers the tensor means: conjugation and negation carried out."""
+    array = t.array
+    if t.keys & META:
+        return t.shallow()
+    xp = library(t.device)
+    if t.keys & CONJ:
+        array = xp.conjugate(array, out=...)
+    if t.keys & NEG:
+        array = xp.negative(array, out=...)
+    return wrap(array, t.dtype, t.device, t.keys & ~(CONJ | NEG))

@@ -1,0 +1,144 @@
+"""What a public call meets before its operator is dispatched: overrides, conversion of arguments, `out=`.
+
+In: the values that a program passed to a public function. Out: what the operator gives, or the tensors of `out=`, written.
+What always holds: `out=` is refused before anything is written, where it would be (other devices, dtypes that do not fit,
+memory that the call reads, gradients that would be lost).
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ...core import modes
+from ...core.layers import above
+from ...core.modes import ambient
+from ...core.node import requires_grad
+from ...core.tensor import FAKE, LAYOUTS, META, Tensor
+from . import overrides
+from .dispatch import dispatch
+from .inplace import (
+    OVERLAP,
+    check_cast,
+    check_inference_write,
+    check_overlap,
+    check_partial_overlap,
+    handed_over,
+    resize,
+    write,
+)
+from .operator import Operator, find
+
+
+def general(function, op: Operator, args: tuple, out=None):
+    """Everything a public call may meet before its operator: overrides, argument conversion, `out=`."""
+    if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
+        positional, keywords = overrides.call_form(op, args, lists=False)
+        return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
+    args = _converted(op, args)
+    if out is not None:
+        return write_out(op, args, out)
+    return dispatch(op, args)
+
+
+def _converted(op: Operator, args: tuple) -> tuple:
+    """Canonical arguments; names of dimensions are understood where positions do not fit."""
+    try:
+        return op.convert(args)
+    except TypeError as error:
+        failure = error
+    found = above.positions(args, None)
+    if found is None:
+        raise failure
+    return op.convert(found[0])
+
+
+# ---- out=
+def write_out(op: Operator, args: tuple, out):
+    """`out=`: compute, then put the results into the tensors given (resized if they are of another shape)."""
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    for o in outs:
+        if not isinstance(o, Tensor):
+            raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
+    if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
+        raise RuntimeError(
+            f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
+    check_out_arguments(op, args, outs)
+    with modes.masked(modes.GRAD):
+        result = dispatch(op, args)
+    results = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    if len(results) != len(outs):
+        raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
+    check_out = op.declared.check_out
+    for o, r in zip(outs, results, strict=True):
+        if (o.keys ^ r.keys) & FAKE:
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
+                f"Found in {op}(..., out={'a real tensor' if r.keys & FAKE else 'a fake tensor'} of shape {list(o.array.shape)})"
+            )
+        if check_out is not None:
+            check_out(r, o)
+        check_cast(r.dtype, o.dtype)
+        if o.device is not r.device:
+            raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")
+    copy = find("copy.default").inplace
+    for o, r in zip(outs, results, strict=True):
+        if o.array.shape != r.array.shape:
+            resize_output(o, r.array.shape)
+        check_overlap(o)
+        if ambient.mode & modes.CAPTURE:
+            with modes.masked(modes.GRAD):
+                dispatch(copy, (o, r, False))
+        elif not ambient.mode & modes.DISPATCH or not handed_over(copy, (o, r, False)):
+            write(o, r)
+    if isinstance(out, (tuple, list)):
+        return type(result)(outs) if isinstance(result, tuple) else list(outs)
+    return out
+
+
+_APART = frozenset(
+    "gather index_select cat stack take masked_select".split()
+)  # results may not lie on arguments at all
+
+
+def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
+    """Refuse `out=` where it would lose tangents, or is memory that the call reads as another tensor."""
+    tensors = op.tensors(args)
+    if ambient.mode & modes.FORWARD and any(has_tangent(t) for t in (*tensors, *outs)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op.name}_out that does not support it because it is an out= function"
+        )
+    for o in outs:
+        check_inference_write(o)
+        if o.memory is None or o.keys & LAYOUTS:
+            continue
+        for t in tensors:
+            if t.memory is not o.memory or t.keys & LAYOUTS:
+                continue
+            if op.name in _APART and t is not o and not o.keys & META and _share(o, t):
+                raise RuntimeError(OVERLAP)
+            if op.family.reads_as_it_writes:
+                check_partial_overlap(o, t)
+
+
+def has_tangent(t: Tensor) -> bool:
+    return t.autograd is not None and bool(t.autograd.tangents)
+
+
+def _share(a: Tensor, b: Tensor) -> bool:
+    return bool(np.may_share_memory(a.array, b.array)) if isinstance(a.array, np.ndarray) else False
+
+
+def resize_output(out: Tensor, shape: tuple) -> None:
+    """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
+    if out.array.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
+            f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
+            "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
+            "elements with t.resize_(0).",
+            stacklevel=4,
+        )
+    resize(out, shape)
