@@ -40,6 +40,9 @@ _warned: set[Operator] = set()  # operators whose rule has failed, of which a wa
 class Lowering(Builder):
     """The loops of one graph, as they are written down node by node."""
 
+    device = "cpu"  # the type of device whose tensors have loops here
+    supported = SUPPORTED
+
     def __init__(self) -> None:
         super().__init__()
         self.values: dict[Node, object] = {}
@@ -61,13 +64,30 @@ class Lowering(Builder):
     def input(self, node: Node) -> Value | NotLowerable:
         """The value of a tensor that comes from outside: an argument, or the result of an operator that has no loops."""
         t = node.meta.get("val")
-        refused = refuses(t)
+        refused = self.refuses(t)
         if refused is not None:
             return refused
         strides = stride_of(t)
         result = Value(self.buffer(t.dtype, span(t.array.shape, strides), "input"), t.array.shape, strides)
         self.values[node] = result
         return result
+
+    def refuses(self, t) -> NotLowerable | None:
+        """Why loops cannot be over a value: it must be a tensor on the device, of a supported dtype, of known sizes."""
+        if not isinstance(t, Tensor):
+            return NotLowerable(f"a value of type {type(t).__name__}")
+        if t.dtype not in self.supported or t.device.type != self.device:
+            return NotLowerable(f"a tensor of {t.dtype} on {t.device.type}")
+        if not all(n.__class__ is int for n in (*t.array.shape, *stride_of(t))):
+            return NotLowerable("symbolic sizes")
+        return None
+
+    def refuses_results(self, result) -> NotLowerable | None:
+        for t in result if isinstance(result, (tuple, list)) else (result,):
+            refused = self.refuses(t) if t is not None else None
+            if refused is not None:
+                return refused
+        return None
 
     def run_node(self, node: Node) -> object:
         """The value(s) of a node, or `NotLowerable`."""
@@ -90,7 +110,7 @@ class Lowering(Builder):
         op = node.target
         if not isinstance(op, Operator) or op.namespace != "aten":
             return NotLowerable("not an operator of this package")
-        refused = refuses_results(node.meta.get("val"))
+        refused = self.refuses_results(node.meta.get("val"))
         if refused is not None:
             return refused
         if op.schema.is_mutable:
@@ -119,7 +139,7 @@ class Lowering(Builder):
 
     def _pointwise(self, op: Operator, args: tuple) -> Value | NotLowerable:
         _, compute, result = POINTWISE.plan(op, self.fakes)
-        if compute not in SUPPORTED:
+        if compute not in self.supported:
             return NotLowerable(f"computed in {compute}")
         working = self.wide(compute)
         out = self.result()
@@ -202,22 +222,3 @@ def scalar_rule(op: Operator) -> Callable:
         return lambda *values: op.kernel(ELEMENTS, *values)
     function = getattr(ELEMENTS, op.declared.ufunc)
     return lambda *values: function(*[v for v in values if isinstance(v, Element)])
-
-
-def refuses(t) -> NotLowerable | None:
-    """Why loops cannot be over a value: it must be a tensor on the CPU, of a supported dtype, of known sizes."""
-    if not isinstance(t, Tensor):
-        return NotLowerable(f"a value of type {type(t).__name__}")
-    if t.dtype not in SUPPORTED or t.device.type != "cpu":
-        return NotLowerable(f"a tensor of {t.dtype} on {t.device.type}")
-    if not all(n.__class__ is int for n in (*t.array.shape, *stride_of(t))):
-        return NotLowerable("symbolic sizes")
-    return None
-
-
-def refuses_results(result) -> NotLowerable | None:
-    for t in result if isinstance(result, (tuple, list)) else (result,):
-        refused = refuses(t) if t is not None else None
-        if refused is not None:
-            return refused
-    return None

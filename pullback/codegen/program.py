@@ -62,8 +62,14 @@ class Native:
         """Compile and load; from then on the graph can be called."""
         for segment in self.segments:
             segment.build()
-        if self.native and len(self.segments) == 1 and not self.attributes and not self.segments[0].others:
+        if self._one_call():
             self.run = runner(self)
+
+    def _one_call(self) -> bool:
+        """Whether the graph is one segment, of placeholders alone, that a function can be written for."""
+        if not self.native or len(self.segments) != 1 or self.attributes:
+            return False
+        return self.segments[0].one_call and not self.segments[0].others
 
     def __call__(self, *args):
         return self.run(*args)

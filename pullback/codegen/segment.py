@@ -21,7 +21,7 @@ from ..graph.node import Node, map_arg
 from ..ops.lowering import NotLowerable
 from ..ops.lowering.expressions import forget
 from ..ops.lowering.loops import Buffer, Value
-from ..ops.system.operator import Operator
+from ..ops.system.operator import Operator, find
 from ..runtime.build import build
 from ..runtime.cpu import Library
 from .lower import Lowering
@@ -43,7 +43,7 @@ def run_nodes(nodes: list[Node], values: dict) -> None:
     for node in nodes:
         if shape_only(node) and node.args[0] not in values:
             t = node.args[0].meta["val"]
-            stand_in = like(t.array.shape, t.dtype, stride_of(t))
+            stand_in = like(t)
             values[node] = node.target(stand_in, *map_arg(node.args[1:], lambda n: values[n]), **node.kwargs)
             continue
         args = map_arg(node.args, lambda n: values[n])
@@ -60,8 +60,11 @@ def shape_only(node: Node) -> bool:
     return isinstance(op, Operator) and op.declared.reads_shape_only and isinstance(node.args[0], Node)
 
 
-def like(shape: tuple, d, strides: tuple) -> Tensor:
-    """A tensor of this geometry, with nothing in it."""
+def like(t: Tensor) -> Tensor:
+    """A tensor of the geometry of another, on its device, with nothing in it."""
+    shape, strides, d = t.array.shape, stride_of(t), t.dtype
+    if t.device.type != "cpu":
+        return find("empty_strided.default")(shape, strides, dtype=d, device=t.device)
     span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n)
     flat = np.empty(span, d.numpy)
     return wrap(np.lib.stride_tricks.as_strided(flat, shape, [s * d.itemsize for s in strides]), d)
@@ -70,12 +73,15 @@ def like(shape: tuple, d, strides: tuple) -> Tensor:
 class Segment:
     """Nodes that are one native call."""
 
+    lowering = Lowering
+    one_call = True  # whether a graph that is one segment can be called by a function written for it: see `runner`
+
     def __init__(self, nodes: list[Node], wanted: list[Node], lowered: Lowering | None = None):
         self.nodes, self.wanted = nodes, wanted
         self.library: Library | None = None
         inside = set(nodes)
         self.inputs = list(dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in inside))
-        lowering = lowered or lower_nodes(self.inputs, nodes)
+        lowering = lowered or lower_nodes(self.inputs, nodes, self.lowering)
         values = lowering.values
         self.given = [n for n in self.inputs if isinstance(values[n], Value)]
         self.results = [n for n in wanted if isinstance(values[n], Value)]
@@ -84,12 +90,15 @@ class Segment:
         ]  # sequences of values, taken apart elsewhere
         fed = {values[n].buffer for n in self.given}
         result = list(dict.fromkeys(values[n].buffer for n in self.results if values[n].buffer not in fed))
-        self.source: Source = write(lowering.steps, [values[n] for n in self.given], result, settings.max_fusion)
+        self.source = self.write(lowering.steps, [values[n] for n in self.given], result, settings.max_fusion)
         self.makers = [Maker(b, [values[n] for n in self.results if values[n].buffer is b]) for b in result]
         self.places = [place_of(values[n], self.given, values, self.makers) for n in self.results]
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
+
+    def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Source:
+        return write(steps, inputs, outputs, fusing)
 
     def build(self) -> None:
         if any(b.size * b.dtype.itemsize >= LARGE for b in self.source.outputs):
@@ -120,14 +129,18 @@ class Segment:
 
 def deterministic_flags() -> tuple[str, ...]:
     """Without products and sums in one rounding, where results must be those of single operators."""
-    strict = settings.deterministic or getattr(process, "deterministic", False)
-    return ("-ffp-contract=off",) if strict else ()
+    return ("-ffp-contract=off",) if strict() else ()
 
 
-def lower_nodes(inputs: list[Node], nodes: list[Node]) -> Lowering:
+def strict() -> bool:
+    """Whether results must be those of single operators."""
+    return settings.deterministic or getattr(process, "deterministic", False)
+
+
+def lower_nodes(inputs: list[Node], nodes: list[Node], kind: type[Lowering]) -> Lowering:
     """The loops of some nodes, given others: all of them have some."""
     forget()
-    lowering = Lowering()
+    lowering = kind()
     for result in (*map(lowering.input, inputs), *map(lowering.run_node, nodes)):
         assert not isinstance(result, NotLowerable), result.reason
     return lowering

@@ -43,7 +43,7 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     kept = set(outputs)
     steps = inline(steps, kept) if fusing else [s.squeezed() if not isinstance(s, Call) else s for s in steps]
     order = group(steps, fusing)
-    readers = _readers(order)
+    readers = readers_of(order)
     bad = Buffer("bad", dtypes.int32, 1, "flag")
     printed: list[Printed | Call] = []
     flow: list[tuple[set[Buffer], set[Buffer]]] = []
@@ -53,7 +53,7 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
             printed.append(item)
             flow.append(({item.buffer}, item.reads()))
             continue
-        nest = schedule(item, _needed(item, n, readers, kept))
+        nest = schedule(item, needed_outside(item, n, readers, kept))
         nests[n] = nest
         result = Printer(nest, bad).print()
         printed.append(result)
@@ -70,7 +70,7 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     return Source(text, functions, inputs, outputs, arena, [describe(item) for item in order])
 
 
-def _readers(order: list) -> dict[Buffer, set[int]]:
+def readers_of(order: list) -> dict[Buffer, set[int]]:
     """Which kernels and products read a buffer, by number."""
     found: dict[Buffer, set[int]] = {}
     for n, item in enumerate(order):
@@ -80,7 +80,7 @@ def _readers(order: list) -> dict[Buffer, set[int]]:
     return found
 
 
-def _needed(kernel: Kernel, n: int, readers: dict[Buffer, set[int]], kept: set[Buffer]) -> set[Buffer]:
+def needed_outside(kernel: Kernel, n: int, readers: dict[Buffer, set[int]], kept: set[Buffer]) -> set[Buffer]:
     """The buffers of a kernel that something else reads, or writes, too."""
     return {b for b in kernel.written if b in kept or len(b.writers) > 1 or readers.get(b, set()) - {n}}
 
@@ -114,7 +114,7 @@ def _calls(printed: list, bad: Buffer) -> tuple[list[str], list[str]]:
     return functions, calls
 
 
-def _matrix(v: Value) -> tuple[int, int]:
+def matrix_of(v: Value) -> tuple[int, int]:
     """(transposed, leading dimension) of a matrix as BLAS reads it."""
     rows, columns = v.shape[-2:]
     s, t = v.strides[-2:]
@@ -125,7 +125,7 @@ def _matrix(v: Value) -> tuple[int, int]:
 
 def _product(p: Product) -> str:
     letter = "s" if p.target.dtype is dtypes.float32 else "d"
-    (ta, lda), (tb, ldb), (tc, ldc) = (_matrix(v) for v in (p.a, p.b, p.target))
+    (ta, lda), (tb, ldb), (tc, ldc) = (matrix_of(v) for v in (p.a, p.b, p.target))
     m, k = p.a.shape[-2:]
     n = p.b.shape[-1]
     batch = [

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import operator as python_operators
 
+from ..capture.front.config import native as settings
 from ..capture.front.logs import logger
+from ..core.tensor import Tensor
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..ops.lowering import NotLowerable
@@ -23,9 +25,10 @@ DONE = ("placeholder", "get_attr", "output")
 def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]:
     """The nodes of a graph in stages that run one after the other; and why nodes that run as operators do."""
     nodes = [n for n in graph.nodes if n.op not in DONE]
-    lowering, loops, reasons = lowerable(graph)
+    kind = segment_kind(graph)
+    lowering, loops, reasons = lowerable(graph, kind.lowering)
     if nodes and len(loops) == len(nodes):  # all of it
-        return [Segment(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)], {}
+        return [kind(nodes, [n for n in nodes if graph.output_node() in n.users], lowering)], {}
     level: dict[Node, int] = {}
     ordered = 0  # the stage of the last operator whose order among its like matters
     begun = 1  # the first stage that may compute while what was begun last is under way
@@ -51,8 +54,18 @@ def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]
         else:
             inside = set(members)
             wanted = [n for n in members if any(u not in inside and not waits_not(u, n) for u in n.users)]
-            stages.append(Segment(members, wanted))
+            stages.append(kind(members, wanted))
     return stages, reasons
+
+
+def segment_kind(graph: Graph) -> type[Segment]:
+    """The segments of a graph: of a CUDA device where a tensor is on one and native code is wanted there."""
+    values = [n.meta.get("val") for n in graph.nodes]
+    if settings.cuda.native and any(isinstance(t, Tensor) and t.device.type == "cuda" for t in values):
+        from .cuda.segment import CudaSegment
+
+        return CudaSegment
+    return Segment
 
 
 def needed_inputs(node: Node) -> list[Node]:
@@ -76,13 +89,13 @@ def draws(op: Operator) -> bool:
     return any(a.name == "generator" for a in op.schema.arguments)
 
 
-def lowerable(graph: Graph) -> tuple[Lowering, set[Node], dict[Node, str]]:
+def lowerable(graph: Graph, kind: type[Lowering] = Lowering) -> tuple[Lowering, set[Node], dict[Node, str]]:
     """The loops of all nodes that have some, those nodes, and of each other one the reason why it has none.
 
     A sequence of values is taken apart where it is made, or not lowered.
     """
     forget()
-    lowering = Lowering()
+    lowering = kind()
     found: set[Node] = set()
     reasons: dict[Node, str] = {}
     for n in graph.nodes:

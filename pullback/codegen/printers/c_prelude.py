@@ -29,7 +29,7 @@ INLINE f32 from_bf16(bf16 x) { return bits_f32((u32)x << 16); }
 INLINE bf16 to_bf16(f32 x) { u32 b = f32_bits(x); return x != x ? (bf16)((b >> 16) | 0x40) : (bf16)((b + 0x7fff + ((b >> 16) & 1)) >> 16); }
 """
 
-FLOAT = r"""
+POLYNOMIALS = r"""
 INLINE f32 f_scale(f32 x, i32 n) { i32 h = n >> 1; return x * bits_f32((u32)(h + 127) << 23) * bits_f32((u32)(n - h + 127) << 23); }
 INLINE f32 f_exp(f32 x) {
     f32 c = x > 89.f ? 89.f : x; c = c < -104.f ? -104.f : c;
@@ -85,6 +85,9 @@ INLINE f32 f_erf(f32 x) {
     f32 far = __builtin_copysignf(1.f - f_exp(q), x);
     return x != x ? x : (a < 0.92f ? x * p : far);
 }
+"""
+
+PAIRS = r"""
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
 #define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { return a > b || a != a ? a : b; } INLINE T N##_min(T a, T b) { return a < b || a != a ? a : b; } \
     INLINE T N##_fmax(T a, T b) { return a >= b || b != b ? a : b; } INLINE T N##_fmin(T a, T b) { return a <= b || b != b ? a : b; }
@@ -169,4 +172,4 @@ static i64 misfit(char *o, const i64 *want, i64 itemsize) {
 }
 """
 
-PRELUDE = TYPES + BITS + FLOAT + INTEGER + REDUCTIONS + CALLS
+PRELUDE = TYPES + BITS + POLYNOMIALS + PAIRS + INTEGER + REDUCTIONS + CALLS

@@ -165,6 +165,10 @@ class Builder:
         if results > FEW or math.prod(step.dims) < MUCH or pieces == 1 or k is None:
             self.emit(step)
             return
+        self.emit_split(step, k, pieces, results)
+
+    def emit_split(self, step: Compute, k: int, pieces: int, results: int) -> None:
+        """A reduction in two steps: of so many pieces of loop `k`, and of what they come to."""
         part = self.buffer(step.expr.dtype, results * pieces)
         whole = step.split(k, step.dims[k] // pieces)
         strides = [1 if d == k else s * pieces for d, s in enumerate(whole.strides)]

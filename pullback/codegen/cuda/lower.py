@@ -1,0 +1,78 @@
+"""A graph on a CUDA device, lowered to loops: what differs there from the CPU.
+
+Products of float16 and bfloat16 read their operands as they are and sum in float32. What has no kernel here (sorts, complex
+numbers, places that are set by the last of several writers) is refused with the reason, and runs as an operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...capture.front.config import native as settings
+from ...core import dtype as dtypes
+from ...core.modes import process
+from ...ops.lowering.builder import Place
+from ...ops.lowering.elements import Element, Unlowerable
+from ...ops.lowering.expressions import const, loads
+from ...ops.lowering.loops import Compute, Product, Value
+from ..lower import SUPPORTED, Lowering
+
+FULL = 264  # groups of threads that keep a device busy
+ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
+
+
+class CudaLowering(Lowering):
+    """See the module's docstring."""
+
+    device = "cuda"
+    supported = frozenset(d for d in SUPPORTED if not d.is_complex)
+
+    def product(self, x: Value, y: Value) -> Value:
+        d = self.wide(x.dtype)
+        out = self.blank((*x.shape[:-1], y.shape[-1]), d)
+        if not x.shape[-1]:
+            return self.fill(out, const(0.0, d))
+        kept = x.dtype if x.dtype is y.dtype else d
+        if out.numel:
+            self.emit(Product(out, self._for_blas(x, kept), self._for_blas(y, kept)))
+        return out
+
+    def scatter(
+        self,
+        target: Value,
+        dims: Sequence[int],
+        value: Element,
+        strides: Sequence[int],
+        places: Sequence[Place],
+        how="sum",
+    ) -> None:
+        if how == "set":
+            raise Unlowerable("places that are set by the last of several writers")
+        if target.dtype in dtypes.reduced_precision:
+            raise Unlowerable(f"atomic updates of {target.dtype}")
+        strict = settings.deterministic or getattr(process, "deterministic", False)
+        if strict and how in ("sum", "prod") and target.dtype.is_floating_point:
+            raise Unlowerable("floats that are added in no fixed order")
+        super().scatter(target, dims, value, strides, places, how)
+
+    def sort(self, v: Value, descending: bool) -> Value:
+        raise Unlowerable("sorting")
+
+    def _reduce(self, step: Compute, results: int) -> None:
+        """A reduction; where its results keep too few threads busy, in two steps."""
+        k = max(step.reduced, key=lambda d: step.dims[d], default=None)
+        pieces = self._pieces(step, results, k)
+        if pieces == 1 or k is None:
+            self.emit(step)
+        else:
+            self.emit_split(step, k, pieces, results)
+
+    def _pieces(self, step: Compute, results: int, k: int | None) -> int:
+        if k is None:
+            return 1
+        along = any(e.args[2][d] == 1 for e in loads(step.expr) for d in step.reduced)
+        groups, enough = (results, ALONG) if along else (-(-results // 32), ACROSS)
+        length = math.prod(step.dims[d] for d in step.reduced)
+        most = min(FULL // max(groups, 1), length // enough, step.dims[k])
+        return next((p for p in range(most, 1, -1) if step.dims[k] % p == 0), 1)

@@ -1,0 +1,109 @@
+"""One CUDA file for the loops of a graph, and the plan of its run: launches and products in order.
+
+In: steps, the values that come in and the buffers that must come out. Out: a `CudaSource`: the text, and `plan`, which
+`runtime/launcher` runs without Python in between. A plan names buffers by slots: first those of inputs, then of outputs, then the
+flag of indices out of bounds, then places in one arena.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core import dtype as dtypes
+from ...ops.lowering.loops import Buffer, Call, Product, Value
+from ...runtime.launcher import Plan
+from ..describe import describe
+from ..fuse import group, inline
+from ..memory import plan as arena_of
+from ..schedule import schedule
+from ..source import matrix_of, needed_outside, readers_of
+from .prelude import PRELUDE
+from .printer import CudaPrinter, Launch
+
+
+@dataclass
+class CudaSource:
+    """See the module's docstring. The caller passes addresses for `inputs`, then for `outputs`."""
+
+    text: str
+    names: list[str]  # of the functions in the text
+    functions: list[str]
+    inputs: list[Value]
+    outputs: list[Buffer]
+    plan: Plan
+    kernels: list[str]
+
+    @property
+    def arena(self) -> int:
+        return self.plan.arena
+
+
+def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> CudaSource:
+    """The CUDA file of some steps. `inputs` are the values that come in, each on a buffer of its own."""
+    kept, fed = set(outputs), {v.buffer for v in inputs}
+    steps = inline(steps, kept) if fusing else [s if isinstance(s, Call) else s.squeezed() for s in steps]
+    order = group(steps, fusing)
+    readers = readers_of(order)
+    bad = Buffer("bad", dtypes.int32, 1, "flag")
+    items: list[Launch | Product] = []
+    flow: list[tuple[set[Buffer], set[Buffer]]] = []
+    for n, item in enumerate(order):
+        if isinstance(item, Product):
+            items.append(item)
+            flow.append(({item.buffer}, item.reads()))
+            continue
+        assert not isinstance(item, Call), f"{type(item).__name__} is not lowered for CUDA"
+        needed = needed_outside(item, n, readers, kept)
+        nest = schedule(item, needed)
+        launch = CudaPrinter(nest, bad, needed).launch()
+        items.append(launch)
+        flow.append((nest.stored, {b for b in launch.buffers if b is not bad} - nest.stored))
+    offsets, arena = arena_of(flow, fed | kept)
+    slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
+    names, functions, entries = _entries(items, slots)
+    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena)
+    text = PRELUDE + "\n" + "\n".join(functions)
+    return CudaSource(text, names, functions, inputs, outputs, plan, [describe(item) for item in order])
+
+
+def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:
+    """Names and texts of functions, equal ones once; and what a plan says of each launch and product."""
+    names: dict[str, int] = {}
+    functions, entries = [], []
+    for item in items:
+        if isinstance(item, Product):
+            entries.append(_product(item, slots))
+            continue
+        number = names.get(item.text)
+        if number is None:
+            number = names[item.text] = len(names)
+            functions.append(item.text.replace("NAME", f"kernel{number}", 1))
+        entries.append([0, number, item.grid, item.block, len(item.buffers), *[slots[b] for b in item.buffers]])
+    return [f"kernel{k}" for k in range(len(names))], functions, entries
+
+
+KINDS = {dtypes.float32: 0, dtypes.float64: 1, dtypes.float16: 2, dtypes.bfloat16: 14}  # as cudaDataType counts them
+
+
+def _product(p: Product, slots: dict[Buffer, int]) -> list[int]:
+    (ta, lda), (tb, ldb), (_, ldc) = (matrix_of(v) for v in (p.a, p.b, p.target))
+    m, k = p.a.shape[-2:]
+    n = p.b.shape[-1]
+    batch = _batch(p)
+    operands = [x for v in (p.a, p.b, p.target) for x in (slots[v.buffer], v.offset * v.dtype.itemsize, KINDS[v.dtype])]
+    sizes = [v.dtype.itemsize for v in (p.a, p.b, p.target)]
+    return [1, ta, tb, m, n, k, lda, ldb, ldc, *operands, *sizes, len(batch), *[x for row in batch for x in row]]
+
+
+def _batch(p: Product) -> list[list[int]]:
+    """(size, strides of a, b and target) of the dimensions before a matrix, neighbours that run on into each other as one."""
+    result: list[list[int]] = []
+    strides = zip(p.a.strides[:-2], p.b.strides[:-2], p.target.strides[:-2], strict=True)
+    for size, places in zip(p.target.shape[:-2], strides, strict=True):
+        if size == 1:
+            continue
+        if result and all(before == s * size for before, s in zip(result[-1][1:], places, strict=True)):
+            result[-1] = [result[-1][0] * size, *places]
+        else:
+            result.append([size, *places])
+    return result

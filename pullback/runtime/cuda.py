@@ -1,0 +1,155 @@
+"""CUDA source to a function on a device, and what a plan needs to run there.
+
+`cubin(text, architecture)` is NVRTC's work, kept on disk by content, options, architecture and NVRTC's version (see `cache`), so that
+another process builds nothing. `machine(index)` is a device: it loads functions, allocates, and runs plans (see `launcher`) on the
+stream in use. CuPy finds the libraries, has the memory and the handles; launches and products go straight to the driver and cuBLAS.
+
+An index out of bounds in a kernel sets a flag in memory that host and device share. It is looked at before each run and whenever
+`check()` is called, without waiting for the device: what a kernel found out is raised as PyTorch's error, at the latest by the
+first call after the device has finished.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .build import CompileFailed, NoCompiler
+from .cache import cached
+from .launcher import Api, Plan, launcher
+
+OPTIONS = ("--std=c++17",)
+OUT_OF_BOUNDS = (
+    "CUDA error: device-side assert triggered\n"
+    "An index was out of bounds in a compiled graph; results since then are not to be used. "
+    "Run the function without torch.compile to see where."
+)
+
+
+def cubin(text: str, architecture: str, flags: tuple[str, ...] = ()) -> bytes:
+    """Machine code of a CUDA source, for `sm_90` and its like."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    options = (f"--gpu-architecture={architecture}", *OPTIONS, *flags)
+    key = "\0".join(("cubin", text, *options, str(nvrtc.getVersion())))
+
+    def make(folder: Path, target: Path) -> None:
+        target.write_bytes(_compiled(nvrtc, text, options))
+
+    return cached(key, make).read_bytes()
+
+
+def _compiled(nvrtc, text: str, options: tuple[str, ...]) -> bytes:
+    program = nvrtc.createProgram(text, "pullback.cu", (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as error:
+            raise CompileFailed(f"NVRTC: {error}\n{nvrtc.getProgramLog(program)[:4000]}") from error
+        return nvrtc.getCUBIN(program)
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+class Program:
+    """The functions of a source on a device, and the plan that calls them. `owner` keeps them loaded."""
+
+    def __init__(self, plan: Plan, functions: list[int], owner: object = None):
+        self.plan, self.owner = plan, owner
+        self.functions = (ctypes.c_void_p * max(len(functions), 1))(*functions)
+
+
+class Machine:
+    """A CUDA device. Arrays are CuPy's."""
+
+    def __init__(self, index: int):
+        import cupy
+
+        self.cupy, self.index = cupy, index
+        self.as_strided = cupy.lib.stride_tricks.as_strided
+        with cupy.cuda.Device(index) as here:
+            self.architecture = f"sm_{here.compute_capability}"
+            cupy.cuda.device.get_cublas_handle()  # loads cuBLAS
+            self.shared, flag = _shared_flag(cupy)
+        self.flag = np.frombuffer(flag, np.int32)
+        self.api = Api(*_addresses())
+
+    def load(self, source: Any, flags: tuple[str, ...]) -> Program:
+        """The program of a `CudaSource`."""
+        if not source.names:
+            return Program(source.plan, [])
+        from cupy.cuda.function import Module
+
+        with self.cupy.cuda.Device(self.index):
+            module = Module()
+            module.load(cubin(source.text, self.architecture, flags))
+            functions = [module.get_function(name) for name in source.names]
+        return Program(source.plan, [f.ptr for f in functions], (module, functions))
+
+    def check(self) -> None:
+        """Raise where a kernel has found an index out of bounds."""
+        if self.flag[0]:
+            self.flag[0] = 0
+            raise RuntimeError(OUT_OF_BOUNDS)
+
+    def empty(self, shape: tuple, dtype: np.dtype):
+        return self.cupy.empty(shape, dtype)
+
+    @staticmethod
+    def address(array) -> int:
+        return array.data.ptr
+
+    def aligned(self, array):
+        """The memory that an array reaches over, copied to an address that vectors can be read from: strides stay as they are."""
+        span = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) // array.itemsize
+        return self.as_strided(array, (span,), (array.itemsize,)).copy()
+
+    def run(self, program: Program, addresses: list[int], tf32: bool) -> None:
+        """One run of a plan, on the stream in use."""
+        self.check()
+        cupy, plan = self.cupy, program.plan
+        with cupy.cuda.Device(self.index):
+            memory = cupy.cuda.alloc(plan.arena) if plan.arena else None  # kept until all is in the stream
+            slots = plan.slots(addresses, self.shared.ptr, memory.ptr if memory is not None else 0)
+            handle = cupy.cuda.device.get_cublas_handle() if plan.uses_products else None
+            wrong = launcher()(
+                plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(self.api),
+                cupy.cuda.get_current_stream().ptr, handle, tf32,
+            )  # fmt: skip
+        if wrong:
+            raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a compiled graph gave {wrong % 100000}")
+
+
+@functools.cache
+def machine(index: int) -> Machine:
+    """The machine of a device, made at first need."""
+    return Machine(index)
+
+
+def _shared_flag(cupy) -> tuple[Any, Any]:
+    """Four bytes that host and device see: their owner, and the host's view. They are zero."""
+    memory = cupy.cuda.PinnedMemory(4, cupy.cuda.runtime.hostAllocMapped | cupy.cuda.runtime.hostAllocPortable)
+    view = (ctypes.c_int32 * 1).from_address(memory.ptr)
+    view[0] = 0
+    return memory, view
+
+
+def _addresses() -> list[int]:
+    """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    blas = ctypes.CDLL(_loaded("libcublas.so"))
+    found = (driver.cuLaunchKernel, blas.cublasGemmStridedBatchedEx, blas.cublasSetStream_v2)
+    return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found]
+
+
+def _loaded(name: str) -> str:
+    """The path of a library that this process has loaded."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        path = line.split(maxsplit=5)[-1]
+        if Path(path).name.startswith(name):
+            return path
+    raise NoCompiler(f"{name} is not loaded: CuPy found no cuBLAS")

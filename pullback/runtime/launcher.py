@@ -1,0 +1,121 @@
+"""A list of kernel launches and matrix products, run by one call.
+
+`Plan` is the list, in numbers: the same bytes are read by `run`, a function in C that is built once for all plans. It calls the
+driver and cuBLAS by the addresses in `Api`, whatever they are: a test hands it functions that run on the CPU.
+
+An entry is its length and then either `0, function, grid, block, count, slots...` or `1` and a product, row-major `c = a @ b`:
+`transposed a, transposed b, m, n, k, leading dimensions of a, b, c`, (slot, offset in bytes, kind) of each, their item sizes, and a
+count of (size, strides of a, b, c) of batches. A slot is a place in the table of addresses: see `codegen/cuda/source`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .build import build
+
+SOURCE = r"""
+typedef long i64; typedef unsigned int u32;
+typedef int (*launch_t)(void *, u32, u32, u32, u32, u32, u32, u32, void *, void **, void **);
+typedef int (*gemm_t)(void *, int, int, int, int, int, const void *, const void *, int, int, long long, const void *, int, int,
+    long long, const void *, void *, int, int, long long, int, int, int);
+typedef int (*use_stream_t)(void *, void *);
+struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; };
+enum { SUMS_IN_FLOAT = 68, SUMS_IN_DOUBLE = 70, SUMS_IN_TF32 = 77, ANY_ALGORITHM = -1, FLOAT = 0, DOUBLE = 1, MOST = 512 };
+
+static int product(const i64 *e, char **slots, const struct api *api, void *handle, i64 tf32) {
+    static const float one = 1, zero = 0;
+    static const double one_double = 1, zero_double = 0;
+    const i64 ta = e[1], tb = e[2], m = e[3], n = e[4], k = e[5], lda = e[6], ldb = e[7], ldc = e[8], rank = e[21];
+    char *a = slots[e[9]] + e[10], *b = slots[e[12]] + e[13], *c = slots[e[15]] + e[16];
+    const i64 kind_a = e[11], kind_b = e[14], kind_c = e[17], size_a = e[18], size_b = e[19], size_c = e[20];
+    const int twice = kind_c == DOUBLE, how = twice ? SUMS_IN_DOUBLE : kind_a == FLOAT && tf32 ? SUMS_IN_TF32 : SUMS_IN_FLOAT;
+    const void *alpha = twice ? (const void *)&one_double : &one, *beta = twice ? (const void *)&zero_double : &zero;
+    const i64 *rows = e + 22, *last = rows + 4 * (rank - 1);
+    i64 outer = 1;
+    for (i64 d = 0; d + 1 < rank; d++) outer *= rows[4 * d];
+    for (i64 t = 0; t < outer; t++) {
+        i64 r = t, x = 0, y = 0, z = 0;
+        for (i64 d = rank - 2; d >= 0; d--) {
+            const i64 i = r % rows[4 * d]; r /= rows[4 * d];
+            x += i * rows[4 * d + 1]; y += i * rows[4 * d + 2]; z += i * rows[4 * d + 3];
+        }
+        /* cuBLAS counts by columns: it is given the transposed product, c.T = b.T @ a.T */
+        const int wrong = api->gemm(handle, (int)tb, (int)ta, (int)n, (int)m, (int)k, alpha,
+            b + y * size_b, (int)kind_b, (int)ldb, rank ? last[2] : 0, a + x * size_a, (int)kind_a, (int)lda, rank ? last[1] : 0,
+            beta, c + z * size_c, (int)kind_c, (int)ldc, rank ? last[3] : 0, rank ? (int)last[0] : 1, how, ANY_ALGORITHM);
+        if (wrong) return wrong;
+    }
+    return 0;
+}
+
+/* 0, or (entry + 1) * 100000 + the driver's or cuBLAS's number of an error. */
+long run(const i64 *plan, i64 entries, char **slots, void *const *functions, const struct api *api, void *stream, void *handle, i64 tf32) {
+    int streamed = 0;
+    for (i64 n = 0; n < entries; n++, plan += plan[0] + 1) {
+        const i64 *e = plan + 1;
+        int wrong = 0;
+        if (e[0] == 1) {
+            if (!streamed) wrong = api->use_stream(handle, stream);
+            streamed = 1;
+            if (!wrong) wrong = product(e, slots, api, handle, tf32);
+        } else {
+            void *arguments[MOST];
+            for (i64 k = 0; k < e[4]; k++) arguments[k] = slots + e[5 + k];
+            wrong = api->launch(functions[e[1]], (u32)e[2], 1, 1, (u32)e[3], 1, 1, 0, stream, arguments, 0);
+        }
+        if (wrong) return (n + 1) * 100000L + wrong;
+    }
+    return 0;
+}
+"""
+MOST_ARGUMENTS = 512  # of a kernel: `MOST` of the source, and what 4 KiB of parameters hold
+
+
+class Api(ctypes.Structure):
+    """Addresses: `cuLaunchKernel`, `cublasGemmStridedBatchedEx`, `cublasSetStream_v2`, or functions that take the same."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("launch", "gemm", "use_stream")]
+
+
+@dataclass
+class Plan:
+    """See the module's docstring. `offsets` are places in the arena, in bytes, of the slots after inputs, outputs and the flag."""
+
+    entries: list[list[int]]
+    inputs: int
+    outputs: int
+    offsets: list[int]
+    arena: int
+
+    def __post_init__(self) -> None:
+        self.numbers = np.array([x for e in self.entries for x in (len(e), *e)] or [0], np.int64)
+        self.places = np.array(self.offsets, np.uint64)
+
+    @property
+    def uses_products(self) -> bool:
+        return any(e[0] == 1 for e in self.entries)
+
+    def slots(self, addresses: list[int], flag: int, arena: int) -> np.ndarray:
+        """The table of addresses, of inputs and outputs in order, the flag, and the arena's places."""
+        known = len(addresses) + 1
+        result = np.empty(known + len(self.offsets), np.uint64)
+        result[: known - 1] = addresses
+        result[known - 1] = flag
+        np.add(self.places, np.uint64(arena), out=result[known:])
+        return result
+
+
+@functools.cache
+def launcher() -> Callable[..., int]:
+    """The function that runs plans."""
+    function = ctypes.CDLL(str(build(SOURCE))).run
+    pointer, number = ctypes.c_void_p, ctypes.c_long
+    function.argtypes = [pointer, number, pointer, pointer, pointer, pointer, pointer, number]
+    function.restype = number
+    return function

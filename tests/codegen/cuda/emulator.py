@@ -1,0 +1,191 @@
+"""Generated CUDA on the CPU: the text is compiled as C++, threads are fibers that meet at barriers and shuffles.
+
+`EmulatedSegment` in the place of `CudaSegment` runs graphs of CPU tensors: same loops, same text, same plan, run by the real launcher,
+which is handed a launch and a product that work on the memory of this process. A barrier that not all threads of a block reach, and a shuffle that
+not all of a warp reach, end the process with a message.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from pullback.codegen.cuda.lower import CudaLowering
+from pullback.codegen.cuda.prelude import HALF
+from pullback.codegen.cuda.segment import CudaSegment
+from pullback.core.device import device
+from pullback.runtime.build import CompileFailed
+from pullback.runtime.cache import cached
+from pullback.runtime.cuda import Machine, Program
+from pullback.runtime.launcher import Api, launcher
+
+SHIM = r"""
+#include <cmath>
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <tuple>
+#include <utility>
+#include <ucontext.h>
+#include <vector>
+#undef NAN
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(n)
+#define __shared__ static
+struct place { unsigned x, y, z; };
+static place threadIdx, blockIdx, blockDim, gridDim;
+struct fiber { ucontext_t context; jmp_buf at; unsigned id; int waits; bool begun, over; long turn; char value[2][8]; std::vector<char> stack; };
+static std::vector<fiber> fibers; static jmp_buf scheduler; static fiber *now;
+static void (*body)(void **); static void **arguments;
+static void wait(int kind) { fiber *me = now; me->waits = kind; if (!_setjmp(me->at)) _longjmp(scheduler, 1); threadIdx.x = me->id; }
+static void __syncthreads() { wait(1); }
+template <typename T> static T exchanged(T x, unsigned from) {
+    fiber *me = now; const int side = me->turn++ & 1;
+    memcpy(me->value[side], &x, sizeof x); wait(2);
+    T y; memcpy(&y, fibers[from].value[side], sizeof y); return y;
+}
+template <typename T> static T __shfl_xor_sync(unsigned, T x, int step) { return exchanged(x, threadIdx.x ^ step); }
+template <typename T> static T __shfl_sync(unsigned, T x, int lane) { return exchanged(x, threadIdx.x / 32 * 32 + lane); }
+template <typename T> static T __shfl_up_sync(unsigned, T x, int by) { return exchanged(x, threadIdx.x % 32 >= (unsigned)by ? threadIdx.x - by : threadIdx.x); }
+template <typename T> static T atomicAdd(T *at, T x) { T old = *at; *at += x; return old; }
+template <typename T> static T atomicCAS(T *at, T expected, T x) { T old = *at; if (old == expected) *at = x; return old; }
+static float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static void enter() { body(arguments); now->over = true; _longjmp(scheduler, 1); }
+static void resume() {  /* without asking the system for anything: there are millions */
+    if (_setjmp(scheduler)) return;
+    if (now->begun) _longjmp(now->at, 1);
+    now->begun = true; setcontext(&now->context);
+}
+static void run_block(bool meets) {
+    const unsigned n = blockDim.x;
+    if (!meets) { for (threadIdx.x = 0; threadIdx.x < n; threadIdx.x++) body(arguments); return; }
+    if (fibers.size() < n) { fibers.clear(); fibers.resize(n); for (auto &f : fibers) f.stack.resize(1 << 16); }
+    for (unsigned t = 0; t < n; t++) {
+        fiber &f = fibers[t]; f.id = t; f.begun = f.over = false; f.turn = 0; getcontext(&f.context);
+        f.context.uc_stack.ss_sp = f.stack.data(); f.context.uc_stack.ss_size = f.stack.size(); f.context.uc_link = nullptr;
+        makecontext(&f.context, enter, 0);
+    }
+    for (bool alive = true; alive;) {
+        unsigned ended = 0, barriers = 0;
+        for (unsigned t = 0; t < n; t++) { now = &fibers[t]; if (!now->over) { threadIdx.x = t; resume(); } }
+        for (unsigned t = 0; t < n; t++) { ended += fibers[t].over; barriers += !fibers[t].over && fibers[t].waits == 1; }
+        for (unsigned t = 0; t < n; t++) {
+            const fiber &f = fibers[t], &g = fibers[t / 32 * 32];
+            if (barriers && barriers != n || f.over != g.over || !f.over && f.waits != g.waits) { fprintf(stderr, "threads do not meet\n"); abort(); }
+        }
+        alive = ended < n;
+    }
+}
+template <typename... A, size_t... I> static void unpack(void (*f)(A...), void **a, std::index_sequence<I...>) { f(*(A *)a[I]...); }
+template <typename... A> static void call(void (*f)(A...), void **a) { unpack(f, a, std::index_sequence_for<A...>()); }
+struct kernel { void (*body)(void **); int meets; };
+extern "C" int emulated_launch(void *f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned, void *, void **a, void **) {
+    body = ((kernel *)f)->body; arguments = a; gridDim = {gx, 1, 1}; blockDim = {bx, 1, 1};
+    for (blockIdx.x = 0; blockIdx.x < gx; blockIdx.x++) run_block(((kernel *)f)->meets);
+    return 0;
+}
+extern "C" int emulated_stream(void *, void *) { return 0; }
+static double element(const char *p, long i, int kind) {
+    if (kind == 0) return ((const float *)p)[i];
+    if (kind == 1) return ((const double *)p)[i];
+    if (kind == 2) return (double)((const _Float16 *)p)[i];
+    unsigned b = (unsigned)((const unsigned short *)p)[i] << 16; float x; memcpy(&x, &b, 4); return x;
+}
+static int width(int kind) { return kind == 0 ? 4 : kind == 1 ? 8 : 2; }
+extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const void *alpha, const char *a, int ka, int lda, long long sa, const char *b, int kb,
+    int ldb, long long sb, const void *beta, char *c, int kc, int ldc, long long sc, int count, int how, int) {
+    if ((kc == 1) != (how == 70)) return 7;
+    for (int t = 0; t < count; t++) for (int j = 0; j < n; j++) for (int i = 0; i < m; i++) {
+        double s = 0;
+        for (int p = 0; p < k; p++) s += element(a + t * sa * width(ka), ta ? (long)i * lda + p : (long)p * lda + i, ka)
+            * element(b + t * sb * width(kb), tb ? (long)p * ldb + j : (long)j * ldb + p, kb);
+        if (kc == 1) ((double *)c)[t * sc + (long)j * ldc + i] = s; else ((float *)c)[t * sc + (long)j * ldc + i] = (float)s;
+    }
+    return 0;
+}
+"""
+FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off")
+MEETING = ("over_lanes", "over_block", "over_warps", "running", "from_last")
+
+
+def build_host(text: str) -> Path:
+    """The shared library of CUDA text, as C++."""
+
+    def make(folder: Path, target: Path) -> None:
+        (folder / "kernels.cpp").write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            ["g++", *FLAGS, "-o", str(target), str(folder / "kernels.cpp")], capture_output=True, text=True
+        )
+        if done.returncode:
+            raise CompileFailed(done.stderr[:4000])
+
+    return cached("emulated\0" + text + "\0".join(FLAGS), make)
+
+
+class EmulatedMachine(Machine):
+    """The CPU in the place of a device."""
+
+    as_strided = staticmethod(np.lib.stride_tricks.as_strided)
+
+    def __init__(self) -> None:
+        self.flag = np.zeros(1, np.int32)
+
+    def load(self, source, flags: tuple[str, ...] = ()) -> Program:
+        kernels = [
+            f"static void call_{n}(void **a) {{ call({n}, a); }}\n"
+            f'extern "C" kernel of_{n} = {{call_{n}, {int(any(word in f for word in MEETING))}}};'
+            for n, f in zip(source.names, source.functions, strict=True)
+        ]
+        text = SHIM + source.text.replace(HALF, "typedef _Float16 f16;\n") + "\n".join(kernels)
+        library = ctypes.CDLL(str(build_host(text)))
+        places = {
+            name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+            for name in (*[f"of_{n}" for n in source.names], "emulated_launch", "emulated_gemm", "emulated_stream")
+        }
+        program = Program(source.plan, [places[f"of_{n}"] for n in source.names], library)
+        program.api = Api(places["emulated_launch"], places["emulated_gemm"], places["emulated_stream"])
+        return program
+
+    def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    @staticmethod
+    def address(array: np.ndarray) -> int:
+        return array.ctypes.data
+
+    def run(self, program: Program, addresses: list[int], tf32: bool) -> None:
+        self.check()
+        plan = program.plan
+        arena = np.full(plan.arena + 64, 0x55, np.uint8)
+        slots = plan.slots(addresses, self.flag.ctypes.data, arena.ctypes.data + -arena.ctypes.data % 64)
+        wrong = launcher()(
+            plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(program.api),
+            None, None, tf32,
+        )  # fmt: skip
+        assert not wrong, wrong
+
+
+class OnHost(CudaLowering):
+    """Loops for a CUDA device, over tensors of the CPU."""
+
+    device = "cpu"
+
+
+class EmulatedSegment(CudaSegment):
+    """Nodes that are launches on the emulated device."""
+
+    lowering = OnHost
+    keys = 0
+    on_host = EmulatedMachine()
+
+    def where(self):
+        return device("cpu")
+
+    def machine(self) -> EmulatedMachine:
+        return self.on_host

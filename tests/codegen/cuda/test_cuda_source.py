@@ -1,0 +1,134 @@
+"""The text of CUDA kernels, the plan of a graph, and what is kept on disk: nothing here runs a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+from pullback.capture.fake.mode import FakeTensorMode
+from pullback.capture.trace.make_fx import make_fx
+from pullback.codegen import Native, stages
+from pullback.codegen.cuda.segment import CudaSegment
+from pullback.runtime import cuda as runtime
+from pullback.runtime.launcher import Plan
+
+
+@pytest.fixture
+def graph_of(monkeypatch):
+    """The compiled graph of `f` on tensors that are said to be on a CUDA device; it cannot be called here."""
+    from pullback.capture.front.config import native
+
+    def compile(f, *shapes, dtype=torch.float32):
+        with FakeTensorMode(), native.patch({"cuda.native": True}):
+            args = [torch.empty(s, dtype=dtype, device="cuda") for s in shapes]
+            return Native(make_fx(f)(*args))
+
+    return compile
+
+
+def test_tensors_of_a_cuda_device_get_segments_of_it(graph_of):
+    result = graph_of(lambda x: (x * 2).sum(), (8, 8))
+    assert result.native and [type(s) for s in result.segments] == [CudaSegment]
+    assert result.segments[0].where() == torch.device("cuda", 0)
+
+
+def test_without_the_setting_they_run_as_operators():
+    with FakeTensorMode():
+        graph = make_fx(lambda x: x * 2)(torch.empty(8, device="cuda"))
+    assert stages.segment_kind(graph.graph) is not CudaSegment
+    assert not Native(graph).segments
+
+
+def test_element_wise_chains_are_one_kernel_of_vectors(graph_of):
+    (text,) = graph_of(lambda x, b: torch.relu(x * 2 + b), (100, 60), (60,)).functions
+    assert "const f32 *__restrict__ p0, const f32 *__restrict__ p1, f32 *__restrict__ p2" in text
+    assert text.count("*(const pack<f32, 4, 16> *)") == 2 and text.count("*(pack<f32, 4, 16> *)") == 1
+    (narrow,) = graph_of(lambda x: x + 1, (64,), dtype=torch.bfloat16).functions
+    assert "pack<bf16, 8, 16>" in narrow and "to_bf16" in narrow
+    (odd,) = graph_of(lambda x: x + 1, (7, 9)).functions
+    assert "pack<" not in odd
+
+
+def test_short_rows_stay_in_registers(graph_of):
+    (text,) = graph_of(lambda x: F.softmax(x * 0.5, -1), (100, 256)).functions
+    assert text.count("over_lanes<32, ") == 2 and "f32 row" in text and "__syncthreads" not in text
+    (long,) = graph_of(lambda x: F.softmax(x * 0.5, -1), (100, 50257)).functions
+    assert long.count("over_block<32, ") == 2 and "f32 row" not in long and long.count("__restrict__") == 2
+
+
+def test_columns_are_summed_by_threads_side_by_side(graph_of):
+    (text,) = graph_of(lambda x: x.sum(0), (100, 60)).functions
+    assert "over_warps<" in text and "threadIdx.x % 32" in text
+
+
+def test_equal_kernels_are_one_function(graph_of):
+    result = graph_of(lambda x, y, w: (F.gelu(x @ w) @ w, F.gelu(y @ w) @ w), (8, 8), (8, 8), (8, 8))
+    launches = [e for e in result.segments[0].source.plan.entries if e[0] == 0]
+    assert len(launches) == 2 and len(result.functions) == 1
+
+
+def test_products_of_narrow_floats_read_them_as_they_are(graph_of):
+    result = graph_of(lambda x, w: x @ w, (8, 8), (8, 8), dtype=torch.bfloat16)
+    product = next(e for e in result.segments[0].source.plan.entries if e[0] == 1)
+    kinds = product[11], product[14], product[17]
+    assert kinds == (14, 14, 0)  # bfloat16 twice, into float32
+
+
+def test_what_has_no_kernel_says_why(graph_of):
+    reasons = graph_of(lambda x: (x.sort()[0] + 1) * 2, (8,)).reasons
+    assert reasons["sort"] == "sorting"
+
+
+def test_places_in_the_arena_do_not_meet(graph_of):
+    result = graph_of(lambda x, w: ((x @ w).sin() @ w).cos() @ w, (8, 8), (8, 8))
+    plan = result.segments[0].source.plan
+    assert plan.arena == 2 * 8 * 8 * 4 and set(plan.offsets) == {0, 256}
+    table = plan.slots([10, 20, 30], 40, 1000)
+    assert table.tolist() == [10, 20, 30, 40, *[1000 + o for o in plan.offsets]]
+
+
+def test_a_plan_is_lengths_and_entries():
+    plan = Plan([[0, 3, 1, 32, 2, 0, 1], [0, 4, 1, 32, 0]], 1, 1, [], 0)
+    assert plan.numbers.tolist() == [7, 0, 3, 1, 32, 2, 0, 1, 5, 0, 4, 1, 32, 0] and not plan.uses_products
+    assert plan.numbers.dtype == np.int64
+
+
+def test_machine_code_is_kept_by_text_architecture_and_version(monkeypatch, tmp_path):
+    import sys
+    import types
+
+    built = []
+
+    class Nvrtc(types.ModuleType):
+        version = (13, 0)
+
+        def getVersion(self):
+            return self.version
+
+    nvrtc = Nvrtc("nvrtc")
+    for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules["cupy_backends.cuda.libs"].nvrtc = nvrtc
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    monkeypatch.setattr(runtime, "_compiled", lambda _, text, options: built.append((text, options)) or text.encode())
+    assert runtime.cubin("a", "sm_90") == b"a" == runtime.cubin("a", "sm_90")
+    assert len(built) == 1 and "--gpu-architecture=sm_90" in built[0][1]
+    runtime.cubin("a", "sm_80")
+    runtime.cubin("a", "sm_90", ("--fmad=false",))
+    nvrtc.version = (13, 1)
+    runtime.cubin("a", "sm_90")
+    assert len(built) == 4
+
+
+def test_nvrtc_takes_the_text(graph_of):
+    """Where NVRTC is installed; it needs no device."""
+    nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", exc_type=ImportError)
+    result = graph_of(
+        lambda x, w, i: (F.softmax(x @ w, -1).half().sum(0), x.cumsum(1), x.sum(), torch.zeros(8, device="cuda").index_add(0, i.long()[0], w[0])),
+        (9, 8), (8, 8), (1, 8),
+    )  # fmt: skip
+    for architecture in ("sm_80", "sm_90"):
+        code = runtime._compiled(nvrtc, result.source, (f"--gpu-architecture={architecture}", *runtime.OPTIONS))
+        assert code[:4] == b"\x7fELF"
