@@ -1,4 +1,8 @@
-"""`vmap`: a function of one example becomes a function of a batch."""
+"""`vmap`: a function of one example becomes a function of a batch.
+
+A call takes its arguments apart (`process_inputs`), wraps them (`batch_inputs`), calls, and unwraps (`unwrap_outputs`). The
+three are looked up when they are called: libraries whose containers are batched as a whole (tensordict) put their own there.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
     @functools.wraps(func)
     def batched(*args, **kwargs):
         _check_out_dims(func, out_dims)
-        flat, spec, dims, size = _inputs(func, in_dims, args)
+        size, dims, flat, spec = process_inputs(in_dims, args, func)
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
         return _call(func, flat, spec, dims, size, out_dims, randomness, kwargs)
@@ -34,19 +38,19 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness: str = "error", chunks: i
 
     @functools.wraps(func)
     def batched(*args, **kwargs):
-        size = _inputs(func, in_dims, args)[3]
+        size = process_inputs(in_dims, args, func)[0]
         return vmap(func, in_dims, out_dims, randomness, chunk_size=-(-size // chunks))(*args, **kwargs)
 
     return batched
 
 
-def _name(func) -> str:
+def name_of(func) -> str:
     return getattr(func, "__name__", repr(func))
 
 
-def _inputs(func, in_dims, args: tuple):
-    """Flat arguments, their structure, their batch dimensions and the batch size; checked as PyTorch does."""
-    name = _name(func)
+def process_inputs(in_dims, args: tuple, func):
+    """The batch size, and of the arguments: batch dimensions, leaves and structure; checked as PyTorch does."""
+    name = name_of(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple matching the structure of "
@@ -72,7 +76,7 @@ def _inputs(func, in_dims, args: tuple):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension"
         )
-    return flat, spec, dims, sizes[0]
+    return sizes[0], dims, flat, spec
 
 
 def _check_input(name: str, in_dims, x, d):
@@ -111,18 +115,28 @@ def _broadcast_dims(dims, tree) -> list | None:
 
 def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: dict):
     with BatchLevel(size, randomness) as level:
-        wrapped = [make_batched(x, d, level) if d is not None else x for x, d in zip(flat, dims, strict=True)]
-        out = func(*tree_unflatten(wrapped, spec), **kwargs)
-        flat_out, out_spec = tree_flatten(out)
-        each = _output_dims(func, out, out_dims)
-        result = [_unwrap_output(func, o, d, level, out_dims) for o, d in zip(flat_out, each, strict=True)]
-    return tree_unflatten(result, out_spec)
+        out = func(*batch_inputs(dims, flat, level, spec), **kwargs)
+        return unwrap_outputs(out, out_dims, level, size, func)
+
+
+def batch_inputs(dims, flat, level: BatchLevel, spec):
+    """The arguments as the function sees them inside the level."""
+    wrapped = [make_batched(x, d, level) if d is not None else x for x, d in zip(flat, dims, strict=True)]
+    return tree_unflatten(wrapped, spec)
+
+
+def unwrap_outputs(out, out_dims, level: BatchLevel, size: int, func):
+    """What the function returned, with the batch at `out_dims`."""
+    flat, spec = tree_flatten(out)
+    name = name_of(func)
+    each = _output_dims(func, out, out_dims)
+    return tree_unflatten([unwrap_output(name, o, level, size, d) for o, d in zip(flat, each, strict=True)], spec)
 
 
 def _check_out_dims(func, out_dims) -> None:
     if any(not isinstance(d, int) and d is not None for d in tree_flatten(out_dims)[0]):
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+            f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
             "representing where in the outputs the vmapped dimension should appear."
         )
 
@@ -136,24 +150,29 @@ def _output_dims(func, out, out_dims) -> list:
     fits = each is not None and len(each) == len(leaves) and all(d is None or isinstance(d, int) for d in each)
     if not fits:
         raise ValueError(
-            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+            f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
             f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {tree_flatten(out)[1]}."
         )
     return each  # type: ignore[return-value]
 
 
-def _unwrap_output(func, out, dim, level: BatchLevel, out_dims):
-    value, at = unwrap(out, level)
+def unwrap_output(name: str, out, level: BatchLevel, size: int, dim):
+    """One output of the function called `name`, with the batch at `dim`; with None, it must not depend on the batch."""
     if dim is None:
+        value, at = unwrap(out, level)
         if at is not None:
-            raise ValueError(
-                f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
-            )
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return value
     if not isinstance(out, Tensor):
         raise ValueError(
-            f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?"
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(out)}. Did you mean to set out_dims= to None for output?"
         )
+    return remove_batch_dim(out, level, size, dim)
+
+
+def remove_batch_dim(out: Tensor, level: BatchLevel, size: int, dim: int) -> Tensor:
+    """The value under a batched tensor with the batch at `dim`; a tensor that is not batched is repeated along it."""
+    value, at = unwrap(out, level)
     with outside(level):
         rank = value.ndim if at is not None else value.ndim + 1
         if not -rank <= dim < rank:
@@ -161,7 +180,7 @@ def _unwrap_output(func, out, dim, level: BatchLevel, out_dims):
                 f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
             )
         if at is None:
-            return value.unsqueeze(dim).expand((*value.shape[: dim % rank], level.size, *value.shape[dim % rank :]))
+            return value.unsqueeze(dim).expand((*value.shape[: dim % rank], size, *value.shape[dim % rank :]))
         return value.movedim(at, dim) if at != dim % rank else value
 
 

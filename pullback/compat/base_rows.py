@@ -45,7 +45,10 @@ ROWS: dict[str, dict[str, str]] = {
         "_add_cached_tensor": "pullback.autograd.cached_tensors:add",
         "_remove_cached_tensor": "pullback.autograd.cached_tensors:remove",
         "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
+        "_TensorMeta": "pullback.compat.private_names:TensorMeta",
         "_log_api_usage_once": "pullback.compat.private_names:log_api_usage_once",
+        "_is_torch_function_mode_enabled": "pullback.compat.private_names:is_function_mode_enabled",
+        "_len_torch_function_stack": "pullback.compat.private_names:count_function_modes",
         "_get_tracing_state": "pullback.compat.private_names:get_tracing_state",
         "_get_privateuse1_backend_name": "pullback.compat.private_names:get_privateuse1_backend_name",
         "_are_functorch_transforms_active": "pullback.compat.private_names:are_transforms_active",
@@ -84,6 +87,10 @@ ROWS: dict[str, dict[str, str]] = {
             "is_legacy_batchedtensor",
             "maybe_get_bdim",
         )
+    }
+    | {
+        "_add_batch_dim": "pullback.batching.batched:make_batched",
+        "_remove_batch_dim": "pullback.batching.vmap:remove_batch_dim",
     },
     "torch._C._nn": {"*": "pullback.nn.functional", "_parse_to": "pullback.nn.module_conversion:_parse_to"},
     "torch.serialization": {
@@ -121,7 +128,12 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.utils._contextlib": {"_DecoratorContextManager": "pullback.core.modes:DecoratorContextManager"},
     "torch._tensor_str": {
-        "_tensor_str": "pullback.core.printing:tensor_repr",
+        "_tensor_str": "pullback.core.printing:tensor_body",
+        "_str": "pullback.core.printing:tensor_repr",
+        "_add_suffixes": "pullback.core.printing:with_suffixes",
+        "printoptions": "pullback.core.printing:printoptions",
+        "set_printoptions": "pullback.core.printing:set_printoptions",
+        "get_printoptions": "pullback.core.printing:get_printoptions",
         "PRINT_OPTS": "pullback.core.printing:_options",
     },
     "torch.distributed.constants": {"default_pg_timeout": "pullback.distributed.distributed_c10d:default_pg_timeout"},
@@ -163,6 +175,10 @@ ROWS: dict[str, dict[str, str]] = {
         )
     }
     | {
+        "_get_available_device_type": "pullback.compat.private_names:get_available_device_type",
+        "_get_device_module": "pullback.compat.private_names:get_device_module",
+        "_get_device_index": "pullback.compat.private_names:get_device_index",
+        "_element_size": "pullback.compat.private_names:element_size",
         "_flatten_dense_tensors": "pullback.nn.utils.convert_parameters:flatten_dense",
         "_unflatten_dense_tensors": "pullback.nn.utils.convert_parameters:unflatten_dense",
     },  # fmt: skip
@@ -172,7 +188,6 @@ ROWS: dict[str, dict[str, str]] = {
         "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
     },
     "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
-    "torch.types": {"Number": "pullback.library.inference:Number", "Device": "pullback:device"},
     "torch.utils._python_dispatch": {
         "TorchDispatchMode": "pullback.ops.system.overrides:TorchDispatchMode",
         "is_traceable_wrapper_subclass": "pullback.capture.trace.subclasses:is_wrapper",

@@ -17,6 +17,7 @@ OBJECTS = {
 VARIABLES = {
     "torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER"),
     "torch._tensor_str": ("PRINT_OPTS",),
+    "torch._functorch.vmap": ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched"),
 }
 
 ROWS: dict[str, dict[str, str]] = {

@@ -23,7 +23,10 @@ ROWS: dict[str, dict[str, str]] = {
         **{name: f"{_FAKE}:{name}" for name in _PUBLIC},
     },
     "torch._subclasses.fake_tensor": {name: f"{_FAKE}:{name}" for name in _NAMES},
-    "torch._guards": {"detect_fake_mode": f"{_FAKE}:detect_fake_mode"},
+    "torch._guards": {
+        "detect_fake_mode": f"{_FAKE}:detect_fake_mode",
+        "active_fake_mode": f"{_FAKE}:active_fake_mode",
+    },
     "torch._prims_common": {
         "make_contiguous_strides_for": "pullback.core.geometry:contiguous_strides",
         "make_channels_last_strides_for": "pullback.core.geometry:channels_last_strides",

@@ -14,6 +14,7 @@ RENAMED: dict[str, str] = {
     "torch.distributed.checkpoint._consolidate_hf_safetensors": "pullback.distributed.checkpoint.hf_storage",
     "torch.distributed._tensor": "pullback.distributed.tensor",
     "torch.return_types": "pullback.ops.system.return_types",
+    "torch.types": "pullback.surface.types",
     "torch.torch_version": "pullback.surface.version",
     "torch.__config__": "pullback.surface.build_config",
     "torch.onnx": "pullback.surface.onnx",

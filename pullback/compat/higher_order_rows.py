@@ -24,7 +24,10 @@ _WRAPS = _rows(
 _CHECKPOINT = _rows("checkpoint", "tag_activation_checkpoint", "wrap_activation_checkpoint")
 
 _TRANSFORMS = ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap", "linearize")
-_FUNCTIONAL = ("FunctionalModule", "combine_state_for_ensemble", "make_functional", "make_functional_with_buffers")
+_FUNCTIONAL = (
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "make_functional",
+    "make_functional_with_buffers",
+)  # fmt: skip
 
 ROWS: dict[str, dict[str, str]] = {
     "torch._higher_order_ops": {
@@ -77,7 +80,21 @@ ROWS: dict[str, dict[str, str]] = {
         "functionalize": "pullback.func:functionalize",
         "_slice_argnums": "pullback.func.arguments:slice_argnums",
     },
-    "torch._functorch.vmap": {"vmap": "pullback.func:vmap"},
+    "torch._functorch.vmap": {
+        "vmap": "pullback.func:vmap",
+        "Tensor": "pullback:Tensor",
+        "_process_batched_inputs": "pullback.batching.vmap:process_inputs",
+        "_create_batched_inputs": "pullback.batching.vmap:batch_inputs",
+        "_unwrap_batched": "pullback.batching.vmap:unwrap_outputs",
+        "_maybe_remove_batch_dim": "pullback.batching.vmap:unwrap_output",
+        "_add_batch_dim": "pullback.batching.batched:make_batched",
+        "_remove_batch_dim": "pullback.batching.vmap:remove_batch_dim",
+        "_get_name": "pullback.batching.vmap:name_of",
+        **{
+            name: f"pullback.utils.pytree:{name}"
+            for name in ("tree_flatten", "tree_unflatten", "tree_map_", "_broadcast_to_and_flatten", "TreeSpec")
+        },
+    },
     "torch._functorch.apis": {
         name: f"pullback.func:{name}" for name in ("vmap", "grad", "grad_and_value", "chunk_vmap")
     },

@@ -34,6 +34,8 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.ao.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
     "torch.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
     "torch.quantization": {"*": "pullback.surface.quantization"},
+    "torch.nn.utils._named_member_accessor": {"swap_tensor": "pullback.func.stateless:swap_tensor"},
+    "torch.nn.utils.stateless": {"_reparametrize_module": "pullback.func.stateless:replaced_state"},
     "torch.nn._reduction": {
         "legacy_get_string": "pullback.nn.reduction:from_legacy",
         "get_enum": "pullback.nn.reduction:number",
@@ -45,6 +47,15 @@ ROWS["torch.nn.modules.module"] |= {
     "_IncompatibleKeys": "pullback.nn.module_state:IncompatibleKeys",
     "_EXTRA_STATE_KEY_SUFFIX": "pullback.nn.module_state:EXTRA_STATE",
     "_addindent": "pullback.nn.module:indented",
+    **{
+        f"_global_{theirs}": f"pullback.nn.module_hooks:everywhere.{ours}"
+        for theirs, ours in {
+            "backward_pre_hooks": "backward_pre", "backward_hooks": "backward", "forward_pre_hooks": "forward_pre",
+            "forward_hooks": "forward", "forward_hooks_with_kwargs": "forward_with_kwargs",
+            "forward_hooks_always_called": "forward_always", "buffer_registration_hooks": "buffer",
+            "module_registration_hooks": "module", "parameter_registration_hooks": "parameter",
+        }.items()
+    },
     **{
         f"register_module_{kind}_hook": f"pullback.nn.module_hooks:register_module_{kind}_hook"
         for kind in (

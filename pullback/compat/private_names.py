@@ -16,6 +16,17 @@ from ..surface.settings import get_default_device as default
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
 
 
+class _KindOfTensorMeta(type):
+    """Lets `isinstance(cls, TensorMeta)` mean that `cls` is a class of tensors."""
+
+    def __instancecheck__(cls, instance) -> bool:
+        return isinstance(instance, type) and issubclass(instance, Tensor)
+
+
+class TensorMeta(type, metaclass=_KindOfTensorMeta):
+    """The metaclass of tensors in PyTorch, from which others are derived. Tensors have no metaclass here, so any will do."""
+
+
 def log_api_usage_once(event: str) -> None:
     """PyTorch tells a logger that its operators may install which features are used. There is none here to tell."""
 
@@ -62,6 +73,37 @@ def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fals
 
         return cuda.current_device()
     raise ValueError(f"Expected a torch.device with a specified index or an integer, but got: {device}")
+
+
+def get_available_device_type() -> str | None:
+    """The type of the accelerator that is there, if any."""
+    from .. import cuda
+
+    return "cuda" if cuda.is_available() else None
+
+
+def get_device_module(device_type: str):
+    """The module of a device type: `torch.cuda` for "cuda"."""
+    import pullback
+
+    found = getattr(pullback, device_type, None)
+    if found is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return found
+
+
+def element_size(dtype) -> int:
+    """The number of bytes of one element."""
+    return dtype.itemsize
+
+
+def is_function_mode_enabled() -> bool:
+    """Whether a `TorchFunctionMode` is entered."""
+    return bool(ambient.function_modes)
+
+
+def count_function_modes() -> int:
+    return len(ambient.function_modes)
 
 
 def are_transforms_active() -> bool:

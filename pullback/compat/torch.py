@@ -111,10 +111,11 @@ class _Private(types.ModuleType):
 def _made_of_rows(name: str) -> _Private:
     """A module of the table. One that stands for a whole module here has its globals, in which annotations are looked up."""
     module = _Private(name)
-    home = PRIVATE.get(name, {}).get("*")
+    rows = PRIVATE.get(name, {})
+    home = rows.get("*")
     if home is not None and home != "pullback":
         names = vars(importlib.import_module(home)).items()
-        vars(module).update({key: value for key, value in names if not key.startswith("__")})
+        vars(module).update({key: value for key, value in names if not key.startswith("__") and key not in rows})
     return module
 
 

@@ -329,6 +329,16 @@ SPARSE_PARTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+def tensor_body(t: Any, indent: int) -> str:
+    """The numbers of a tensor alone, for a text in which they begin at column `indent`."""
+    return _body(_numbers_of(t), indent, _options)
+
+
+def with_suffixes(text: str, suffixes: Sequence[str], indent: int, force_newline: bool) -> str:
+    """A text that ends in a closing bracket after `suffixes`; the first on a line of its own if `force_newline`."""
+    return _with_suffixes(text, suffixes, indent, _options.linewidth, force_newline)
+
+
 def _gradient_suffix(t: Any) -> list[str]:
     """`grad_fn=<...>` for a result, `requires_grad=True` for a leaf, nothing for a constant."""
     try:

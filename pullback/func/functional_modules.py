@@ -13,20 +13,30 @@ from .stateless import check_alike, replaced_state
 
 
 class FunctionalModule:
-    """A module as a function of its parameters (and buffers, where it was made with them)."""
+    """A module as a function of its parameters."""
 
-    def __init__(self, model, parameter_names: tuple[str, ...], buffer_names: tuple[str, ...] | None):
+    def __init__(self, model, parameter_names: tuple[str, ...]):
         self.stateless_model = model
         self.param_names = parameter_names
-        self.buffer_names = buffer_names
 
     def __call__(self, params, *args, **kwargs):
-        values = dict(zip(self.param_names, params, strict=True))
-        if self.buffer_names is not None:
-            buffers, *args = args
-            values.update(zip(self.buffer_names, buffers, strict=True))
-        with replaced_state(self.stateless_model, values):
+        return self._call(dict(zip(self.param_names, params, strict=True)), args, kwargs)
+
+    def _call(self, state: dict, args: tuple, kwargs: dict):
+        with replaced_state(self.stateless_model, state):
             return self.stateless_model(*args, **kwargs)
+
+
+class FunctionalModuleWithBuffers(FunctionalModule):
+    """A module as a function of its parameters and its buffers."""
+
+    def __init__(self, model, parameter_names: tuple[str, ...], buffer_names: tuple[str, ...]):
+        super().__init__(model, parameter_names)
+        self.buffer_names = buffer_names
+
+    def __call__(self, params, buffers, *args, **kwargs):
+        state = dict(zip(self.param_names, params, strict=True)) | dict(zip(self.buffer_names, buffers, strict=True))
+        return self._call(state, args, kwargs)
 
 
 def make_functional(model, disable_autograd_tracking: bool = False):
@@ -36,8 +46,7 @@ def make_functional(model, disable_autograd_tracking: bool = False):
             "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
         )
     function, params, _ = make_functional_with_buffers(model, disable_autograd_tracking)
-    function.buffer_names = None
-    return function, params
+    return FunctionalModule(function.stateless_model, function.param_names), params
 
 
 def make_functional_with_buffers(model, disable_autograd_tracking: bool = False):
@@ -45,7 +54,7 @@ def make_functional_with_buffers(model, disable_autograd_tracking: bool = False)
     own = copy.deepcopy(model)
     named, buffers = dict(model.named_parameters()), dict(model.named_buffers())
     params = tuple(p.detach() if disable_autograd_tracking else p for p in named.values())
-    return FunctionalModule(own, tuple(named), tuple(buffers)), params, tuple(buffers.values())
+    return FunctionalModuleWithBuffers(own, tuple(named), tuple(buffers)), params, tuple(buffers.values())
 
 
 def combine_state_for_ensemble(models):

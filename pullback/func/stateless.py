@@ -44,6 +44,15 @@ def replaced_state(module, values: dict, tie_weights: bool = True, strict: bool 
                 values[name] = value
 
 
+def swap_tensor(module, name: str, tensor: Tensor | None, allow_missing: bool = False) -> Tensor | None:
+    """Put a tensor where a module keeps one of that name, and give back what was there."""
+    if not name or "." in name:
+        raise KeyError(f"swap_tensor: the name of one attribute was expected, got {name!r}")
+    if not allow_missing and not hasattr(module, name):
+        raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
+    return _swap(module, name, tensor)
+
+
 def _swap(owner, leaf: str, value):
     """Put a tensor where a module keeps one of that name, and give back what was there."""
     if value is not _ABSENT and value is not None and not isinstance(value, Tensor):

@@ -89,11 +89,14 @@ def _labelled(optimizer: Optimizer, action: str):
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """`step` between its pre- and post-hooks, unless it is called by the step of a subclass."""
+    """`step` between its pre- and post-hooks, unless it is called by the step of a subclass.
+
+    A subclass that wraps another optimizer and does not call `__init__` has no hooks: the one that it wraps has.
+    """
 
     @functools.wraps(step)
     def hooked(self, *args, **kwargs):
-        if getattr(type(self), "step", None) is not hooked:
+        if getattr(type(self), "step", None) is not hooked or "_optimizer_step_pre_hooks" not in vars(self):
             return step(self, *args, **kwargs)
         with _labelled(self, "step"):
             for hook in (*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):

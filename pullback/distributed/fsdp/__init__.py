@@ -1,14 +1,32 @@
-"""`torch.distributed.fsdp`: parameters, gradients and optimizer state in parts, one on each rank (`fully_shard`)."""
+"""`torch.distributed.fsdp`: parameters, gradients and optimizer state in parts, one on each rank (`fully_shard`).
 
+The names of its first interface, `FullyShardedDataParallel`, are here for programs that ask about them; making one raises.
+"""
+
+from .api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    OptimStateKeyType,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
 from .fully_shard import FSDPModule, fully_shard
+from .fully_sharded_data_parallel import FlatParameter, FullyShardedDataParallel
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
-__all__ = ["CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard"]
-
-
-def __getattr__(name: str):
-    if name in ("FullyShardedDataParallel", "ShardingStrategy", "MixedPrecision", "StateDictType"):
-        raise AttributeError(
-            f"torch.distributed.fsdp.{name} (FSDP1) does not exist here: use fully_shard, which replaces it"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FlatParameter", "FullOptimStateDictConfig",
+    "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision",
+    "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType", "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType", "fully_shard",
+]  # fmt: skip

@@ -1,57 +1,54 @@
-"""FSDP's first interface, a wrapper around a module: not built. `fully_shard` is the one that is here; using this one raises.
+"""FSDP's first interface, a wrapper around a module: not built. `fully_shard` is the one that is here; making this one raises.
 
-The names exist because libraries ask whether a module is an instance of them.
+The class exists because libraries ask whether a module is an instance of it; no module is. What it is told is in `api`.
 """
 
 from __future__ import annotations
 
-from enum import Enum, auto
+from typing import Any
 
 from ...nn.module import Module
+from .api import *  # noqa: F403 - PyTorch has these names in this module too
 
 
-class StateDictType(Enum):
-    FULL_STATE_DICT = auto()
-    LOCAL_STATE_DICT = auto()
-    SHARDED_STATE_DICT = auto()
-
-
-class ShardingStrategy(Enum):
-    FULL_SHARD = auto()
-    SHARD_GRAD_OP = auto()
-    NO_SHARD = auto()
-    HYBRID_SHARD = auto()
-    _HYBRID_SHARD_ZERO2 = auto()
-
-
-class BackwardPrefetch(Enum):
-    BACKWARD_PRE = auto()
-    BACKWARD_POST = auto()
+def _not_built(what: str) -> NotImplementedError:
+    return NotImplementedError(f"{what} is not implemented: use torch.distributed.fsdp.fully_shard(module)")
 
 
 class FullyShardedDataParallel(Module):
     """Would shard a module by wrapping it."""
 
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError(
-            "FullyShardedDataParallel is not implemented: use torch.distributed.fsdp.fully_shard(module)"
-        )
+    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
+        raise _not_built("FullyShardedDataParallel")
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[Module]:
+        """The wrapped modules in a module: there are none."""
+        return []
+
+    @staticmethod
+    def state_dict_type(module: Module, *args: Any, **kwargs: Any):
+        raise _not_built("FullyShardedDataParallel.state_dict_type")
+
+    @staticmethod
+    def set_state_dict_type(module: Module, *args: Any, **kwargs: Any):
+        raise _not_built("FullyShardedDataParallel.set_state_dict_type")
+
+    @staticmethod
+    def optim_state_dict(model: Module, *args: Any, **kwargs: Any):
+        raise _not_built("FullyShardedDataParallel.optim_state_dict")
+
+    @staticmethod
+    def optim_state_dict_to_load(model: Module, *args: Any, **kwargs: Any):
+        raise _not_built("FullyShardedDataParallel.optim_state_dict_to_load")
+
+    @staticmethod
+    def summon_full_params(module: Module, *args: Any, **kwargs: Any):
+        raise _not_built("FullyShardedDataParallel.summon_full_params")
 
 
-def _absent(name: str):
-    def call(*args, **kwargs):
-        raise NotImplementedError(
-            f"{name} belongs to FullyShardedDataParallel, which is not implemented: use fully_shard"
-        )
+class FlatParameter:
+    """A parameter that holds many, as `FullyShardedDataParallel` would make them: there are none."""
 
-    return call
-
-
-MixedPrecision = _absent("MixedPrecision")
-CPUOffload = _absent("CPUOffload")
-FullStateDictConfig = _absent("FullStateDictConfig")
-ShardedStateDictConfig = _absent("ShardedStateDictConfig")
-FullOptimStateDictConfig = _absent("FullOptimStateDictConfig")
-ShardedOptimStateDictConfig = _absent("ShardedOptimStateDictConfig")
-StateDictConfig = _absent("StateDictConfig")
-OptimStateKeyType = _absent("OptimStateKeyType")
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise _not_built("FlatParameter")

@@ -38,6 +38,9 @@ def rule(*names: str) -> Callable:
     return register
 
 
+plain_is_replicated = False  # inside `implicit_replication`
+
+
 def run(op: Operator, args: tuple, kwargs: dict) -> Any:
     """An operator on distributed tensors."""
     mesh = _mesh_of(op, args, kwargs)
@@ -59,10 +62,10 @@ def _mesh_of(op: Operator, args: tuple, kwargs: dict) -> DeviceMesh:
 
 
 def _distributed(op: Operator, value: Any, mesh: DeviceMesh) -> Any:
-    """A plain tensor of one element counts as replicated; a larger one might differ between ranks."""
+    """A plain tensor of one element counts as replicated; a larger one might differ between ranks, unless the user says not."""
     if not isinstance(value, Tensor) or isinstance(value, DTensor):
         return value
-    if value.numel() > 1:
+    if value.numel() > 1 and not plain_is_replicated:
         raise RuntimeError(
             f"{op.qualified_name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before "
             "calling distributed operators! (distribute_tensor, or DTensor.from_local with Replicate())"

@@ -1,0 +1,1 @@
+"""Activation checkpointing of the modules of a tree."""
