@@ -21,6 +21,7 @@ from .core.size import Size
 from .core.storage import UntypedStorage
 from .core.tensor import Parameter, Tensor
 from .ops.make.construct import TYPED as _TYPED
+from .ops.make.legacy_storages import LEGACY_STORAGES as _STORAGES
 from .ops.make.construct import TypedStorage
 from .ops.system.operator import exports as _exports
 from .ops.system import packet as _packet
@@ -30,7 +31,7 @@ from .surface.version import __version__
 globals().update(_exports["torch"])
 globals().update({d.name: d for d in _dtypes.ALL} | {d.alias: d for d in _dtypes.ALL} | _dtypes.opaque)
 globals().update({n: v for n, v in vars(_devices).items() if isinstance(v, (layout, memory_format, qscheme))})
-globals().update(_TYPED)
+globals().update(_TYPED | _STORAGES)
 globals().update(_settings.public)
 globals().update(_symbolic.public)
 
@@ -60,10 +61,11 @@ _LATER = frozenset((
 ))  # fmt: skip
 _HOMES = {
     "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",
-    "FatalError": "core.errors", "Future": "surface.futures", "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
+    "FatalError": "core.errors", "Future": "surface.futures", "ScriptModule": "surface.jit", "ScriptFunction": "surface.jit", "CompilationUnit": "surface.jit", "fork": "surface.jit", "wait": "surface.jit",
+    "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
     "TYPE_CHECKING": "surface.names", "PRIVATE_OPS": "surface.names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
-    "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "compile": "capture.front.compile", "SymInt": "capture.shapes.numbers",
+    "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "PyTorchFileReader": "serialization.file_reader", "compile": "capture.front.compile", "SymInt": "capture.shapes.numbers",
     "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
     "cond": "capture.higher_order", "while_loop": "capture.higher_order",
 }  # fmt: skip

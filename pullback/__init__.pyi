@@ -105,17 +105,29 @@ from pullback.surface.settings import use_deterministic_algorithms as use_determ
 from pullback import utils as utils
 from pullback.batching.vmap import vmap as vmap
 
+BFloat16Storage: _Any
 BFloat16Tensor: _Any
+BoolStorage: _Any
 BoolTensor: _Any
+ByteStorage: _Any
 ByteTensor: _Any
+CharStorage: _Any
 CharTensor: _Any
+ComplexDoubleStorage: _Any
 ComplexDoubleTensor: _Any
+ComplexFloatStorage: _Any
 ComplexFloatTensor: _Any
+DoubleStorage: _Any
 DoubleTensor: _Any
+FloatStorage: _Any
 FloatTensor: _Any
+HalfStorage: _Any
 HalfTensor: _Any
+IntStorage: _Any
 IntTensor: _Any
+LongStorage: _Any
 LongTensor: _Any
+ShortStorage: _Any
 ShortTensor: _Any
 def _batch_norm_impl_index(input: _Tensor, weight: _Tensor | None, bias: _Tensor | None, running_mean: _Tensor | None, running_var: _Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: _Tensor | _Sequence[_Tensor] | None = None) -> tuple[_Tensor, _Tensor, _Tensor, _Tensor, _int]: ...
 def _cdist_forward(x1: _Tensor, x2: _Tensor, p: _float, compute_mode: _int | None, *, out: _Tensor | None = None) -> _Tensor: ...

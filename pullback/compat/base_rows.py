@@ -17,6 +17,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_prims_common": "torch._prims_common:",
         "_subclasses": "torch._subclasses:",
         "types": "torch.types:",
+        "FunctionSchema": "pullback.ops.system.schema:Schema",
     },
     "torch.autograd": {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
@@ -46,6 +47,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_remove_cached_tensor": "pullback.autograd.cached_tensors:remove",
         "_is_cached_tensor": "pullback.autograd.cached_tensors:is_cached",
         "_TensorMeta": "pullback.compat.private_names:TensorMeta",
+        "PyTorchFileReader": "pullback.serialization.file_reader:PyTorchFileReader",
         "_log_api_usage_once": "pullback.compat.private_names:log_api_usage_once",
         "_is_torch_function_mode_enabled": "pullback.compat.private_names:is_function_mode_enabled",
         "_len_torch_function_stack": "pullback.compat.private_names:count_function_modes",

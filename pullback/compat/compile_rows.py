@@ -46,7 +46,6 @@ ROWS: dict[str, dict[str, str]] = {
         "utils": "torch._dynamo.utils:",
         "compiled_autograd": "torch._dynamo.compiled_autograd:",
         "exc": "torch._dynamo.exc:",
-        "testing": "torch._dynamo.testing:",
         "backends": "torch._dynamo.backends:",
     },
     "torch._dynamo.utils": {
@@ -122,8 +121,9 @@ ROWS: dict[str, dict[str, str]] = {
         **{name: f"{_AOT}:{name}" for name in ("aot_function", "aot_module", "nop")},
         **{
             name: f"pullback.joint.partition:{name}"
-            for name in ("default_partition", "min_cut_rematerialization_partition", "draw_graph")
+            for name in ("default_partition", "min_cut_rematerialization_partition")
         },
+        "draw_graph": "pullback.joint.picture:draw_graph",
         "make_boxed_func": f"{_AOT}:make_boxed_func",
     },
     "torch._functorch.compilers": {"nop": f"{_AOT}:nop"},

@@ -88,7 +88,9 @@ def get_device_module(device_type: str):
 
     found = getattr(pullback, device_type, None)
     if found is None:
-        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
     return found
 
 

@@ -132,8 +132,11 @@ class UntypedStorage:
             nbytes = args[0] if args and isinstance(args[0], int) else 0
             data = None if not args or isinstance(args[0], int) else np.array(list(args[0]), np.uint8)
             where = devices.indexed(device or "cpu")
-            buffer = library(where).empty(nbytes, np.uint8) if data is None else to_device(data, where)
-            storage = Storage(buffer, buffer.size, where)
+            if where.type == "meta":
+                storage = Storage(None, nbytes if data is None else data.size, where)
+            else:
+                buffer = library(where).empty(nbytes, np.uint8) if data is None else to_device(data, where)
+                storage = Storage(buffer, buffer.size, where)
         self._storage = storage
 
     @property

@@ -15,7 +15,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.geometry import Geometry, contiguous_strides
 from ..core.modes import ambient
-from ..core.storage import Storage, UntypedStorage, check_bounds, storage_of, window
+from ..core.storage import Storage, UntypedStorage, check_bounds, span_bytes, storage_of, window
 from ..core.tensor import (
     CONJ,
     DISPATCH_SUBCLASS,
@@ -143,6 +143,8 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
     if len(size) != len(stride) or any(s < 0 for s in size):
         raise RuntimeError(f"a tensor in the file has sizes {list(size)} and strides {list(stride)}")
     memory = storage._storage
+    if memory.buffer is None:  # without data a storage grows with what is put on it
+        memory.length = max(memory.length, span_bytes(size, stride, offset, dtype.itemsize))
     check_bounds(memory, size, stride, offset, dtype.itemsize)
     if memory.buffer is None:
         result = wrap_meta(size, dtype, stride)

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from typing import IO, TypeAlias, Union
 
 from ..capture.shapes.numbers import SymBool, SymFloat, SymInt
-from ..core.device import device as _device
-from ..core.device import layout as _layout
-from ..core.device import qscheme as _qscheme
-from ..core.dtype import dtype as _dtype
+from ..core.device import device, layout, qscheme
+from ..core.dtype import dtype
 from ..core.size import Size
 from ..core.storage import UntypedStorage as Storage
 from ..core.tensor import Tensor
@@ -18,6 +16,7 @@ from ..library.keys import DispatchKey
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 
+_device, _dtype, _layout, _qscheme = device, dtype, layout, qscheme
 _int, _float, _bool, _complex, _str, _bytes = int, float, bool, complex, str, bytes
 _dispatchkey: TypeAlias = str | DispatchKey
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
@@ -25,7 +24,7 @@ _symsize: TypeAlias = Size | Sequence[int | SymInt]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
 
-Device: TypeAlias = _device | str | int | None
+Device: TypeAlias = device | str | int | None
 FileLike: TypeAlias = Union[str, os.PathLike[str], IO[bytes]]  # noqa: UP007 - a special form cannot be the left of `|`
 Number: TypeAlias = int | float | bool
 _Number = (int, float, bool)

@@ -437,7 +437,7 @@ class TypedStorage:
         self.dtype = dtype or ambient.default_dtype
         if wrap_storage is None:
             n = args[0] if args and isinstance(args[0], int) else len(args[0]) if args else 0
-            wrap_storage = UntypedStorage(n * self.dtype.itemsize)
+            wrap_storage = UntypedStorage(n * self.dtype.itemsize, device=device)
             if args and not isinstance(args[0], int):
                 on_storage(wrap_storage._storage, self.dtype).array[...] = args[0]
         self._untyped_storage = wrap_storage

@@ -121,6 +121,12 @@ def storage(self) -> TypedStorage:
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
+@front("Tensor._typed_storage")
+def typed_storage(self) -> TypedStorage:
+    """What `storage()` gives, under the name that PyTorch's own code uses."""
+    return storage(self)
+
+
 @front("Tensor.storage_type")
 def storage_type(self):
     return TypedStorage

@@ -133,6 +133,10 @@ class Operator:
     def overloadpacket(self):
         return above.packet(self.namespace, self.name)
 
+    @property
+    def _overloadpacket(self):
+        return self.overloadpacket
+
     @cached_property
     def display(self) -> str:
         """The name that error messages use."""

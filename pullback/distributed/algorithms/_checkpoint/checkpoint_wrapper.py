@@ -52,10 +52,9 @@ class ActivationWrapper(Module):
             yield name.replace(_PREFIX, ""), parameter
 
     @staticmethod
-    def _without_prefix(module: Module, state: dict, prefix: str, *args: Any) -> dict:
+    def _without_prefix(module: Module, state: dict, prefix: str, *args: Any) -> None:
         for key in [k for k in state if k.startswith(prefix + _PREFIX)]:
             state[prefix + key[len(prefix) + len(_PREFIX) :]] = state.pop(key)
-        return state
 
     @staticmethod
     def _with_prefix(module: Module, state: dict, prefix: str, *args: Any) -> None:
@@ -116,4 +115,6 @@ def apply_activation_checkpointing(
     auto_wrap_policy: Callable[..., bool] | None = None,
 ) -> None:
     """Wrap the modules below `model` that `check_fn`, or a policy in its place, wants."""
-    wrap_children(model, auto_wrap_policy or partial(lambda_auto_wrap_policy, lambda_fn=check_fn), checkpoint_wrapper_fn)
+    wrap_children(
+        model, auto_wrap_policy or partial(lambda_auto_wrap_policy, lambda_fn=check_fn), checkpoint_wrapper_fn
+    )

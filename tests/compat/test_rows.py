@@ -1,0 +1,83 @@
+"""The table of private names: every row leads to something that is there."""
+
+import subprocess
+import sys
+
+CODE = """
+import importlib
+from pullback.compat import torch as table
+table.install()
+lost = []
+for module, rows in table.PRIVATE.items():
+    for name, home in rows.items():
+        if name == "*":
+            continue
+        try:
+            table._resolve(home)
+            getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
+            lost.append(f"{module}.{name} -> {home}: {error}")
+for module, home in table.RENAMED.items():
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        if "needs the package" not in str(error):  # tensorboard's, where that is not installed
+            lost.append(f"{module} -> {home}: {error}")
+print(*lost, sep="\\n", end="")
+"""
+
+
+def test_every_row_leads_somewhere():
+    result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+
+
+def ask(code: str) -> str:
+    """What a program prints that runs under the alias."""
+    start = "from pullback.compat.torch import install; install(); import torch\n"
+    result = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_a_row_wins_over_a_module_of_the_same_name():
+    assert ask("print(torch.nn.modules.utils._pair(3))") == "(3, 3)"
+
+
+def test_metaclass_of_tensors():
+    code = """
+class Meta(torch._C._TensorMeta):
+    def __instancecheck__(cls, value):
+        return True
+class Mine(torch.Tensor, metaclass=Meta):
+    pass
+print(isinstance(3, Mine), isinstance(torch.Tensor, torch._C._TensorMeta), isinstance(int, torch._C._TensorMeta))
+"""
+    assert ask(code) == "True True False"
+
+
+def test_containers_are_batched_by_functions_put_into_vmap():
+    """What tensordict does: its own ways in and out of a level, which know its container."""
+    code = """
+import torch._functorch.vmap as source
+class Pair:
+    def __init__(self, a, b): self.a, self.b = a, b
+taking, wrapping, unwrapping = source._process_batched_inputs, source._create_batched_inputs, source._unwrap_batched
+def process(in_dims, args, func):
+    if isinstance(args[0], Pair):
+        return args[0].a.shape[0], [0], [args[0]], None
+    return taking(in_dims, args, func)
+def create(dims, flat, level, spec):
+    if isinstance(flat[0], Pair):
+        return (Pair(*(source._add_batch_dim(t, 0, level) for t in (flat[0].a, flat[0].b))),)
+    return wrapping(dims, flat, level, spec)
+def unwrap(out, dims, level, size, func):
+    if isinstance(out, Pair):
+        return Pair(*(source._maybe_remove_batch_dim("f", t, level, size, 0) for t in (out.a, out.b)))
+    return unwrapping(out, dims, level, size, func)
+source._process_batched_inputs, source._create_batched_inputs, source._unwrap_batched = process, create, unwrap
+made = torch.vmap(lambda p: Pair(p.a.sum(), torch.ones(2)))(Pair(torch.arange(6.).reshape(2, 3), torch.zeros(2)))
+print(made.a.tolist(), made.b.tolist(), torch.vmap(torch.sin)(torch.zeros(2)).tolist())
+"""
+    assert ask(code) == "[3.0, 12.0] [[1.0, 1.0], [1.0, 1.0]] [0.0, 0.0]"
