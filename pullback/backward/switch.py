@@ -16,6 +16,7 @@ from collections.abc import Callable
 from ..capture.front.compile import counters
 from ..capture.front.guards import same_function
 from ..capture.front.logs import artifacts, logger
+from ..core.events import publish, stage
 from ..core.modes import ambient
 from .build import Backward
 from .module import inlined
@@ -63,7 +64,9 @@ class Compiler:
     def _capture(self, backward: Backward, why: str) -> Callable:
         counters["compiled_autograd"]["captures"] += 1
         number = next(COMPILE_COUNTER)
-        module = inlined(backward.graph())
+        with stage("backward"):
+            module = inlined(backward.graph())
+        publish("backward", graph=module, reason=why)
         say("compiled_autograd_verbose", "cache_miss", why)
         if artifacts["compiled_autograd"]:
             say("compiled_autograd", "graph", f"Compiled autograd graph {number}:\n{module.print_readable(False)}")

@@ -29,7 +29,7 @@ def _launch(args: argparse.Namespace) -> int:
 def _explain(args: argparse.Namespace) -> int:
     from .explain import explain
 
-    return explain(args.target, args.arguments)
+    return explain(args.target, args.arguments, args.html)
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     launch.set_defaults(action=_launch)
 
     explain = commands.add_parser("explain", help="run a script under capture and say where its graphs end, and why")
+    explain.add_argument("--html", metavar="FILE", help="write the whole account, native code included, as a page")
     explain.add_argument("target", metavar="SCRIPT")
     explain.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     explain.set_defaults(action=_explain)

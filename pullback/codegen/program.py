@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 
 from ..capture.front.logs import artifacts, logger
+from ..core import events
 from ..core.modes import LISTENING, ambient
 from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg
@@ -120,10 +121,12 @@ def compile_static(module: GraphModule) -> Callable:
     try:
         if not readable():
             raise NoCompiler("this Python lays its objects out in a way that native code does not read")
-        result = Native(module)
+        with events.stage("lower"):
+            result = Native(module)
         if not result.segments:
             return module
-        result.build()
+        with events.stage("build"):
+            result.build()
     except NoCompiler as error:  # once: it holds for every graph
         if not _warned:
             _warned = True
@@ -132,6 +135,7 @@ def compile_static(module: GraphModule) -> Callable:
     except CompileFailed as error:
         warnings.warn(f"compile: a graph runs operator by operator: {error}", RuntimeWarning, stacklevel=2)
         return module
+    events.publish("native", program=result)
     if artifacts["output_code"]:
         logger("output_code").debug("%s", result.source)
     return result

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..capture.front.config import native as settings
 from ..core.arrays import LARGE, keep_freed_memory
+from ..core.events import listeners
 from ..core.modes import process
 from ..core.storage import storage_of, window
 from ..core.tensor import Tensor, stride_of, view_of, wrap
@@ -96,6 +97,7 @@ class Segment:
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
+        self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
 
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Source:
         return write(steps, inputs, outputs, fusing)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from ..core import dtype as dtypes
+from ..core.events import listeners
 from ..ops.lowering.loops import Buffer, Call, Product, Sort, Value
 from .describe import describe
 from .fuse import Kernel, group, inline
@@ -36,6 +37,8 @@ class Source:
     outputs: list[Buffer]
     arena: int
     kernels: list[str]
+    calls: list[str]  # the lines of the entry point that run them
+    items: list  # what `kernels` describes, where somebody listens (see `core.events`)
 
 
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:
@@ -67,7 +70,9 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
     routines = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
     text = PRELUDE + numbers + routines + "\n" + "\n".join(functions) + "\n" + entry
-    return Source(text, functions, inputs, outputs, arena, [describe(item) for item in order])
+    return Source(
+        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, order if listeners else []
+    )
 
 
 def readers_of(order: list) -> dict[Buffer, set[int]]:

@@ -284,6 +284,10 @@ class Seams:
         _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",
         promise="a graph as native code; where it cannot be, as operators",
     )
+    collecting: Callable[[], Any] = seam(
+        _without("the report"), asked_by="capture.front.explain", set_by="surface.loading",
+        promise="a context that gives an account of what is compiled inside; its `html()` is a page",
+    )
     backwards_compiled_by: Callable[[Callable, bool], Any] = seam(
         _without("compiled autograd"), asked_by="capture.front.compile", set_by="surface.loading",
         promise="a context in which backwards run as graphs that `compile(graph_module)` compiled",

@@ -19,6 +19,7 @@ from ..capture.front.boxing import takes_lists, unboxed
 from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
 from ..core import modes, tree
+from ..core.events import publish, stage
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, Tensor
@@ -168,7 +169,7 @@ def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
     given = fake_mode_of(args)
     fake_mode = given or fresh_fake_mode(using.dynamic)
     wanted = bool(ambient.mode & modes.GRAD) and any(isinstance(a, Tensor) and requires_grad(a) for a in args)
-    with modes.masked(0):  # the function may switch recording, and be left by an exception
+    with stage("joint"), modes.masked(0):  # the function may switch recording, and be left by an exception
         return JointTrace(f, args, fake_mode=fake_mode, decompositions=using.decompositions, backward=wanted).run()
 
 
@@ -188,7 +189,9 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
         forward = callable_of(using.inference(joint.module, list(joint.primals)))
         return Compiled(joint, forward if joint.wrapping is None else joint.wrapping.around_forward(forward), None)
     inputs = (list(joint.primals), list(joint.tangents))
-    forward_module, backward_module = using.partition(joint.module, inputs, num_fwd_outputs=graph_results(joint))
+    with stage("partition"):
+        forward_module, backward_module = using.partition(joint.module, inputs, num_fwd_outputs=graph_results(joint))
+    publish("cut", joint=joint.module, forward=forward_module, backward=backward_module)
     forward = callable_of(using.forward(forward_module, list(joint.primals)))
     compile_backward = functools.partial(compiled_backward, using)
     backward = compile_backward(backward_module)

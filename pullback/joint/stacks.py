@@ -3,12 +3,12 @@ of a graph that runs, those that made the node that failed."""
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Iterable
 
 from ..autograd.methods import register_node_hook, register_node_prehook
 from ..core.node import Node
-from ..graph import GraphModule, traceback
+from ..graph import traceback
+from ..graph.lines import stack_behind
 
 
 def setup_stacktrace_preservation_hooks(roots: Iterable[Node | None]) -> None:
@@ -44,14 +44,9 @@ def _leave(node: Node):
 
 def note_users_line(error: BaseException) -> None:
     """Add to an error that a graph's generated code raised the line of the user's program that the failing node is of."""
-    frame = error.__traceback__
-    while frame is not None:
-        owner = frame.tb_frame.f_locals.get("self")
-        if isinstance(owner, GraphModule) and frame.tb_frame.f_code.co_name == "forward":
-            line = linecache.getline(frame.tb_frame.f_code.co_filename, frame.tb_lineno)
-            name = line.partition(" = ")[0].strip()
-            node = next((n for n in owner.graph.nodes if n.name == name), None)
-            where = None if node is None else node.meta.get("stack_trace")
-            if where and where not in "".join(getattr(error, "__notes__", ())):
-                error.add_note(f"Original traceback:\n{where}")
-        frame = frame.tb_next
+    at = error.__traceback__
+    while at is not None:
+        where = stack_behind(at.tb_frame, at.tb_lineno)
+        if where and where not in "".join(getattr(error, "__notes__", ())):
+            error.add_note(f"Original traceback:\n{where}")
+        at = at.tb_next

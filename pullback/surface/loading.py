@@ -48,6 +48,12 @@ def compile_function(function: Callable, *args: Any, **kwargs: Any) -> Callable:
     return compile(function, *args, **kwargs)
 
 
+def collecting() -> Any:
+    from ..report import collecting
+
+    return collecting()
+
+
 def functionalize(function: Callable, remove: str) -> Callable:
     from ..joint.transform import functionalize
 
@@ -91,6 +97,7 @@ above.call_signature = call_signature
 above.load_library = load_library
 above.load_higher_order = load_higher_order
 above.compile_function = compile_function
+above.collecting = collecting
 above.functionalize = functionalize
 above.fake_mode = fake_mode
 above.differentiated_ahead = differentiated_ahead

@@ -12,6 +12,7 @@ import inspect
 import types
 from collections.abc import Callable
 
+from ...core.events import publish, stage
 from ..front.dynamic import Moving, moving_at
 from . import custom_functions
 from .binding import frame_of
@@ -83,11 +84,13 @@ class Driver:
                 segment.is_full = True
                 return None
         try:
-            entry = segment.capture(frames, self.policy.compile, self.policy.broke, self.policy.escaped)
+            with stage("capture"):
+                entry = segment.capture(frames, self.policy.compile, self.policy.broke, self.policy.escaped)
         except Uncapturable as error:
             self.policy.uncaptured(str(error))
             segment.is_uncaptured = True
             return None
+        publish("entered", function=self.policy, conditions=entry.conditions)
         return entry
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import modes
+from ...core.events import publish, stage
 from ...core.layers import above
 from ...core.modes import ambient
 from ...graph import GraphModule
@@ -129,13 +130,16 @@ class CompiledFunction:
         """Hand a graph to the backend."""
         options = {"options": self.options} if self.options else {}
         counters["stats"]["unique_graphs"] += 1
-        run = self.backend(graph, examples, **options)
+        publish("captured", function=self, graph=graph)
+        with stage("backend"):
+            run = self.backend(graph, examples, **options)
         if not callable(run):
             raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
         return run.run if isinstance(run, GraphModule) else run
 
     def broke(self, reason: str, where: str | None) -> None:
         """A graph ended before the program did."""
+        publish("broke", function=self, reason=reason, where=where)
         if self.fullgraph:
             raise Unsupported(f"{reason}{f' ({where})' if where else ''}")
         counters["graph_break"][reason] += 1
@@ -150,6 +154,7 @@ class CompiledFunction:
 
     def uncaptured(self, reason: str) -> None:
         """Nothing can be captured: an error, or a warning once."""
+        publish("broke", function=self, reason=reason, where=None)
         if self.fullgraph:
             raise Unsupported(reason)
         counters["graph_break"][reason] += 1
@@ -159,6 +164,7 @@ class CompiledFunction:
         """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
         if self.on_guard_failure is not None:
             self.on_guard_failure((why, self.fn))
+        publish("recompiled", function=self, reason=why)
         log("recompiles").debug("compile: %s is compiled again: %s", self.name, why)
         if state.stance == "eager_on_recompile":
             return False

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ...core.layers import above
 from ...graph import GraphModule
 from .compile import CompiledFunction, Segments
 
@@ -27,6 +29,15 @@ class Explanation:
     graphs: list[GraphModule] = field(default_factory=list)
     break_reasons: list[GraphBreak] = field(default_factory=list)
     out_guards: list[str] = field(default_factory=list)
+    account: Any = None  # everything that the compiler told, for the page
+
+    def html(self, file: str | os.PathLike | None = None) -> str:
+        """The whole account as a page; also written to `file`, if one is named."""
+        text = self.account.html()
+        if file is not None:
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+        return text
 
     @property
     def graph_count(self) -> int:
@@ -86,7 +97,8 @@ def explain(f: Callable, *given, **named):
 
     def run(*args, **kwargs) -> Explanation:
         compiled = Explained(f)
-        compiled(*args, **kwargs)
+        with above.collecting() as compiled.account.account:
+            compiled(*args, **kwargs)
         if isinstance(compiled.front, Segments):
             compiled.account.out_guards = compiled.front.conditions()
         return compiled.account

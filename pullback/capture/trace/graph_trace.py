@@ -23,6 +23,7 @@ from ...core.node import AccumulateGrad, next_sequence
 from ...core.source import GENERATED
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
+from ...graph.lines import stack_behind
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator, find
@@ -315,7 +316,8 @@ def user_stack() -> str | None:
         frame = frame.f_back
     if frame is None:
         return None
-    return _line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    behind = stack_behind(frame, frame.f_lineno)  # the code of a graph that was captured from the user's
+    return behind if behind is not None else _line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
 _lines: dict[tuple, str] = {}
