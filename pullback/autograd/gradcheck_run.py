@@ -33,6 +33,7 @@ from .jacobians import (
     content_of,
     densified,
     differentiable,
+    entries,
     equal_within,
     forward_jacobian,
     forward_row,
@@ -280,8 +281,6 @@ def _dense(x: Tensor, u: tuple) -> tuple:
     """Directions of a sparse input's entries as flat directions of the dense tensor."""
     if is_strided(x):
         return tuple(part.reshape(-1) for part in u)
-    from .jacobians import entries
-
     result = []
     for part in u:
         flat = part.new_zeros(x.numel())

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..library import Library
 from ..library.declaration import read
 from ..library.functions import lookup
+from ..library.kernels import fallthrough_kernel
 from ..ops.system.schema import Schema
 
 _failures: list[BaseException] = []
@@ -86,8 +87,6 @@ class CppLibrary:
 
     def fallback(self, function: Callable) -> None:
         """m.fallback(f): only what passes a key by can be one."""
-        from ..library.kernels import fallthrough_kernel
-
         if function is not fallthrough_kernel:
             raise NotImplementedError(
                 "m.fallback: boxed kernels are not supported, only CppFunction::makeFallthrough()"

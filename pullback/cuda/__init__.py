@@ -6,9 +6,12 @@ nothing without a device are empty; everything that would need one raises what P
 
 from __future__ import annotations
 
+from ..core.device import device as device_type
 from ..core.device import indexed
 from ..core.errors import AcceleratorError, OutOfMemoryError
+from ..core.random import generator_of
 from ..core.tensor import Tensor
+from ..ops.make.construct import TYPED
 from . import amp, memory, nvtx, random
 from .absent import NO_CUDA, Unsupported, needs_device
 from .devices import (
@@ -79,9 +82,6 @@ has_magma = False
 def __getattr__(name: str):
     """`default_generators`: one for each device."""
     if name == "default_generators":
-        from ..core.device import device as device_type
-        from ..core.random import generator_of
-
         return tuple(generator_of(device_type("cuda", i)) for i in range(device_count()))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -120,8 +120,6 @@ class _TypedTensor(type):
     def __call__(cls, *args, **kwargs):
         if not is_available():
             raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NO_CUDA}.")
-        from ..ops.make.construct import TYPED
-
         return TYPED[cls.__name__](*args, device=indexed("cuda"))
 
     def __instancecheck__(cls, instance) -> bool:

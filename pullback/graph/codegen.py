@@ -26,6 +26,7 @@ from .annotations import annotation, painter, value_of
 from .names import is_reachable, qualified_name, type_repr
 from .naming import Namespace
 from .node import Node
+from .wrapping import wrap
 
 reflectable_magic_methods = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}",
@@ -217,8 +218,6 @@ class _Writer:
     def wrap_statements(self) -> str:
         if not self.wrapped:
             return ""
-        from .tracer import wrap
-
         name = self.add_global("torch.fx._symbolic_trace.wrap", wrap)
         return "\n".join(f'{name}("{function}")' for function in self.wrapped)
 
@@ -357,6 +356,12 @@ def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
                 seen.add(used)
                 dead.setdefault(node, []).append(used)
     return dead
+
+
+def indented(text: str) -> str:
+    """All lines but the first moved to the right; blank lines stay empty."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *("    " + line if line.strip() else "" for line in rest)])
 
 
 def dotted(base: str, target: str) -> str:

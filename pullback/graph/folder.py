@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .module import indented
+from .codegen import indented
 
 _ONE_LINE = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"))
 _HEAD = """

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .arguments import replace_nodes
+from .arguments import map_aggregate, replace_nodes
 from .codegen import (  # noqa: F401 - programs look for these here
     CodeGen,
     PythonCode,
@@ -310,8 +310,6 @@ class Graph:
         return created
 
     def __reduce__(self):
-        from .module import rebuild_graph
-
         return rebuild_graph, graph_state(self)
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
@@ -417,6 +415,19 @@ def graph_state(graph: Graph) -> tuple:
         for n in graph.nodes
     ]
     return rows, graph._tracer_cls, graph._codegen
+
+
+def rebuild_graph(rows: list, tracer_cls: type | None, codegen: Any) -> Graph:
+    """A graph from plain values."""
+    graph = Graph(tracer_cls=tracer_cls)
+    graph._codegen = codegen
+    result: list = []
+    find = lambda leaf: result[leaf] if type(leaf) is NodeNumber else leaf
+    for op, target, args, kwargs, name, kind in rows:
+        target = target.find() if isinstance(target, Function) else target
+        node = graph.create_node(op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name, kind)
+        result.append(node)
+    return graph
 
 
 class Function:

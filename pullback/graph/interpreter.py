@@ -11,9 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import traceback as tracebacks
+from .arguments import map_aggregate
 from .codegen import last_uses
 from .graph import Graph
+from .lazy_module import _make_graph_module
 from .node import Argument, Node, Target
+from .proxy import Proxy
+from .tracer import Tracer
 from .values import MissingValue, fetch
 
 
@@ -147,18 +151,15 @@ class Transformer(Interpreter):
     """Runs a graph on proxies, and so makes a new one. Override the methods to change the copy."""
 
     def __init__(self, module: Any):
-        from .proxy import Proxy
-
         super().__init__(module)
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _TransformerTracer(self.new_graph)
         self.tracer.root = module
-        self._proxy = Proxy
 
     def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         default = next(iter(args)) if args else ...
-        return self._proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
+        return Proxy(self.new_graph.placeholder(target, default_value=default), self.tracer)
 
     def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]) -> Any:
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
@@ -172,38 +173,26 @@ class Transformer(Interpreter):
 
     def transform(self) -> Any:
         """The new module."""
-        from .arguments import map_aggregate
-        from .lazy_module import _make_graph_module
-
         with tracebacks.preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
-            strip = lambda a: a.node if isinstance(a, self._proxy) else a
+            strip = lambda a: a.node if isinstance(a, Proxy) else a
             output = self.new_graph.output(map_aggregate(result, strip))
             for name, value in self.graph.output_node().meta.items():
                 output.meta.setdefault(name, value)
         return _make_graph_module(self.module, self.new_graph)
 
 
-def _make_transformer_tracer() -> type:
-    from .tracer import Tracer
+class _TransformerTracer(Tracer):
+    """Records into a graph that is there already; every module is a leaf."""
 
-    class TransformerTracer(Tracer):
-        """Records into a given graph; every module is a leaf."""
+    def __init__(self, graph: Graph):
+        super().__init__()
+        self.graph = graph
+        self.tensor_attrs: dict = {}
 
-        def __init__(self, graph: Graph):
-            super().__init__()
-            self.graph = graph
-            self.tensor_attrs: dict = {}
-
-        def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
-            return True
-
-    return TransformerTracer
-
-
-def _TransformerTracer(graph: Graph) -> Any:
-    return _make_transformer_tracer()(graph)
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        return True
 
 
 __all__ = ["Interpreter", "Transformer"]

@@ -19,9 +19,9 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .arguments import map_aggregate
-from .codegen import PythonCode
-from .graph import Function, Graph, NodeNumber, graph_state, has_attribute
+from .codegen import PythonCode, indented
+from .folder import write_folder
+from .graph import Graph, graph_state, has_attribute, rebuild_graph
 from .stacks import is_own_file
 from .tree_codegen import _BoxedCodeGen, _PyTreeCodeGen
 
@@ -211,8 +211,6 @@ class GraphModule(Module):
     # ---- text
     def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:
         """Write the module down as a Python package with its parameters."""
-        from .folder import write_folder
-
         write_folder(self, folder, module_name)
 
     def print_readable(
@@ -265,12 +263,6 @@ def _add_hook_methods(kind: str) -> None:
 
 for _kind in ("replace", "create_node", "erase_node", "deepcopy"):
     _add_hook_methods(_kind)
-
-
-def indented(text: str) -> str:
-    """All lines but the first moved to the right; blank lines stay empty."""
-    first, *rest = text.split("\n")
-    return "\n".join([first, *("    " + line if line.strip() else "" for line in rest)])
 
 
 def readable(module: GraphModule, name: str, style: dict[str, Any]) -> str:
@@ -356,19 +348,6 @@ def _set(to: Module, name: str, value: Any, transient: Any = ()) -> None:
 
 
 # ---- unpickling
-def rebuild_graph(rows: list, tracer_cls: type | None, codegen: Any) -> Graph:
-    """A graph from plain values."""
-    graph = Graph(tracer_cls=tracer_cls)
-    graph._codegen = codegen
-    result: list = []
-    find = lambda leaf: result[leaf] if type(leaf) is NodeNumber else leaf
-    for op, target, args, kwargs, name, kind in rows:
-        target = target.find() if isinstance(target, Function) else target
-        node = graph.create_node(op, target, map_aggregate(args, find), map_aggregate(kwargs, find), name, kind)
-        result.append(node)
-    return graph
-
-
 def rebuild_module(base: type, name: str, state: dict, graph: tuple) -> GraphModule:
     """A module from its attributes and its graph in plain values."""
     result = base.__new__(base)

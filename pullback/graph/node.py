@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import device as devices
 from ..core.dtype import dtype
+from ..nn.module import type_name
 from ..ops.system.operator import Operator
+from .annotations import metadata_annotation
 from .arguments import ATOMS, freeze, map_aggregate, replace_nodes
 from .immutable import immutable_dict
 from .names import format_arg, pretty_target, type_repr
@@ -309,8 +311,6 @@ class Node:
         if self._op == "get_attr":
             return f"%{self._name} : {annotation}{head}"
         if include_tensor_metadata:
-            from .annotations import metadata_annotation
-
             annotation = metadata_annotation(self) or annotation
         return (
             f"%{self._name} : {annotation}{head}(args = {format_arg(self._args)}, kwargs = {format_arg(self._kwargs)})"
@@ -326,8 +326,6 @@ class Node:
 
 def typename(value: Any) -> str:
     """The name of a value's type, as error messages say it."""
-    from ..nn.module import type_name
-
     return type_name(value)
 
 

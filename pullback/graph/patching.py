@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .arguments import map_aggregate
+from .proxy import Proxy
+from .wrapping import wrapped_names
 
 _ABSENT = object()
-wrapped_names: dict[tuple[int, str], dict[str, Any]] = {}  # (id of a module's globals, name) -> the globals
 
 
 class Patcher:
@@ -64,8 +65,6 @@ class Patcher:
 
 def find_proxy(*values: Any) -> Any:
     """The last proxy in nested arguments, or None."""
-    from .proxy import Proxy
-
     found: list = []
     map_aggregate(values, lambda a: found.append(a) if isinstance(a, Proxy) else None)
     return found[-1] if found else None

@@ -21,10 +21,10 @@ from .function_calls import recorded_form
 from .names import is_tensor_method, name_hint
 from .naming import snake_case
 from .node import Node
-from .recording import GraphAppendingTracer, Scope, ScopeContextManager, TraceError, TracerBase  # noqa: F401
+from .recording import GraphAppendingTracer, Recorded, Scope, ScopeContextManager, TraceError, TracerBase  # noqa: F401
 
 
-class Proxy:
+class Proxy(Recorded):
     """Stands for the value of a node while a program is traced."""
 
     is_symbolic = False  # no symbolic number, though it has any attribute one asks for
@@ -208,6 +208,7 @@ def _add_operators() -> None:
 
 
 _add_operators()
+TracerBase.proxy_class = Proxy
 
 __all__ = [
     "TracerBase", "GraphAppendingTracer", "TraceError", "Proxy", "MetaProxy", "Attribute", "ParameterProxy", "Scope",

@@ -59,9 +59,17 @@ class ScopeContextManager:
         self._scope.module_path, self._scope.module_type = self._before
 
 
+class Recorded:
+    """A value that stands for a node: a `Proxy`."""
+
+    node: Node
+    tracer: TracerBase
+
+
 class TracerBase:
     """Makes nodes of calls. Subclasses decide what is traced, and may override each step."""
 
+    proxy_class: Callable[..., Proxy]  # what stands for a node; `proxy` sets it
     graph: Graph
     record_stack_traces: bool = False
     _record_forward_stack_traces_only: bool = False
@@ -114,9 +122,7 @@ class TracerBase:
 
     def proxy(self, node: Node) -> Proxy:
         """A proxy for a node."""
-        from .proxy import Proxy
-
-        return Proxy(node, self)
+        return self.proxy_class(node, self)
 
     def create_proxy(
         self,
@@ -154,9 +160,7 @@ class TracerBase:
 
     def keys(self, obj: Proxy) -> Any:
         """Called for `**proxy`."""
-        from .proxy import Attribute
-
-        return Attribute(obj, "keys")()
+        return obj.__getattr__("keys")()
 
 
 class GraphAppendingTracer(TracerBase):
@@ -195,9 +199,7 @@ _by_type: dict[type, Callable[[TracerBase, Any], Argument]] = {
 
 
 def _rare_argument(tracer: TracerBase, a: Any) -> Argument:
-    from .proxy import Proxy
-
-    if isinstance(a, Proxy):
+    if isinstance(a, Recorded):
         return a.node
     if hasattr(a, "__fx_create_arg__"):
         return a.__fx_create_arg__(tracer)

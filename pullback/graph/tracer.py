@@ -21,11 +21,13 @@ from ..nn.parameter import Parameter
 from ..ops.system.operator import Operator
 from .arguments import map_aggregate
 from .graph import Graph
+from .lazy_module import _make_graph_module
 from .module import GraphModule
 from .node import Argument
-from .patching import Patcher, find_proxy, recorded_operator, wrapped_names
+from .patching import Patcher, find_proxy, recorded_operator
 from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from .root_arguments import PH, PHBase, root_arguments  # noqa: F401 - part of the API
+from .wrapping import wrap
 
 _LEAVES = (__package__.partition(".")[0] + ".nn", "torch.nn")
 _proxyable: dict[type, None] = {}
@@ -239,22 +241,8 @@ class ProxyableClassMeta(type):
         return super().__call__(*args, **kwargs)
 
 
-def wrap(fn_or_name: str | Callable) -> str | Callable:
-    """At the top level of a module: record calls of this function as one node; works as a decorator too."""
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
-    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    frame = inspect.currentframe().f_back
-    if frame.f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
-    wrapped_names[id(frame.f_globals), name] = frame.f_globals
-    return fn_or_name
-
-
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """Trace a module or a function into a GraphModule."""
-    from .lazy_module import _make_graph_module
-
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ..capture.fake.mode import FakeTensorMode, fake_mode_of
 from ..capture.front.boxing import takes_lists, unboxed
+from ..capture.shapes import ShapeEnv
 from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
 from ..core import modes, tree
@@ -176,8 +177,6 @@ def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
 def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
     if not dynamic:
         return FakeTensorMode(allow_non_fake_inputs=True)
-    from ..capture.shapes import ShapeEnv
-
     return FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=False)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
+from ..nn.batchnorm import _BatchNorm
 from ..nn.module import Module
 from ..ops.system.operator import public
 from .lr_scheduler.base import LRScheduler, per_group
@@ -132,8 +133,6 @@ class AveragedModel(Module):
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device=None) -> None:
     """Compute the running statistics of batch normalisation anew, by one pass over the data."""
-    from ..nn.batchnorm import _BatchNorm
-
     momenta = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}
     if not momenta:
         return

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from . import blas, threads
+from .build import build
 
 _PROBE = r"""
 #define ITEM(t, i) (*(char **)((char *)(t) + 24 + 8 * (i)))
@@ -28,8 +29,6 @@ void probe(void *t, long *out) {
 def readable() -> bool:
     """Whether objects are laid out as the generated code reads them."""
     import sys
-
-    from .build import build
 
     if (
         sys.implementation.name != "cpython"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ..collectives import barrier
-from ..groups import get_rank, is_initialized
+from ..groups import get_rank, get_world_size, is_initialized
 from ..objects import all_gather_object
 from .entries import flattened, is_writer, part
 from .storage import FileSystemWriter
@@ -32,8 +32,6 @@ def save(
             chunk["file"] = name
     every: list = [entries]
     if together:
-        from ..groups import get_world_size
-
         every = [None] * get_world_size(process_group)
         all_gather_object(every, entries, process_group)
     whole = _merged(every)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from .. import conv
 from ..module import Module
 
 
@@ -18,8 +19,6 @@ def skip_init(module_cls, *args, **kwargs) -> Module:
 
 
 def _convert(module: Module, memory_format, rank: int) -> Module:
-    from .. import conv
-
     kinds = {4: (conv.Conv2d, conv.ConvTranspose2d), 5: (conv.Conv3d, conv.ConvTranspose3d)}[rank]
     for child in module.modules():
         if isinstance(child, kinds):

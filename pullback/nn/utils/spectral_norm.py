@@ -10,6 +10,7 @@ from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...ops.system.operator import public
 from .. import functional as F
+from ..conv import _ConvTransposeNd
 from ..module import Module
 from ..parameter import Parameter, is_lazy
 
@@ -23,8 +24,6 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 
 def output_dim(module: Module, dim: int | None) -> int:
     """The dimension of the outputs: the first, and for transposed convolutions the second."""
-    from ..conv import _ConvTransposeNd
-
     return dim if dim is not None else 1 if isinstance(module, _ConvTransposeNd) else 0
 
 

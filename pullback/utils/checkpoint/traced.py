@@ -15,6 +15,7 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...core.tree import tree_flatten, tree_unflatten
+from .calls import checkpoint, noop_context_fn
 
 _NO_POLICY = (
     "checkpoint: inside a compiled function, context_fn must be one that create_selective_checkpoint_contexts makes: other "
@@ -69,8 +70,6 @@ def _captured(function: Callable, args: tuple, kwargs: dict, context_fn: Callabl
 
 def run_region(graph, args: tuple, options: dict):
     """A captured region where nothing traces: a checkpointed call of its graph."""
-    from .calls import checkpoint, noop_context_fn
-
     context_fn = graph.meta.get(regions.CONTEXT) or noop_context_fn
     preserve = options.get("preserve_rng_state", True)
     return checkpoint(graph, *args, use_reentrant=False, context_fn=context_fn, preserve_rng_state=preserve)

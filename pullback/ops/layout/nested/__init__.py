@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ....core import device as devices
 from ....core.tensor import Tensor
+from ...make.construct import tensor
 from ...system.calls import front
 from ..sparse.table import LAYOUT
 from .construct import (
@@ -63,8 +64,6 @@ def lengths(self) -> Tensor | None:
 @front("Tensor._nested_tensor_size")
 def nested_tensor_size(self) -> Tensor:
     """The sizes of all components, one row each."""
-    from ...make.construct import tensor
-
     if not is_nested(self):
         raise RuntimeError("_nested_tensor_size() expects a nested tensor")
     return tensor([list(c.shape) for c in components(self.detach())])
