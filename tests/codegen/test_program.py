@@ -434,3 +434,21 @@ def test_statistics_of_channels_run_along_memory():
     result = check(f, torch.randn(4, 8, 6, 6), torch.randn(8))
     assert "width" not in result.functions[0]  # not across channels, whose elements lie apart
     check(lambda x, w: F.batch_norm(x, w, w * w, w, w), torch.randn(4, 8, 6, 6), torch.randn(8))
+
+
+@pytest.mark.parametrize("d", [torch.float32, torch.bfloat16])
+def test_attention_lies_as_operators_lay_it(d):
+    """Heads that are a transposed view, put together again without a copy."""
+    x = torch.randn(2, 6, 3, 4, 8).to(d)
+
+    def f(x):
+        q, k, v = x.permute(2, 0, 3, 1, 4)
+        return (
+            torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 6, 32)
+        )
+
+    compiled = compile_graph(make_fx(f, tracing_mode="fake")(x))
+    assert compiled.native, compiled.reasons
+    assert torch.allclose(
+        compiled(x), f(x), rtol=1e-4 if d is torch.float32 else 1e-2, atol=1e-5 if d is torch.float32 else 1e-2
+    )

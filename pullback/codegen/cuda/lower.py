@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from ...capture.front.config import native as settings
 from ...core import dtype as dtypes
+from ...core.dtype import dtype
 from ...core.modes import process
+from ...core.tensor import Tensor
 from ...ops.lowering.builder import Place
 from ...ops.lowering.elements import Element, Unlowerable
-from ...ops.lowering.expressions import const, loads
-from ...ops.lowering.loops import Compute, Product, Value
+from ...ops.lowering.expressions import loads
+from ...ops.lowering.loops import Compute, Value
 from ..lower import SUPPORTED, Lowering
 
 FULL = 264  # groups of threads that keep a device busy
@@ -26,17 +28,21 @@ class CudaLowering(Lowering):
     """See the module's docstring."""
 
     device = "cuda"
+    operands: dtype | None = None  # the dtype in which a product reads both of its operands, where they have one
     supported = frozenset(d for d in SUPPORTED if not d.is_complex)
 
-    def product(self, x: Value, y: Value) -> Value:
-        d = self.wide(x.dtype)
-        out = self.blank((*x.shape[:-1], y.shape[-1]), d)
-        if not x.shape[-1]:
-            return self.fill(out, const(0.0, d))
-        kept = x.dtype if x.dtype is y.dtype else d
-        if out.numel:
-            self.emit(Product(out, self._for_blas(x, kept), self._for_blas(y, kept)))
-        return out
+    def operand(self, d: dtype) -> dtype:
+        return d
+
+    def for_blas(self, v: Value, d: dtype) -> Value:
+        return super().for_blas(v, self.operands or d)
+
+    def rounds_products(self, d: dtype) -> bool:
+        return d in (self.operands, self.wide(d))
+
+    def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
+        self.operands = x.dtype if x.dtype is y.dtype else None
+        return super().product(x, y, result)
 
     def scatter(
         self,

@@ -17,7 +17,7 @@ INTEGERS = NotLowerable("a product of integers, which BLAS has not")
 def lower_mm(b: Builder, x: Value, y: Value):
     if not x.dtype.is_floating_point:
         return INTEGERS
-    return b.returned(b.product(x, y))
+    return b.returned(b.product(x, y, b.spec()))
 
 
 def lower_addmm(b: Builder, bias: Value, x: Value, y: Value, beta, alpha):

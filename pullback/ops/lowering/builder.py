@@ -94,6 +94,10 @@ class Builder:
         """The dtype in which something is computed: float32 for the narrow floats."""
         return dtypes.float32 if d in dtypes.reduced_precision else d
 
+    def operand(self, d: dtype) -> dtype:
+        """The dtype in which a product reads an operand: widened, where BLAS knows no narrow floats."""
+        return self.wide(d)
+
     def element(self, v: Value, rank: int | None = None) -> Element:
         """The element of a value at the loop indices, narrow floats widened; `rank` loops, to which it broadcasts."""
         e = v.element(rank)
@@ -128,8 +132,10 @@ class Builder:
         return self.fill(target, fn(self.element(source, len(target.shape))))
 
     def returned(self, result: Value, which: int | None = None) -> Value:
-        """A value as the result: itself where its dtype is the result's."""
-        return result if result.dtype is self.spec(which).dtype else self.store(self.result(which), result)
+        """A value as the result: itself where dtype and strides are the result's."""
+        t = self.spec(which)
+        placed = all(n == 1 or s == w for n, s, w in zip(result.shape, result.strides, stride_of(t), strict=True))
+        return result if result.dtype is t.dtype and placed else self.store(self.result(which), result)
 
     def pointwise(self, fn: Callable, *operands: Value, dtype: dtype | None = None) -> Value:
         """`fn` of the elements of broadcast operands, narrow floats widened; into a new value."""
@@ -184,18 +190,33 @@ class Builder:
         mean = self.pointwise(lambda s: s / float(n), self.reduce("sum", [x], lambda e: e, axes, d))
         return mean, self.reduce("sum", [x, mean], lambda e, m: (e - m) * (e - m), axes, d)
 
-    def product(self, x: Value, y: Value) -> Value:
-        """`x @ y` of matrices of floats or batches of them, in the wide dtype, by BLAS."""
+    def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
+        """`x @ y` of matrices of floats or batches of them, in the wide dtype, by BLAS.
+
+        `result`: what it is to become (see `spec`), in whose place it is written where BLAS can.
+        """
         d = self.wide(x.dtype)
         assert d in (dtypes.float32, dtypes.float64), f"a product in {d}"
-        out = self.blank((*x.shape[:-1], y.shape[-1]), d)
+        out = self._room((*x.shape[:-1], y.shape[-1]), d, result)
         if not x.shape[-1]:
             return self.fill(out, const(0.0, d))
         if out.numel:
-            self.emit(Product(out, self._for_blas(x, d), self._for_blas(y, d)))
+            self.emit(Product(out, self.for_blas(x, d), self.for_blas(y, d)))
         return out
 
-    def _for_blas(self, v: Value, d: dtype) -> Value:
+    def rounds_products(self, d: dtype) -> bool:
+        """Whether BLAS sums in the wide dtype and stores in this one."""
+        return d is self.wide(d)
+
+    def _room(self, shape: tuple, d: dtype, result: Tensor | None) -> Value:
+        """Memory for a product."""
+        if result is not None and self.wide(result.dtype) is d and self.rounds_products(result.dtype):
+            strides = stride_of(result)
+            if tuple(result.array.shape) == shape and strides[-1] == 1 and strides[-2] >= shape[-1]:
+                return self.blank(shape, result.dtype, strides)
+        return self.blank(shape, d)
+
+    def for_blas(self, v: Value, d: dtype) -> Value:
         """A matrix, or batch of them, that BLAS can read in place."""
         rows, columns = v.shape[-2:]
         s, t = v.strides[-2:]

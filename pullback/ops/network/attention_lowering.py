@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..lowering.builder import Builder
     from ..lowering.loops import Value
 
-REFUSED = NotLowerable("attention with dropout, in low precision, or of nothing")
+REFUSED = NotLowerable("attention with dropout, or of nothing")
 
 
 def _scores(b: Builder, q: Value, k: Value, mask: Value | None, causal: bool, scale: float) -> Value:
@@ -34,7 +34,7 @@ def _scale(q: Value, scale) -> float:
 
 def lower_attention(b: Builder, q: Value, k: Value, v: Value, dropout, causal, mask, scale):
     o, d = b.o, b.wide(q.dtype)
-    if dropout or not q.numel or not k.numel or q.dtype is not d:
+    if dropout or not q.numel or not k.numel:
         return REFUSED
     scores = _scores(b, q, k, mask, causal, _scale(q, scale))
     axis = [len(scores.shape) - 1]
@@ -42,22 +42,24 @@ def lower_attention(b: Builder, q: Value, k: Value, v: Value, dropout, causal, m
     top = b.pointwise(lambda e: o.where(e == -math.inf, 0.0, e), top)
     powers = b.pointwise(lambda e, m: o.exp(e - m), scores, top, dtype=d)
     total = b.reduce("sum", [powers], lambda e: e, axis, d)
-    weights = b.pointwise(lambda e, t: o.where(t == 0, 0.0, e / t), powers, total)
+    weights = b.pointwise(lambda e, t: o.where(t == 0, 0.0, e / t), powers, total, dtype=b.operand(v.dtype))
     lse = b.pointwise(lambda t, m: o.log(t) + m, total, top)
-    return b.returned(b.product(weights, v), 0), lse.window(lse.shape[:-1])
+    return b.returned(b.product(weights, v, b.spec(0)), 0), lse.window(lse.shape[:-1])
 
 
 def lower_attention_backward(b: Builder, g: Value, q, k, v, out, lse, dropout, causal, mask, scale):
     o, d = b.o, b.wide(q.dtype)
-    if dropout or not q.numel or not k.numel or q.dtype is not d or not g.numel:
+    if dropout or not q.numel or not k.numel or not g.numel:
         return REFUSED
     factor = _scale(q, scale)
     scores = _scores(b, q, k, mask, causal, factor)
     rank = len(scores.shape)
     lse = lse.unsqueeze(rank - 1)
-    weights = b.pointwise(lambda e, m: o.exp(e - o.where(m == -math.inf, math.inf, m)), scores, lse)
+    weights = b.pointwise(
+        lambda e, m: o.exp(e - o.where(m == -math.inf, math.inf, m)), scores, lse, dtype=b.operand(g.dtype)
+    )
     dots = b.reduce("sum", [g, out], lambda p, q: p * q, [rank - 1], d)
     d_weights = b.product(g, v.swap())
-    d_scores = b.pointwise(lambda w, e, t: (e - t) * w * factor, weights, d_weights, dots)
-    result = b.product(d_scores, k), b.product(d_scores.swap(), q), b.product(weights.swap(), g)
-    return tuple(b.returned(m, n) for n, m in enumerate(result))
+    d_scores = b.pointwise(lambda w, e, t: (e - t) * w * factor, weights, d_weights, dots, dtype=b.operand(q.dtype))
+    pairs = (d_scores, k), (d_scores.swap(), q), (weights.swap(), g)
+    return tuple(b.returned(b.product(*pair, b.spec(n)), n) for n, pair in enumerate(pairs))

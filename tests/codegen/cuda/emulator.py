@@ -97,6 +97,13 @@ static double element(const char *p, long i, int kind) {
     if (kind == 2) return (double)((const _Float16 *)p)[i];
     unsigned b = (unsigned)((const unsigned short *)p)[i] << 16; float x; memcpy(&x, &b, 4); return x;
 }
+static void stored(char *p, long i, int kind, double x) {
+    const float y = (float)x; unsigned b; memcpy(&b, &y, 4);
+    if (kind == 0) ((float *)p)[i] = y;
+    else if (kind == 1) ((double *)p)[i] = x;
+    else if (kind == 2) ((_Float16 *)p)[i] = (_Float16)y;
+    else ((unsigned short *)p)[i] = (unsigned short)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
+}
 static int width(int kind) { return kind == 0 ? 4 : kind == 1 ? 8 : 2; }
 extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const void *alpha, const char *a, int ka, int lda, long long sa, const char *b, int kb,
     int ldb, long long sb, const void *beta, char *c, int kc, int ldc, long long sc, int count, int how, int) {
@@ -105,7 +112,7 @@ extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const 
         double s = 0;
         for (int p = 0; p < k; p++) s += element(a + t * sa * width(ka), ta ? (long)i * lda + p : (long)p * lda + i, ka)
             * element(b + t * sb * width(kb), tb ? (long)p * ldb + j : (long)j * ldb + p, kb);
-        if (kc == 1) ((double *)c)[t * sc + (long)j * ldc + i] = s; else ((float *)c)[t * sc + (long)j * ldc + i] = (float)s;
+        stored(c, t * sc + (long)j * ldc + i, kc, s);
     }
     return 0;
 }

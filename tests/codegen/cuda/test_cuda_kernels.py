@@ -187,3 +187,16 @@ def test_arguments_that_do_not_fit_run_as_operators(emulated, monkeypatch):
     for x in (torch.randn(6, 4).t(), torch.randn(4, 6).double(), torch.randn(4, 5)):
         assert compiled(x).equal(x * 2)
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("d", [torch.float32, torch.bfloat16])
+def test_attention(emulated, d):
+    torch.manual_seed(0)
+    x = torch.randn(2, 16, 3 * 4 * 8).to(d)
+
+    def f(x):
+        q, k, v = x.view(2, 16, 3, 4, 8).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return (mixed.transpose(1, 2).reshape(2, 16, 32) * 2,)
+
+    agree(emulated, f, x)

@@ -70,10 +70,13 @@ def test_equal_kernels_are_one_function(graph_of):
 
 
 def test_products_of_narrow_floats_read_them_as_they_are(graph_of):
-    result = graph_of(lambda x, w: x @ w, (8, 8), (8, 8), dtype=torch.bfloat16)
-    product = next(e for e in result.segments[0].source.plan.entries if e[0] == 1)
-    kinds = product[11], product[14], product[17]
-    assert kinds == (14, 14, 0)  # bfloat16 twice, into float32
+    def kinds(f):
+        result = graph_of(f, (8, 8), (8, 8), dtype=torch.bfloat16)
+        product = next(e for e in result.segments[0].source.plan.entries if e[0] == 1)
+        return product[11], product[14], product[17]
+
+    assert kinds(lambda x, w: torch.addmm(w, x, w)) == (14, 14, 0)  # bfloat16 twice, into float32, to which w is added
+    assert kinds(lambda x, w: (x @ w).relu()) == (14, 14, 14)  # which is rounded before anything else
 
 
 def test_what_has_no_kernel_says_why(graph_of):
