@@ -13,6 +13,20 @@ setup(
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
         ),
+        Extension(
+            "pullback.core._elements",
+            [f"{SOURCES}/_elements.c"],
+            depends=[f"{SOURCES}/native_elements.h"],
+            extra_compile_args=[
+                "-O3",
+                "-fno-math-errno",
+                "-fno-trapping-math",
+                "-fwrapv",
+                "-fopenmp-simd",
+                "--param=vect-max-peeling-for-alignment=0",
+            ],
+            optional=True,
+        ),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

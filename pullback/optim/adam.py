@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core import elements
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import CUDA, Tensor
@@ -64,8 +65,9 @@ class Adam(PerParameter):
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
         step = advance(state)
-        if _in_one_step(p, g, state, group, (lr, beta1, beta2)):
-            _update_on_device(p, g, state, group, lr, beta1, beta2, step)
+        if _in_one_step(p, g, state, group, (lr, beta1, beta2)) and _whole_update(
+            p, g, state, group, lr, beta1, beta2, step
+        ):
             return
         if group["weight_decay"] and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * group["weight_decay"])
@@ -86,26 +88,31 @@ class Adam(PerParameter):
 
 
 def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple) -> bool:
-    """Whether one kernel of a CUDA device does the whole update: plain tensors of one dtype, and nothing listens."""
-    if p.keys != CUDA or ambient.mode or is_overridden() or group["amsgrad"] or group["differentiable"]:
+    """Whether one kernel may do the whole update: plain tensors of one dtype and device, and nothing listens."""
+    if ambient.mode or p.keys & ~CUDA or is_overridden() or group["amsgrad"] or group["differentiable"]:
         return False
     if any(isinstance(n, Tensor) for n in (*numbers, group["weight_decay"])) or p.dtype not in (float32, float64):
         return False
-    return all(t.keys == CUDA and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
+    return all(t.keys == p.keys and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
 
 
-def _update_on_device(p: Tensor, g: Tensor, state: dict, group: dict, lr, beta1, beta2, step: float) -> None:
-    from ..core.cuda_updates import adam
-
+def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, lr, beta1, beta2, step: float) -> bool:
+    """The update by one kernel; False where there is none for these arrays, and nothing has changed."""
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     decay, apart = group["weight_decay"], group["decoupled_weight_decay"]
-    adam(
-        p.array, g.array, mean.array, square.array, decay=0.0 if apart else decay, shrink=1 - lr * decay if apart else 1.0,
-        fresh=1 - beta1, keep=beta2, news=1 - beta2, scale=(1 - beta2**step) ** 0.5, eps=group["eps"],
-        rate=lr / (1 - beta1**step),
+    numbers = dict(
+        decay=0.0 if apart else decay, shrink=1 - lr * decay if apart else 1.0, fresh=1 - beta1, keep=beta2, news=1 - beta2,
+        scale=(1 - beta2**step) ** 0.5, eps=group["eps"], rate=lr / (1 - beta1**step),
     )  # fmt: skip
+    if p.keys:
+        from ..core.cuda_updates import adam
+
+        adam(p.array, g.array, mean.array, square.array, **numbers)
+    elif not elements.update("adam", (p.array, mean.array, square.array, g.array), tuple(numbers.values())):
+        return False
     for t in (p, mean, square):
         bump(t)
+    return True
 
 
 def _check_beta_types(betas: tuple, foreach: bool | None, capturable: bool) -> None:

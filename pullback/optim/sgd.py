@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..core import elements
+from ..core.modes import ambient
 from ..core.tensor import Tensor
+from ..ops.eager.functions import is_overridden
+from ..ops.system.inplace import bump
 from .per_parameter import PerParameter, check_kernel_flags, decay, move, number
 
 
@@ -41,6 +45,8 @@ class SGD(PerParameter):
         return {"momentum_buffer": None} if group["momentum"] else {}
 
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
+        if _in_one_step(p, g, state, group):
+            return
         g = decay(p, g, group["weight_decay"])
         momentum = group["momentum"]
         if momentum:
@@ -51,3 +57,23 @@ class SGD(PerParameter):
                 kept.mul_(momentum).add_(g, alpha=1 - group["dampening"])
             g = g.add(kept, alpha=momentum) if group["nesterov"] else kept
         move(p, g, number(group["lr"]))
+
+
+def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict) -> bool:
+    """The whole update by one kernel, where there is one for these tensors: plain ones of the CPU, and nothing listens."""
+    rate, decay, keep, kept = group["lr"], group["weight_decay"], group["momentum"], state.get("momentum_buffer")
+    if ambient.mode or p.keys or g.keys or is_overridden() or group["differentiable"] or keep and kept is None:
+        return False
+    if any(isinstance(n, Tensor) for n in (rate, decay, keep)) or g.dtype is not p.dtype:
+        return False
+    if not keep:
+        done = elements.update("sgd", (p.array, g.array), (decay, rate))
+    elif kept.keys or kept.dtype is not p.dtype:
+        return False
+    else:
+        how = "nesterov" if group["nesterov"] else "momentum"
+        done = elements.update(how, (p.array, kept.array, g.array), (decay, keep, 1 - group["dampening"], rate))
+    for t in (p, kept) if done else ():
+        if t is not None:
+            bump(t)
+    return done

@@ -12,6 +12,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
 from ..system.operator import Operator
+from .kernels import kernel_of
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import COMPUTED, direct_dtypes, laid_out
 
@@ -140,7 +141,7 @@ class KernelCase(PlainCase):
 
     def names(self, op: Operator) -> dict:
         direct = COMPUTED if self.dtypes == "all" else FLOATS
-        return {"kernel": op.kernel, "DIRECT_KERNEL": direct, "check": op.declared.check}
+        return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check}
 
 
 def _values_are_plain(call: Call) -> list[str]:

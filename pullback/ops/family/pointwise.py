@@ -26,6 +26,7 @@ from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
+from ..eager.kernels import kernel_of, run_into
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
@@ -313,7 +314,7 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
 
 def call_kernel(op: Operator, xp, values: list):
     if op.kernel is not None:
-        return op.kernel(xp, *values)
+        return kernel_of(op)(xp, *values)
     return getattr(xp, op.declared.ufunc)(*[v for v in values if hasattr(v, "dtype")])
 
 
@@ -349,6 +350,8 @@ def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
             pieces = [v[part] for v in values]
             if ufunc is not None:
                 ufunc(pieces, out[part])
+            elif op.kernel is not None:
+                run_into(op, pieces, out[part])
             else:
                 out[part] = call_kernel(op, np, pieces)
 

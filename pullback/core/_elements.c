@@ -1,0 +1,327 @@
+/* Element-wise operators in C: ufuncs of NumPy, and updates of whole lists of arrays.
+ *
+ * The loops are in native_elements.h, which codegen prints from the rules of operators; this file reads it once for each set of
+ * instructions that an x86 may have, and picks one when it is loaded. `ufuncs()` gives {name: ufunc}: NumPy then sees to broadcasting,
+ * dtypes and memory. A loop takes contiguous arrays, then numbers; what lies otherwise goes through small buffers.
+ * `update(name, arrays, numbers, threads)` runs one loop over each tuple of arrays, and writes the first of them.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <string.h>
+
+typedef signed char i8;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef u16 bf16;
+typedef float f32;
+typedef double f64;
+#undef NAN
+#define INF __builtin_inff()
+#define NAN __builtin_nanf("")
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define SIMD _Pragma("clang loop vectorize(enable)")
+#else
+#define SIMD _Pragma("omp simd")
+#endif
+
+#define HELPERS
+#include "native_elements.h"
+#undef HELPERS
+
+#define V(name) name##_plain
+#include "native_elements.h"
+#undef V
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDER
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define V(name) name##_avx2
+#include "native_elements.h"
+#undef V
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
+#define V(name) name##_avx512
+#include "native_elements.h"
+#undef V
+#pragma GCC pop_options
+#endif
+
+#define MOST_OPERANDS 16
+#define BUFFER 256 /* elements that go through a buffer at a time */
+#define WHOLE 32   /* loops get multiples of this many: no element is computed by the scalar rest of a loop, which may round otherwise */
+#define QUIET 16384
+
+typedef void (*Loop)(i64, char *const *);
+typedef struct {
+    const char *name;
+    int arrays, numbers, results;
+    const char *types; /* one letter for each array, number and result: f, d or ? */
+    Loop loops[3];     /* for any processor, for AVX2, for AVX-512 */
+    Loop loop;         /* the one for this processor */
+} Kernel;
+
+static Kernel TABLE[] = {
+#ifdef WIDER
+#define ROW(symbol, name, arrays, numbers, results, types) \
+    {name, arrays, numbers, results, types, {symbol##_plain, symbol##_avx2, symbol##_avx512}, NULL},
+#else
+#define ROW(symbol, name, arrays, numbers, results, types) \
+    {name, arrays, numbers, results, types, {symbol##_plain, symbol##_plain, symbol##_plain}, NULL},
+#endif
+#include "native_elements.h"
+#undef ROW
+};
+#define KERNELS ((int)(sizeof TABLE / sizeof *TABLE))
+
+static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
+
+/* ---- ufuncs */
+static void through_buffers(const Kernel *k, char *const *at, const Py_ssize_t *steps, i64 n) {
+    int operands = k->arrays + k->numbers + k->results;
+    char room[MOST_OPERANDS][BUFFER * 8] __attribute__((aligned(64)));
+    char *p[MOST_OPERANDS];
+    for (int o = 0; o < operands; o++)
+        p[o] = room[o];
+    for (i64 first = 0; first < n; first += BUFFER) {
+        i64 count = n - first < BUFFER ? n - first : BUFFER;
+        for (int o = 0; o < k->arrays + k->numbers; o++) {
+            const char *from = at[o] + first * steps[o];
+            int size = size_of(k->types[o]);
+            if (count % WHOLE)
+                memset(p[o] + count / WHOLE * WHOLE * size, 0, (size_t)(WHOLE * size));
+            if (size == 4)
+                for (i64 i = 0; i < count; i++)
+                    memcpy(p[o] + i * 4, from + i * steps[o], 4);
+            else if (size == 8)
+                for (i64 i = 0; i < count; i++)
+                    memcpy(p[o] + i * 8, from + i * steps[o], 8);
+            else
+                for (i64 i = 0; i < count; i++)
+                    p[o][i] = from[i * steps[o]];
+        }
+        k->loop((count + WHOLE - 1) / WHOLE * WHOLE, p);
+        for (int o = k->arrays + k->numbers; o < operands; o++) {
+            char *to = at[o] + first * steps[o];
+            int size = size_of(k->types[o]);
+            for (i64 i = 0; i < count; i++)
+                memcpy(to + i * steps[o], p[o] + i * size, size);
+        }
+    }
+}
+
+/* contiguous arrays; what is left of a multiple of WHOLE goes through buffers */
+static void dense_loop(const Kernel *k, char *const *at, i64 n) {
+    i64 whole = n / WHOLE * WHOLE;
+    int operands = k->arrays + k->numbers + k->results;
+    if (whole)
+        k->loop(whole, at);
+    if (whole == n)
+        return;
+    char *rest[MOST_OPERANDS];
+    Py_ssize_t steps[MOST_OPERANDS];
+    for (int o = 0; o < operands; o++) {
+        steps[o] = o >= k->arrays && o < k->arrays + k->numbers ? 0 : size_of(k->types[o]);
+        rest[o] = at[o] + whole * steps[o];
+    }
+    through_buffers(k, rest, steps, n - whole);
+}
+
+/* an inner loop of NumPy's: `data` is the kernel */
+static void inner(char **at, const Py_ssize_t *dims, const Py_ssize_t *steps, void *data) {
+    const Kernel *k = data;
+    i64 n = dims[0];
+    int dense = 1, fixed = 1, operands = k->arrays + k->numbers + k->results;
+    for (int o = 0; o < operands && n > 1; o++)
+        if (o >= k->arrays && o < k->arrays + k->numbers)
+            fixed &= steps[o] == 0;
+        else
+            dense &= steps[o] == size_of(k->types[o]);
+    if (dense && fixed)
+        dense_loop(k, at, n);
+    else if (fixed)
+        through_buffers(k, at, steps, n);
+    else
+        for (i64 i = 0; i < n; i++) { /* numbers that differ from element to element: one at a time */
+            char *p[MOST_OPERANDS];
+            for (int o = 0; o < operands; o++)
+                p[o] = at[o] + i * steps[o];
+            dense_loop(k, p, 1);
+        }
+}
+
+typedef void (*UfuncLoop)(char **, const Py_ssize_t *, const Py_ssize_t *, void *);
+typedef PyObject *(*MakeUfunc)(UfuncLoop *, void **, char *, int, int, int, int, const char *, const char *, int);
+
+/* NumPy's function that makes ufuncs, from the table of its C interface (PyUFunc_FromFuncAndData is the second entry) */
+static MakeUfunc ufunc_maker(void) {
+    PyObject *home = PyImport_ImportModule("numpy._core._multiarray_umath");
+    if (!home) {
+        PyErr_Clear();
+        home = PyImport_ImportModule("numpy.core._multiarray_umath");
+    }
+    PyObject *capsule = home ? PyObject_GetAttrString(home, "_UFUNC_API") : NULL;
+    void **table = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    MakeUfunc result = table ? (MakeUfunc)table[1] : NULL;
+    Py_XDECREF(capsule);
+    Py_XDECREF(home);
+    return result;
+}
+
+static char number_of(char type) { return type == 'f' ? 11 : type == 'd' ? 12 : 0; } /* NumPy's numbers of dtypes */
+
+static PyObject *py_ufuncs(PyObject *self, PyObject *none) {
+    static UfuncLoop loops[2] = {inner, inner};
+    static void *data[KERNELS];
+    MakeUfunc make = ufunc_maker();
+    PyObject *all = make ? PyDict_New() : NULL;
+    for (int k = 0; all && k < KERNELS;) {
+        int same = k + 1 < KERNELS && !strcmp(TABLE[k].name, TABLE[k + 1].name) ? 2 : 1;
+        int operands = TABLE[k].arrays + TABLE[k].numbers + TABLE[k].results;
+        char *numbers = malloc((size_t)(same * operands)); /* NumPy keeps it */
+        for (int j = 0; j < same; j++) {
+            data[k + j] = &TABLE[k + j];
+            for (int o = 0; o < operands; o++)
+                numbers[j * operands + o] = number_of(TABLE[k + j].types[o]);
+        }
+        PyObject *ufunc = make(loops, data + k, numbers, same, TABLE[k].arrays + TABLE[k].numbers, TABLE[k].results, -1,
+                               TABLE[k].name, "An element-wise operator.", 0);
+        if (!ufunc || PyDict_SetItemString(all, TABLE[k].name, ufunc) < 0)
+            Py_CLEAR(all);
+        Py_XDECREF(ufunc);
+        k += same;
+    }
+    return all;
+}
+
+/* ---- updates of lists */
+typedef void (*Body)(long, long, void *const *);
+typedef void (*Parallel)(Body, long, long, long, void *const *, long);
+static Parallel pool;
+
+typedef struct {
+    const Kernel *kernel;
+    char *at[MOST_OPERANDS];
+} Update;
+
+static void update_part(long first, long last, void *const *arguments) {
+    const Update *u = (const Update *)arguments[0];
+    const Kernel *k = u->kernel;
+    char *p[MOST_OPERANDS];
+    for (int o = 0; o < k->arrays + k->numbers; o++)
+        p[o] = o < k->arrays ? u->at[o] + first * size_of(k->types[o]) : u->at[o];
+    for (int r = 0; r < k->results; r++) /* the first arrays are written */
+        p[k->arrays + k->numbers + r] = p[r];
+    dense_loop(k, p, last - first);
+}
+
+static const Kernel *find(const char *name, char type) {
+    for (int k = 0; k < KERNELS; k++)
+        if (TABLE[k].types[0] == type && !strcmp(TABLE[k].name, name))
+            return &TABLE[k];
+    return NULL;
+}
+
+static PyObject *update_one(const char *name, PyObject *const *given, Py_ssize_t arrays, const double *values, Py_ssize_t numbers, long threads) {
+    Py_buffer views[MOST_OPERANDS];
+    float singles[MOST_OPERANDS];
+    Update u;
+    int held = 0, fits = arrays > 0 && arrays <= MOST_OPERANDS;
+    Py_ssize_t n = 0;
+    u.kernel = NULL;
+    for (; fits && held < arrays; held++) {
+        if (PyObject_GetBuffer(given[held], &views[held], PyBUF_ND | PyBUF_FORMAT | PyBUF_WRITABLE) < 0) {
+            PyErr_Clear();
+            fits = 0;
+            break;
+        }
+        Py_buffer *v = &views[held];
+        if (!held) {
+            u.kernel = v->format && v->format[0] && !v->format[1] ? find(name, v->format[0]) : NULL;
+            n = u.kernel ? v->len / v->itemsize : 0;
+        }
+        fits = u.kernel && v->format && v->format[0] == u.kernel->types[0] && !v->format[1] && v->len / v->itemsize == n;
+        u.at[held] = v->buf;
+    }
+    fits = fits && u.kernel->arrays == arrays && u.kernel->numbers == numbers;
+    if (fits) {
+        for (int o = 0; o < numbers; o++) {
+            singles[o] = (float)values[o];
+            u.at[arrays + o] = u.kernel->types[0] == 'f' ? (char *)&singles[o] : (char *)&values[o];
+        }
+        void *const arguments[] = {&u};
+        PyThreadState *state = n >= QUIET ? PyEval_SaveThread() : NULL;
+        if (pool && threads > 1 && n >= 2 * QUIET)
+            pool(update_part, 0, n, QUIET, arguments, threads);
+        else
+            update_part(0, n, arguments);
+        if (state)
+            PyEval_RestoreThread(state);
+    }
+    while (held--)
+        PyBuffer_Release(&views[held]);
+    return PyBool_FromLong(fits);
+}
+
+/* update(name, [(array, ...), ...], [(number, ...), ...], threads): how many of the tuples were done; those after are as before */
+static PyObject *py_update(PyObject *self, PyObject *args) {
+    const char *name;
+    PyObject *lists, *values;
+    long threads;
+    if (!PyArg_ParseTuple(args, "sO!O!l", &name, &PyList_Type, &lists, &PyList_Type, &values, &threads))
+        return NULL;
+    Py_ssize_t done = 0, all = PyList_GET_SIZE(lists);
+    if (PyList_GET_SIZE(values) != all)
+        return PyErr_Format(PyExc_ValueError, "update: %zd tuples of arrays, %zd of numbers", all, PyList_GET_SIZE(values));
+    for (; done < all; done++) {
+        PyObject *row = PyList_GET_ITEM(lists, done), *given = PyList_GET_ITEM(values, done);
+        double numbers[MOST_OPERANDS];
+        if (!PyTuple_Check(row) || !PyTuple_Check(given) || PyTuple_GET_SIZE(given) > MOST_OPERANDS)
+            return PyErr_Format(PyExc_TypeError, "update: expected tuples of arrays and of at most %d numbers", MOST_OPERANDS);
+        for (Py_ssize_t o = 0; o < PyTuple_GET_SIZE(given); o++)
+            numbers[o] = PyFloat_AsDouble(PyTuple_GET_ITEM(given, o));
+        if (PyErr_Occurred())
+            return NULL;
+        PyObject *fits = update_one(name, &PyTuple_GET_ITEM(row, 0), PyTuple_GET_SIZE(row), numbers, PyTuple_GET_SIZE(given), threads);
+        Py_XDECREF(fits);
+        if (fits != Py_True)
+            break;
+    }
+    return PyLong_FromSsize_t(done);
+}
+
+static PyObject *py_use_pool(PyObject *self, PyObject *address) {
+    pool = (Parallel)PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"ufuncs", py_ufuncs, METH_NOARGS, "ufuncs() -> {name: ufunc}"},
+    {"update", py_update, METH_VARARGS, "update(name, arrays, numbers, threads) -> how many tuples were done"},
+    {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_elements", "See core.elements.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__elements(void) {
+    int level = 0;
+#ifdef WIDER
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        level = 1;
+    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        level = 2;
+#endif
+    for (int k = 0; k < KERNELS; k++)
+        TABLE[k].loop = TABLE[k].loops[level];
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,78 @@
+"""The kernel of an element-wise operator as eager calls use it: a loop in C where there is one, else the array library's.
+
+`kernel_of(op)` is `op.kernel`, or a function of the same arguments that hands arrays of the CPU to the printed loop of their dtype
+(`core.elements`) and everything else to `op.kernel`. The rule itself stays what other array libraries run and what the loops
+are tested against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from ...core.elements import table
+from ...core.source import run_source
+from ..system.operator import Operator, key_of
+from .text import block
+
+NUMBERS = ("float", "Scalar", "int")
+REALS = frozenset((int, float, bool))
+
+
+@cache
+def kernel_of(op: Operator) -> Callable:
+    """See the module's docstring."""
+    variants = table.get(key_of(op))
+    if variants is None:
+        return op.kernel
+    arguments = op.schema.arguments
+    names = [f"a_{a.name}" for a in arguments]
+    first = next(n for n, a in zip(names, arguments, strict=True) if a.is_tensor)
+    scope: dict = {"np": np, "plain": op.kernel, "REALS": REALS}
+    lines: list[str] = []
+    for k, (words, ufunc) in enumerate(variants.items()):
+        scope[f"ufunc{k}"] = ufunc
+        scope[f"KINDS{k}"] = frozenset(t[0] for t in ufunc.types)
+        conditions, given = _conditions(arguments, names, words)
+        lines += block(
+            f"if {' and '.join([f'{first}.dtype.char in KINDS{k}', *conditions])}:",
+            f"return ufunc{k}({', '.join(given)}, out=out)",
+        )
+    source = block(
+        f"def kernel(xp, {', '.join(names)}, out=None):",
+        *block("if xp is np:", *lines),
+        f"return plain(xp, {', '.join(names)})",
+    )
+    result: dict = {}
+    run_source("\n".join(source), f"kernel of {key_of(op)}", scope, result)
+    return result["kernel"]
+
+
+def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """What must hold for a variant, and the arguments of its ufunc: arrays, then numbers."""
+    left = list(words)
+    conditions, arrays, numbers = [], [], []
+    for a, name in zip(arguments, names, strict=True):
+        is_number = not a.is_tensor and a.base in NUMBERS
+        word = "*" if (a.is_tensor or is_number) and not a.optional else left.pop(0)
+        if word != "*":
+            wanted = word if word in ("None", "True", "False") else repr(word)
+            conditions.append(f"{name} is {wanted}" if wanted == word else f"{name} == {wanted}")
+        elif is_number:
+            conditions.append(f"{name}.__class__ in REALS")
+            numbers.append(name)
+        else:
+            if a.optional:
+                conditions.append(f"{name} is not None")
+            arrays.append(name)
+    return conditions, [*arrays, *numbers]
+
+
+def run_into(op: Operator, values: list, out) -> None:
+    """`out[...] = kernel(np, *values)`, without a temporary where a loop in C does it."""
+    kernel = kernel_of(op)
+    result = kernel(np, *values) if kernel is op.kernel else kernel(np, *values, out=out)
+    if result is not out:
+        out[...] = result
