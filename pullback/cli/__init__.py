@@ -32,6 +32,12 @@ def _explain(args: argparse.Namespace) -> int:
     return explain(args.target, args.arguments, args.html)
 
 
+def _profile(args: argparse.Namespace) -> int:
+    from .profile import profile
+
+    return profile(args.target, args.arguments, args.html, args.trace, args.compile)
+
+
 def _demo(args: argparse.Namespace) -> int:
     from pullback import set_num_threads
 
@@ -67,8 +73,19 @@ def _count(word: str) -> int:
     return int(word)
 
 
+class _Version(argparse.Action):
+    """Read when asked for: loading the package takes a moment."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"pullback {version('pullback')}")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pullback", description="An autograd engine and training compiler in Python.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run a script in which `import torch` means pullback")
@@ -92,6 +109,14 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("target", metavar="SCRIPT")
     explain.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     explain.set_defaults(action=_explain)
+
+    profile = commands.add_parser("profile", help="run a script and say where its time goes")
+    profile.add_argument("--html", metavar="FILE", help="write a flame graph as a page")
+    profile.add_argument("--trace", metavar="FILE", help="write every operator as a trace for Chrome or Perfetto")
+    profile.add_argument("--compile", action="store_true", help="run the script's functions compiled")
+    profile.add_argument("target", metavar="SCRIPT")
+    profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
+    profile.set_defaults(action=_profile)
 
     demo = commands.add_parser("demo", help="train a small language model and read what it writes")
     demo.add_argument("--steps", type=_count, default=600, help="steps of gradient descent (default %(default)s)")

@@ -33,6 +33,11 @@ def publish(kind: str, **facts: Any) -> None:
         listener(kind, facts)
 
 
+def is_compiling() -> bool:
+    """Whether a stage is under way, as far as somebody listens."""
+    return bool(_inside)
+
+
 @contextlib.contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Call `listener(kind, facts)` for everything that happens inside."""

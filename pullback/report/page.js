@@ -1,28 +1,4 @@
-"use strict";
-const account = JSON.parse(document.getElementById("account").textContent);
-const room = document.getElementById("room"), search = document.getElementById("search");
-const SVG = "http://www.w3.org/2000/svg";
-
-// ---- small builders
-function put(parent, tag, attributes = {}, ...children) {
-  const made = parent && parent.namespaceURI === SVG || tag === "svg" ? document.createElementNS(SVG, tag) : document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) name === "on" ? made.addEventListener(...value) : made.setAttribute(name, value);
-  for (const child of children) made.append(child);
-  if (parent) parent.append(made);
-  return made;
-}
-function table(parent, heads, rows) {
-  const made = put(parent, "table"), head = put(made, "tr");
-  heads.forEach(h => put(head, "th", {}, h));
-  rows.forEach(row => { const tr = put(made, "tr"); row.forEach(c => typeof c === "number" ? put(tr, "td", {class: "n"}, c.toLocaleString()) : put(tr, "td", {}, c)); });
-  return made;
-}
-const bytes = n => n >= 1e9 ? (n / 1e9).toFixed(2) + " GB" : n >= 1e6 ? (n / 1e6).toFixed(2) + " MB" : n >= 1e3 ? (n / 1e3).toFixed(1) + " kB" : n + " B";
-const seconds = s => s === null || s === undefined ? "" : s >= 1 ? s.toFixed(2) + " s" : s >= 1e-3 ? (s * 1e3).toFixed(2) + " ms" : (s * 1e6).toFixed(1) + " µs";
-const short = file => file.split("/").slice(-2).join("/");
 const operators = g => g.nodes.filter(n => n.op.startsWith("call_")).length;
-const matches = text => search.value && text.toLowerCase().includes(search.value.toLowerCase());
-const hidden = text => search.value && !text.toLowerCase().includes(search.value.toLowerCase());
 
 // ---- overview
 function overview(parent) {
@@ -157,14 +133,4 @@ function backwards(parent) {
   if (!found.length) put(parent, "p", {class: "faint"}, "No backward was captured at run time; those of ahead-of-time graphs are among the graphs.");
 }
 
-// ---- rooms
-const rooms = {Overview: overview, Source: sources, Graphs: graphs, Kernels: kernels, Memory: memory, Guards: guards, Backward: backwards};
-let current = decodeURIComponent(location.hash.slice(1)) in rooms ? decodeURIComponent(location.hash.slice(1)) : "Overview";
-for (const name of Object.keys(rooms)) put(document.getElementById("rooms"), "button", {id: "room-" + name, on: ["click", () => { current = name; history.replaceState(null, "", "#" + name); show(); }]}, name);
-function show() {
-  for (const name of Object.keys(rooms)) document.getElementById("room-" + name).setAttribute("aria-current", name === current);
-  room.replaceChildren();
-  rooms[current](room);
-}
-search.addEventListener("input", show);
-show();
+const show = furnish({Overview: overview, Source: sources, Graphs: graphs, Kernels: kernels, Memory: memory, Guards: guards, Backward: backwards});

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .collect import Account
 
-_HERE = Path(__file__).parent
+HERE = Path(__file__).parent
 TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
@@ -43,8 +43,8 @@ def page(account: Account, title: str = "What the compiler did") -> str:
     data["files"] = {file: _lines(file) for file in _files(account)}
     return TEMPLATE.format(
         title=html.escape(title),
-        style=(_HERE / "page.css").read_text(encoding="utf-8"),
-        script=(_HERE / "page.js").read_text(encoding="utf-8"),
+        style=(HERE / "page.css").read_text(encoding="utf-8"),
+        script=(HERE / "builders.js").read_text(encoding="utf-8") + (HERE / "page.js").read_text(encoding="utf-8"),
         data=json.dumps(data, default=str).replace("</", "<\\/"),
     )
 
