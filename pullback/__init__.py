@@ -18,11 +18,11 @@ from .core.modes import (
 from .core import symbolic as _symbolic
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
-from .core.storage import UntypedStorage
+from .core.storage import StorageBase, UntypedStorage
 from .core.tensor import Parameter, Tensor
 from .ops.make.construct import TYPED as _TYPED
-from .ops.make.legacy_storages import LEGACY_STORAGES as _STORAGES
-from .ops.make.construct import TypedStorage
+from .ops.make.storages import LEGACY as _STORAGES
+from .ops.make.storages import TypedStorage
 from .ops.system.operator import exports as _exports
 from .ops.system import packet as _packet
 from .surface import settings as _settings
@@ -48,7 +48,6 @@ globals().update(_autocast_functions)
 ops = _packet.ops
 DisableTorchFunction = overrides.DisableTorchFunction
 DisableTorchFunctionSubclass = overrides.DisableTorchFunctionSubclass
-StorageBase = UntypedStorage
 set_printoptions = _printing.set_printoptions
 newaxis = None
 homes.install(__name__)

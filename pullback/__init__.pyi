@@ -19,9 +19,9 @@ from pullback.ops.system.overrides import DisableTorchFunctionSubclass as Disabl
 from pullback.core.random import Generator as Generator
 from pullback.core.tensor import Parameter as Parameter
 from pullback.core.size import Size as Size
-from pullback.core.storage import UntypedStorage as StorageBase
+from pullback.core.storage import StorageBase as StorageBase
 from pullback.core.tensor import Tensor as Tensor
-from pullback.ops.make.construct import TypedStorage as TypedStorage
+from pullback.ops.make.storages import TypedStorage as TypedStorage
 from pullback.core.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp
 from pullback.surface.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled

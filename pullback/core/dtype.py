@@ -47,6 +47,16 @@ class dtype:
     def __deepcopy__(self, memo):
         return self
 
+    @property
+    def abbr(self) -> str:
+        """The short name: f32, bf16, i64, b8."""
+        if self.name == "bool":
+            return "b8"
+        for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+            if self.name.startswith(long):
+                return short + self.name[len(long) :].replace("_", "")
+        return self.name
+
     def to_real(self) -> dtype:
         return _REAL.get(self, self)
 

@@ -30,10 +30,12 @@ class Size(tuple):
 
     def __add__(self, other):
         if not isinstance(other, tuple):
-            return NotImplemented
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return tuple.__new__(Size, tuple.__add__(self, other))
 
     def __radd__(self, other):
+        if not isinstance(other, tuple):
+            return NotImplemented
         return tuple.__new__(Size, tuple(other) + tuple(self))
 
     def __mul__(self, times):

@@ -38,10 +38,18 @@ class Storage:
 
     def replace_buffer(self, buffer, length: int) -> None:
         """Give every tensor on this storage the new memory."""
-        rebuilt = [(t, tuple(s // t.dtype.itemsize for s in t.array.strides)) for t in self.tensors()]
+        before = self.__dict__.pop("strides_before", ())
+        known = {id(t): stride for ref, stride in before if (t := ref()) is not None}
+        rebuilt = [(t, known.get(id(t)) or _strides_in_elements(t)) for t in self.tensors()]
+        if self.length and not length and buffer.__class__ is not np.ndarray:
+            self.strides_before = [(weakref.ref(t), stride) for t, stride in rebuilt]
         self.buffer, self.length = buffer, length
         for t, stride in rebuilt:
             t.array = window(self, t.dtype, t.array.shape, stride, t.offset)
+
+
+def _strides_in_elements(t) -> tuple:
+    return tuple([s // t.dtype.itemsize for s in t.array.strides])
 
 
 def storage_of(tensor) -> Storage:
@@ -95,7 +103,13 @@ def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
 
 
 def _hollow(xp, shape: tuple, stride: tuple, dtype):
-    """An array without elements, or over memory that was resized away."""
+    """An array without elements, or over memory that was resized away.
+
+    On the host it keeps its strides: memory that nobody touches costs nothing. On a device it shows one element.
+    """
+    if xp is np and 0 not in shape:
+        memory = np.empty(span_bytes(shape, stride, 0, dtype.itemsize), np.uint8)
+        return np.ndarray(shape, dtype.numpy, memory, 0, tuple([s * dtype.itemsize for s in stride]))
     empty = xp.empty(1, dtype.numpy)
     return (
         xp.lib.stride_tricks.as_strided(empty, shape, tuple(s * dtype.itemsize for s in stride))
@@ -124,7 +138,19 @@ def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) ->
         )
 
 
-class UntypedStorage:
+class StorageBase:
+    """What storages that users may extend have in common."""
+
+    def __new__(cls, *args, **kwargs):
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return super().__new__(cls)
+
+    def _fix_weakref(self) -> None:
+        """Nothing to mend: Python owns the object, whoever refers to it."""
+
+
+class UntypedStorage(StorageBase):
     """The public face of a storage: bytes, as `torch.UntypedStorage`. Two faces of one storage compare equal."""
 
     def __init__(self, *args, storage: Storage | None = None, device=None):
@@ -190,6 +216,29 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         s = self._storage
         return UntypedStorage(storage=Storage(None if s.buffer is None else s.buffer.copy(), s.length, s.device))
+
+    __copy__ = clone
+
+    def byteswap(self, dtype) -> None:
+        """Turn the order of bytes in each element, of the halves of a complex one."""
+        size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        whole = self._bytes()[: self.nbytes() // size * size].reshape(-1, size)
+        whole[...] = whole[:, ::-1].copy()
+
+    def _swap_data_ptr_(self, other: UntypedStorage) -> None:
+        """Exchange the memory of two storages: the tensors on each see what was the other's."""
+        ours, theirs = self._storage, other._storage
+        if ours.device is not theirs.device:
+            raise RuntimeError(
+                f"_swap_data_ptr_: storages must be on the same device, got {ours.device} and {theirs.device}"
+            )
+        if ours.length != theirs.length and ours.length and theirs.length:
+            raise RuntimeError(
+                f"_swap_data_ptr_: storages must have the same nbytes, got {ours.length} and {theirs.length}"
+            )
+        first = (ours.buffer, ours.length)
+        ours.replace_buffer(theirs.buffer, theirs.length)
+        theirs.replace_buffer(*first)
 
     def fill_(self, value: int) -> UntypedStorage:
         if self._storage.buffer is not None:
@@ -260,6 +309,16 @@ class UntypedStorage:
 
     def _weak_ref(self) -> weakref.ref:
         return weakref.ref(self._storage)
+
+    @classmethod
+    def of(cls, storage: Storage) -> UntypedStorage:
+        """The face of a storage: the same object as long as somebody holds it."""
+        known = storage.__dict__.get("face")
+        face = None if known is None else known()
+        if face is None:
+            face = cls(storage=storage)
+            storage.face = weakref.ref(face)
+        return face
 
 
 def _untyped_storage(data: bytes | None, length: int) -> UntypedStorage:

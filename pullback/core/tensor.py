@@ -233,7 +233,7 @@ class Tensor(TensorMethods):
 
     # ---- memory
     def untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage(storage=storage_of(self))
+        return UntypedStorage.of(storage_of(self))
 
     def data_ptr(self) -> int:
         if isinstance(self.array, Geometry):

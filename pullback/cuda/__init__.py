@@ -117,9 +117,12 @@ class graph(Unsupported):
 class _TypedTensor(type):
     """`cuda.FloatTensor`: a name for CUDA tensors of a dtype. Without a device none can be made."""
 
-    def __call__(cls, *args, **kwargs):
+    def check_available(cls) -> None:
         if not is_available():
             raise TypeError(f"type torch.cuda.{cls.__name__} not available. {NO_CUDA}.")
+
+    def __call__(cls, *args, **kwargs):
+        cls.check_available()
         return TYPED[cls.__name__](*args, device=indexed("cuda"))
 
     def __instancecheck__(cls, instance) -> bool:

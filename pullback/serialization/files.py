@@ -23,7 +23,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.arrays import to_host
 from ..core.storage import Storage, UntypedStorage
-from ..ops.make.construct import TypedStorage
+from ..ops.make.storages import TypedStorage
 from . import legacy
 from .allowed import by_default
 from .archive import ALIGNMENT, ArchiveReader, ArchiveWriter, atomic_write, is_archive, map_file

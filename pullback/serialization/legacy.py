@@ -19,7 +19,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.storage import Storage, UntypedStorage
 from ..core.tensor import Tensor
-from ..ops.make.construct import TypedStorage
+from ..ops.make.storages import TypedStorage
 from .pickling import StorageTable, dump, load_trusted
 from .storage_types import dtype_of
 from .storages import read_entry, restorer

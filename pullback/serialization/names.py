@@ -18,7 +18,8 @@ from ..core.random import Generator
 from ..core.size import Size
 from ..core.storage import UntypedStorage
 from ..core.tensor import Parameter, Tensor
-from ..ops.make.construct import TYPED, TypedStorage
+from ..ops.make.construct import TYPED
+from ..ops.make.storages import TypedStorage
 from . import tensors
 from .storage_types import STORAGE_TYPES, StorageType
 

@@ -18,7 +18,7 @@ from ..core import dtype as dtypes
 from ..core.random import Generator
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor, wrap
-from ..ops.make.construct import TypedStorage
+from ..ops.make.storages import TypedStorage
 from .names import name_of, resolve
 from .storage_types import storage_type
 from .storages import location_tag, untyped

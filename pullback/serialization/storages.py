@@ -11,7 +11,8 @@ from typing import Any
 
 from ..core import device as devices
 from ..core.storage import Storage, UntypedStorage
-from ..ops.make.construct import TYPED, TypedStorage
+from ..ops.make.construct import TYPED
+from ..ops.make.storages import TypedStorage
 
 
 def read_entry(entry: Any) -> tuple[Any, str, str, int]:

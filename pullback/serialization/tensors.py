@@ -34,7 +34,7 @@ from ..core.tensor import (
     wrap_meta,
 )
 from ..ops.layout.nested.construct import nested_tensor, nested_tensor_from_jagged
-from ..ops.make.construct import TypedStorage
+from ..ops.make.storages import TypedStorage
 from ..ops.system.operator import public
 from .storage_types import storage_type
 
@@ -96,7 +96,7 @@ def face_of(storage: Storage) -> UntypedStorage:
     known = storage.__dict__.get("face")
     face = known() if known is not None else None
     if face is None:
-        face = UntypedStorage(storage=storage)
+        face = UntypedStorage.of(storage)
         storage.__dict__["face"] = weakref.ref(face)
     return face
 

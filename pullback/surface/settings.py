@@ -11,7 +11,8 @@ from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
 from ..core.threads import set_thread_count, thread_count
-from ..ops.make.construct import TYPED, TypedStorage
+from ..ops.make.construct import TYPED
+from ..ops.make.storages import TypedStorage
 
 public: dict[str, object] = {}
 
@@ -39,6 +40,13 @@ def get_default_dtype() -> dtype_type:
 def set_default_tensor_type(t) -> None:
     if isinstance(t, str):
         t = TYPED[t.rpartition(".")[2]]
+    if hasattr(t, "check_available"):  # a name for CUDA tensors
+        t.check_available()
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        stacklevel=2,
+    )
     set_default_dtype(t.dtype)
 
 
@@ -57,6 +65,8 @@ def set_num_threads(n: int) -> None:
     """How many threads large element-wise work, reductions and matrix products use."""
     if not isinstance(n, int):
         raise TypeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    if not 0 < n < 1 << 31:
+        raise RuntimeError(f"set_num_threads expects a positive integer, but got {n}")
     set_thread_count(n)
 
 
@@ -75,8 +85,8 @@ _interop = [None]
 
 @_public
 def set_num_interop_threads(n: int) -> None:
-    if n < 1:
-        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if not 0 < n < 1 << 31:
+        raise RuntimeError(f"set_num_interop_threads expects a positive integer, but got {n}")
     _interop[0] = n
 
 
@@ -102,6 +112,8 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 @_public
 def set_deterministic_debug_mode(debug_mode) -> None:
+    if not isinstance(debug_mode, (str, int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
     if level not in (0, 1, 2):
         raise RuntimeError(

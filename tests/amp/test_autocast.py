@@ -71,3 +71,15 @@ def test_float64_and_integers_are_left_alone():
     with torch.autocast("cpu", torch.bfloat16):
         assert (torch.ones(2, 2, dtype=torch.float64) @ torch.ones(2, 2, dtype=torch.float64)).dtype is torch.float64
         assert (torch.ones(2, 2, dtype=torch.int64) @ torch.ones(2, 2, dtype=torch.int64)).dtype is torch.int64
+
+
+def test_norms_keep_their_precision_and_distances_take_float32_on_cpus():
+    x = torch.arange(12.0).reshape(3, 4).bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.norm(x).dtype is torch.linalg.vector_norm(x).dtype is torch.bfloat16
+        assert torch.nn.functional.cosine_similarity(x, x).dtype is torch.bfloat16
+        assert torch.cdist(x, x).dtype is torch.float32
+        image = torch.ones(1, 1, 3, 3, dtype=torch.bfloat16)
+        assert (
+            torch.nn.functional.grid_sample(image, torch.zeros(1, 2, 2, 2), align_corners=False).dtype is torch.float32
+        )

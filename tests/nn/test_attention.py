@@ -77,3 +77,8 @@ def test_masks_are_combined():
     )
     assert both[0, 0].tolist() == [[True, False, False], [True, True, False], [False, True, True]] and either.all()
     assert create_mask(noop_mask, 2, 1, 2, 2).shape == (2, 1, 2, 2)
+
+
+def test_a_batch_of_none():
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+    assert layer(torch.zeros(0, 3, 4)).shape == (0, 3, 4)

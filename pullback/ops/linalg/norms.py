@@ -117,6 +117,7 @@ vector_norm = operator(
     meta=_vector_norm_meta,
     vjp=_vector_norm_vjp,
     vmap=_vector_norm_vmap,
+    autocast_cpu="kept",
     autocast_cuda="float32",
     cost="compute",
 )
@@ -162,6 +163,7 @@ def _line_norm(a: Tensor, ord: float, dims: tuple[int, int], keepdim: bool) -> T
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     function=False,
+    autocast_cpu="kept",
     autocast_cuda="float32",
 )
 def matrix_norm(self: Tensor, ord: float, dim: Sequence[int], keepdim: bool, dtype: Any) -> Tensor:
@@ -183,6 +185,7 @@ def matrix_norm(self: Tensor, ord: float, dim: Sequence[int], keepdim: bool, dty
     'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
     "ScalarType? dtype=None) -> Tensor",
     function=False,
+    autocast_cpu="kept",
     autocast_cuda="float32",
 )
 def named_matrix_norm(self: Tensor, ord: str, dim: Sequence[int], keepdim: bool, dtype: Any) -> Tensor:

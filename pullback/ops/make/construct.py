@@ -8,22 +8,23 @@ from ...core import device as devices
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core import tensor as core_tensor
-from ...core.arrays import assign, library, to_device
+from ...core.arrays import library, to_device
 from ...core.dtype import computable, dtype, numpy_to_dtype
 from ...core.geometry import Geometry
 from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.promotion import promote_types, scalar_dtype
 from ...core.size import Size
-from ...core.storage import Storage, UntypedStorage, storage_of, window
+from ...core.storage import UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
-from ...core.tensor import FAKE, META, Tensor, set_requires_grad, wrap, wrap_meta
+from ...core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from .factories import convert_option, empty_op, sizes_from
 from .lifting import lift_fresh, lifted
+from .storages import TypedStorage, on_storage
 
 
 def infer_dtype(data) -> dtype:
@@ -232,9 +233,15 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 
 
 @front("Tensor.new")
-def new(self, *args, device=None) -> Tensor:
+def new(self, *args, device=None, size=None) -> Tensor:
     """The old constructor with this tensor's dtype."""
-    return legacy(self.dtype, args, device or self.device)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype is not self.dtype:
+            raise TypeError(f"expected {self.dtype.scalar_name} (got {args[0].dtype.scalar_name})")
+        return args[0].detach()
+    if len(args) == 1 and isinstance(args[0], TypedStorage) and args[0].dtype is not self.dtype:
+        raise RuntimeError(f"Expected a storage of {self.dtype}, but got one of {args[0].dtype}")
+    return legacy(self.dtype, args if size is None else tuple(size), device or self.device)
 
 
 @front("torch.from_numpy")
@@ -380,14 +387,6 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
     return _place(np.zeros(sizes_from("new", args), d.numpy), d, device)
 
 
-def on_storage(storage: Storage, d: dtype) -> Tensor:
-    """A flat tensor over a whole storage."""
-    n = storage.length // d.itemsize
-    result = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
-    result.memory = storage
-    return result
-
-
 above.construct = construct
 
 
@@ -421,96 +420,3 @@ TYPED = {
     for d in dtypes.ALL
     if d.numpy is not None and not d.name.startswith(("float8", "uint16", "uint32", "uint64"))
 }
-
-
-class TypedStorage:
-    """The old typed storages: a storage seen through one dtype."""
-
-    def __init__(
-        self,
-        *args,
-        wrap_storage: UntypedStorage | None = None,
-        dtype: dtype | None = None,
-        device=None,
-        _internal=False,
-    ):
-        self.dtype = dtype or ambient.default_dtype
-        if wrap_storage is None:
-            n = args[0] if args and isinstance(args[0], int) else len(args[0]) if args else 0
-            wrap_storage = UntypedStorage(n * self.dtype.itemsize, device=device)
-            if args and not isinstance(args[0], int):
-                on_storage(wrap_storage._storage, self.dtype).array[...] = args[0]
-        self._untyped_storage = wrap_storage
-
-    @property
-    def device(self):
-        return self._untyped_storage.device
-
-    def untyped(self) -> UntypedStorage:
-        return self._untyped_storage
-
-    def _tensor(self) -> Tensor:
-        return on_storage(self._untyped_storage._storage, self.dtype)
-
-    def size(self) -> int:
-        return self._untyped_storage.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def nbytes(self) -> int:
-        return self._untyped_storage.nbytes()
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def data_ptr(self) -> int:
-        return self._untyped_storage.data_ptr()
-
-    def resize_(self, size: int) -> TypedStorage:
-        self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
-
-    def fill_(self, value) -> TypedStorage:
-        self._tensor().array.fill(value)
-        return self
-
-    def tolist(self) -> list:
-        return self._tensor().array.tolist()
-
-    def clone(self) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
-
-    def copy_(self, source, non_blocking=None) -> TypedStorage:
-        assign(self._tensor().array, source._tensor().array)
-        return self
-
-    def is_shared(self) -> bool:
-        return self._untyped_storage.is_shared()
-
-    def share_memory_(self) -> TypedStorage:
-        self._untyped_storage.share_memory_()
-        return self
-
-    def __getitem__(self, index):
-        return self._tensor().array[index].item()
-
-    def __setitem__(self, index, value) -> None:
-        self._tensor().array[index] = value
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, TypedStorage) and other._untyped_storage == self._untyped_storage
-
-    def __hash__(self) -> int:
-        return hash(self._untyped_storage)
-
-    def __reduce__(self):
-        return (_typed_storage, (self._untyped_storage, self.dtype))
-
-    def __repr__(self) -> str:
-        body = "".join(f" {v}\n" for v in self.tolist()[:20])
-        return f"{body}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-
-
-def _typed_storage(storage: UntypedStorage, d: dtype) -> TypedStorage:
-    """A typed storage from what pickle keeps of it."""
-    return TypedStorage(wrap_storage=storage, dtype=d)

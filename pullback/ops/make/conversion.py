@@ -8,6 +8,7 @@ from ...core.arrays import assign, library
 from ...core.device import device as device_type
 from ...core.dtype import PYTHON_TYPES, computable
 from ...core.dtype import dtype as dtype_type
+from ...core.modes import ambient
 from ...core.storage import new_array
 from ...core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..family.base import Family
@@ -218,7 +219,7 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = found
     elif not isinstance(dtype, dtype_type):
-        dtype = dtype.dtype
+        dtype = ambient.default_dtype if dtype is Tensor else dtype.dtype
     return self.to(dtype)
 
 

@@ -33,8 +33,8 @@ from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
 from ..system.operator import export
 from ..system.overrides import DisableTorchFunctionSubclass, keeps_type
-from .construct import TypedStorage
 from .factories import format_strides, like_strides, sizes_from
+from .storages import TypedStorage
 
 
 def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
@@ -191,8 +191,19 @@ keeps_type.add(as_subclass)
 @front("Tensor.apply_")
 def apply_(self, callable) -> Tensor:
     """Replace each element by what a Python function makes of it."""
-    flat = [callable(v) for v in self.reshape(-1).tolist()]
-    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
+    return _fill_with(self, [callable(v) for v in self.reshape(-1).tolist()])
+
+
+def _fill_with(self: Tensor, values: list, *others: Tensor) -> Tensor:
+    """Put the results of a Python function into a tensor; gradients do not pass it."""
+    for t in (self, *others):
+        if t.requires_grad:
+            raise RuntimeError(
+                "Can't call apply_(), map_() or map2_() on a Variable that requires grad. Use var.detach() instead."
+            )
+    if any(not isinstance(v, (bool, int, float, complex)) for v in values):
+        raise TypeError(f"apply_(), map_() and map2_(): the function must give numbers, but gave {values[0]!r}")
+    assign(self.array, np.asarray(values).astype(self.dtype.numpy).reshape(self.array.shape))
     bump(self)
     return self
 
@@ -201,10 +212,7 @@ def apply_(self, callable) -> Tensor:
 def map_(self, tensor, callable) -> Tensor:
     """Replace each element by what a Python function makes of it and of another tensor's."""
     other = tensor.expand(self.shape).reshape(-1).tolist()
-    flat = [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other, strict=True)]
-    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
-    bump(self)
-    return self
+    return _fill_with(self, [callable(a, b) for a, b in zip(self.reshape(-1).tolist(), other, strict=True)], tensor)
 
 
 @front("Tensor.map2_")
@@ -215,16 +223,25 @@ def map2_(self, x, y, callable) -> Tensor:
         x.expand(self.shape).reshape(-1).tolist(),
         y.expand(self.shape).reshape(-1).tolist(),
     )
-    flat = [callable(*row) for row in zip(*columns, strict=True)]
-    assign(self.array, np.asarray(flat, self.dtype.numpy).reshape(self.array.shape))
-    bump(self)
-    return self
+    return _fill_with(self, [callable(*row) for row in zip(*columns, strict=True)], x, y)
 
 
 @front("Tensor.dim_order")
 def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
-    """Dimensions from outermost to innermost in memory."""
-    return tuple(sorted(range(self.ndim), key=lambda d: (-self.stride(d), d)))
+    """Dimensions from outermost to innermost in memory; `ambiguity_check`: True, or the memory formats that may fit, one of them."""
+    formats = None if isinstance(ambiguity_check, bool) else list(ambiguity_check)
+    if formats is not None and not all(isinstance(f, devices.memory_format) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, stride = self.array.shape, stride_of(self)
+    if ambiguity_check is True and len({st for n, st in zip(shape, stride, strict=True)}) < self.ndim:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    if formats is not None and sum(self.is_contiguous(memory_format=f) for f in formats) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    return tuple(sorted(range(self.ndim), key=lambda d: (-stride[d], d)))
 
 
 @front("Tensor.module_load")

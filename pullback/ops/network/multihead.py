@@ -153,14 +153,16 @@ def _with_weights(q, k, v, attn_mask, dropout_p: float):
     return weights.bmm(v), weights
 
 
-def _without_weights(q, k, v, attn_mask, dropout_p: float, is_causal: bool, bsz: int):
-    parts = [t.reshape(bsz, -1, *t.shape[1:]) for t in (q, k, v)]
+def _without_weights(q, k, v, attn_mask, dropout_p: float, is_causal: bool, bsz: int, num_heads: int):
+    parts = [t.reshape(bsz, num_heads, *t.shape[1:]) for t in (q, k, v)]
     if attn_mask is not None:
         attn_mask = (
-            attn_mask.unsqueeze(0) if attn_mask.size(0) == 1 else attn_mask.reshape(bsz, -1, *attn_mask.shape[1:])
+            attn_mask.unsqueeze(0)
+            if attn_mask.size(0) == 1
+            else attn_mask.reshape(bsz, num_heads, *attn_mask.shape[1:])
         )
     result = scaled_dot_product_attention(*parts, attn_mask, dropout_p, is_causal)
-    return result.reshape(-1, *result.shape[2:])
+    return result.reshape(bsz * num_heads, *result.shape[2:])
 
 
 def _resolve_masks(query, key_padding_mask, attn_mask, is_causal: bool, need_weights: bool):
@@ -240,7 +242,7 @@ def multi_head_attention_forward(
         weights = weights.reshape(bsz, num_heads, length, k.size(1))
         weights = weights.mean(1) if average_attn_weights else weights
     else:
-        result = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, bsz)
+        result = _without_weights(q, k, v, attn_mask, dropout_p, is_causal, bsz, num_heads)
     out = linear(result.transpose(0, 1).reshape(length * bsz, size), out_proj_weight, out_proj_bias)
     out = out.reshape(length, bsz, out.size(1))
     if batched:

@@ -269,6 +269,7 @@ cdist_forward = operator(
     "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
     node="CdistBackward0",
     kernel=_cdist,
+    autocast_cpu="float32",
     check=_check_cdist,
     meta=_cdist_meta,
     method=False,

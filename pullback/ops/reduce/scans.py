@@ -174,11 +174,17 @@ def _check_float(self, dim):
         raise not_implemented("logcumsumexp_out_cpu", self.dtype)
 
 
+def _same_dtype(result, out) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(f"expected scalar_type {result.dtype.scalar_name} but found {out.dtype.scalar_name}")
+
+
 logcumsumexp = along(
     "logcumsumexp(Tensor self, int dim) -> Tensor",
     lower=lower_logcumsumexp,
     kernel=kernels.running_logsumexp,
     check=_check_float,
+    check_out=_same_dtype,
     split=True,
     vjp=_logcumsumexp_vjp,
 )

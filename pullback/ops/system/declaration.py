@@ -97,7 +97,7 @@ class Declaration(metaclass=Fields):
     }  # nothing without another
     choices = {  # the words that an option may be
         "cost": ("view", "cheap", "passes", "compute"),
-        "autocast_cpu": (None, "lower", "float32", "widest"),
+        "autocast_cpu": (None, "lower", "float32", "widest", "kept"),
         "autocast_cuda": (None, "lower", "float32", "widest"),
         "opaque": (None, "all", "pair", "mixed"),
         "inplace": (False, True, "function", "hidden"),
@@ -155,7 +155,8 @@ memory (`"passes"`), or more (`"compute"`: products, convolutions, sorts, scans,
 
     # ---- precisions, devices and layouts
     autocast_cpu: str | None = None
-    """What autocast casts floating arguments to on CPUs: its precision (`"lower"`), `"float32"`, or the `"widest"` among them."""
+    """What autocast casts floating arguments to on CPUs: its precision (`"lower"`), `"float32"`, the `"widest"` among \
+them, or nothing (`"kept"`, where their namespace says float32)."""
     autocast_cuda: str | None = None
     """The same on CUDA devices."""
     over_cpu: bool = False

@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import FAKE, LAYOUTS, META, Tensor
+from ...core.tensor import FAKE, LAYOUTS, META, Tensor, stride_of
 from . import overrides
 from .dispatch import dispatch
 from .inplace import (
@@ -86,7 +86,7 @@ def write_out(op: Operator, args: tuple, out):
     copy = find("copy.default").inplace
     for o, r in zip(outs, results, strict=True):
         if o.array.shape != r.array.shape:
-            resize_output(o, r.array.shape)
+            resize_output(o, r.array.shape, stride_of(r))
         check_overlap(o)
         if ambient.mode & modes.CAPTURE:
             with modes.masked(modes.GRAD):
@@ -131,8 +131,8 @@ def _share(a: Tensor, b: Tensor) -> bool:
     return bool(np.may_share_memory(a.array, b.array)) if isinstance(a.array, np.ndarray) else False
 
 
-def resize_output(out: Tensor, shape: tuple) -> None:
-    """Give an `out` tensor the shape of the result; it warns where that drops numbers."""
+def resize_output(out: Tensor, shape: tuple, stride: tuple | None = None) -> None:
+    """Give an `out` tensor the shape and strides of the result; it warns where that drops numbers."""
     if out.array.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
@@ -141,4 +141,4 @@ def resize_output(out: Tensor, shape: tuple) -> None:
             "elements with t.resize_(0).",
             stacklevel=4,
         )
-    resize(out, shape)
+    resize(out, shape, stride)

@@ -133,6 +133,7 @@ grid_sampler_3d, grid_sampler_3d_backward = _declare(3)
     "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
     method=False,
     out=False,
+    autocast_cpu="float32",
     autocast_cuda="widest",
 )
 def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):

@@ -6,6 +6,7 @@ Always holds: each operator is the other's transpose, hence its derivative.
 
 from __future__ import annotations
 
+from ...core.dtype import BOOL
 from ...core.tensor import Tensor
 from ..family.base import operator
 from ..system.calls import front
@@ -96,13 +97,13 @@ def _images_shape(shape: tuple, size, kernel, dilation, padding, stride) -> tupl
 
 def _im2col(xp, x, *attributes):
     shape = _columns_shape(x.shape, *attributes)
-    require("im2col_out_cpu", x.dtype, *INEXACT)
+    require("im2col_out_cpu", x.dtype, BOOL, *INEXACT)
     return kernels.unfold(xp, x if x.ndim == 4 else x[None], *attributes).reshape(shape)
 
 
 def _col2im(xp, x, *attributes):
     shape = _images_shape(x.shape, *attributes)
-    require("col2im_out_cpu", x.dtype, *INEXACT)
+    require("col2im_out_cpu", x.dtype, BOOL, *INEXACT)
     return kernels.fold(xp, x if x.ndim == 3 else x[None], *attributes).reshape(shape)
 
 

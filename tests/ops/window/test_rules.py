@@ -154,3 +154,12 @@ def test_rule(name, case, args, check):
     if name in ONCE and check in ("second_gradient", "forward"):
         pytest.skip("differentiable once")
     RULES[check](registry[f"{name}.default"], args)
+
+
+def test_windows_of_truth_values():
+    x = torch.arange(16).reshape(1, 1, 4, 4) % 3 == 0
+    columns = torch.nn.functional.unfold(x, 2)
+    assert columns.dtype is torch.bool
+    assert torch.equal(columns, torch.nn.functional.unfold(x.float(), 2).bool())
+    folded = torch.nn.functional.fold(columns, (4, 4), 2)
+    assert torch.equal(folded, torch.nn.functional.fold(columns.float(), (4, 4), 2).bool())

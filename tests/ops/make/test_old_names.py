@@ -1,0 +1,54 @@
+"""Old methods of tensors: `new`, `type`, `apply_`, `map_`, `dim_order`, and sizes that are joined."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+
+
+def test_new_takes_a_size_a_tensor_or_a_storage():
+    x, y = torch.ones(0), torch.arange(3.0)
+    assert x.new(size=(2, 3)).shape == (2, 3) and x.new(y).data_ptr() == y.data_ptr()
+    assert x.new(y.storage()).data_ptr() == y.data_ptr()
+    with pytest.raises(TypeError):
+        x.new(torch.ones(1, dtype=torch.int32))
+    with pytest.raises(RuntimeError):
+        x.new(torch.ones(1, dtype=torch.int32).storage())
+
+
+def test_type_tensor_is_the_default_dtype():
+    assert torch.ones(2, dtype=torch.int32).type(torch.Tensor).dtype is torch.float32
+
+
+def test_python_functions_over_elements_take_no_part_in_gradients():
+    x = torch.arange(1, 4)
+    assert x.clone().apply_(lambda v: v + v).tolist() == [2, 4, 6]
+    with pytest.raises(TypeError):
+        x.apply_(lambda v: "text")
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(3).map2_(torch.ones(3), torch.ones(3, requires_grad=True), lambda a, b, c: a)
+
+
+def test_an_order_of_dimensions_can_be_asked_to_be_the_only_one():
+    assert torch.empty(2, 3, 5, 7).dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+    with pytest.raises(RuntimeError, match="unique dim order"):
+        torch.empty(2, 2, 1, 2).dim_order(ambiguity_check=True)
+    formats = [torch.contiguous_format, torch.channels_last]
+    assert torch.empty(2, 3, 4, 4).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+
+
+def test_sizes_are_joined_with_tuples_alone():
+    assert torch.Size([1]) + (2,) == torch.Size([1, 2]) and isinstance((2,) + torch.Size([1]), torch.Size)
+    with pytest.raises(TypeError, match="can only concatenate tuple"):
+        torch.Size([1]) + [2]
+
+
+def test_an_empty_out_gets_the_strides_of_the_result():
+    x = torch.arange(6.0).reshape(2, 3).t()
+    assert torch.exp(x, out=torch.empty(0)).stride() == (1, 3)
+
+
+def test_short_names_of_dtypes():
+    names = [d.abbr for d in (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)]
+    assert names == ["f32", "bf16", "i64", "u8", "b8", "c64"]
