@@ -32,6 +32,7 @@ from ..core import tree
 from ..core.tensor import Tensor
 from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _DimHintType, bad
 from .inputs import bound_arguments
+from .suggestions import suggested_fixes
 
 
 class ExportEnv(ShapeEnv):
@@ -179,10 +180,68 @@ def constraint_of(dim: Any):
         return StrictMinMaxConstraint(vr=ValueRanges(dim.min, dim.max)) if dim.root is dim else None
     if not is_dynamic(dim):
         return None
-    if dim.min is not None or dim.max is not None:
-        low, high = 0 if dim.min is None else dim.min, INFINITE if dim.max is None else dim.max
-        return StrictMinMaxConstraint(vr=ValueRanges(low, high))
     return RelaxedUnspecConstraint() if dim.type is _DimHintType.DYNAMIC else None
+
+
+class NotInRange(UserError, ConstraintViolationError):
+    """An example that lies outside of the bounds that were said."""
+
+
+class HintRefused(UserError, ValueError):
+    """What was said of a dimension without a name does not fit what the program needs."""
+
+
+class Hints:
+    """Dimensions without names: what tracing made of them is compared with what was said."""
+
+    def __init__(self, env: ShapeEnv, sizes: list[tuple[str, Any, Any]]):
+        self.env = env
+        self.rows = [(inputs_name(where), size, dim) for where, size, dim in sizes if isinstance(dim, _DimHint)]
+        broken = [
+            f"- Received user-specified dim hint {said(dim)}, but export 0/1 specialized due to hint of {size} for dimension {where}."
+            for where, size, dim in self.rows
+            if type(size) is int and dim.type is _DimHintType.DYNAMIC
+        ]
+        self.refuse(broken)
+
+    def refuse(self, broken: list[str]) -> None:
+        if broken:
+            raise HintRefused("Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n" + "\n".join(broken))  # fmt: skip
+
+    def check(self) -> None:
+        """Raise for conflicts; otherwise the bounds that were said hold from now on."""
+        broken, bounds = [], []
+        for where, size, dim in self.rows:
+            expr = self.env.replace(size.node.expr) if hasattr(size, "node") else size
+            low, high = self.env.bounds(expr) if isinstance(expr, Expr) else (expr, expr)
+            if dim.min is not None and dim.min > high or dim.max is not None and dim.max < low:
+                shown = f"[{int(low)}, {'int_oo' if high == INFINITE else int(high)}]"
+                broken.append(f"- Received user-specified min/max range of [{dim.min}, {dim.max}], conflicting with the inferred min/max range of {shown}, for {where}.")  # fmt: skip
+            elif not isinstance(expr, Expr) and dim.type is _DimHintType.DYNAMIC:
+                broken.append(f"- Received user-specified dim hint {said(dim)}, but tracing inferred a static shape of {expr} for dimension {where}. You marked it as dynamic but your code specialized it to be a constant ({expr}). If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.")  # fmt: skip
+            elif isinstance(expr, Symbol):
+                bounds.append((expr, dim))
+        self.refuse(broken)
+        for symbol, dim in bounds:
+            if dim.min is not None and dim.min > 2 or dim.max is not None:
+                self.env.constrain_symbol_range(symbol, dim.min, dim.max)
+
+
+def said(dim: _DimHint) -> str:
+    """A hint as users write it."""
+    bounds = [f"{k}={v}" for k, v in (("min", dim.min), ("max", dim.max)) if v is not None]
+    return f"Dim.{dim.type.name}({', '.join(bounds)})" if bounds else f"Dim.{dim.type.name}"
+
+
+def inputs_name(where: str) -> str:
+    """A size of an input (`L['x'][0].size()[1]`) as `dynamic_shapes` speaks of it."""
+    return where.replace("L[", "inputs[", 1).replace(".size()", ".shape")
+
+
+CONSTANT = (
+    "You marked {name} as dynamic but your code specialized it to be a constant ({value}). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. "
+    "If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO."
+)
 
 
 class Links:
@@ -195,9 +254,12 @@ class Links:
 
     def link(self, sizes: list[tuple[str, Any, Any]]) -> None:
         """Relate sizes (where each stands, what it is, its Dim) that are the same, or made of one another."""
+        self.hints = Hints(self.env, sizes)
         for where, size, dim in sizes:
-            if is_dynamic(dim) and type(size) is int and constraint_of(dim) is not None:
-                raise self.constant(getattr(dim, "__name__", where), size)
+            if isinstance(dim, Dim) and type(size) is int:
+                self._in_range(where, size, dim)
+                if constraint_of(dim) is not None:
+                    raise self.constant(dim.__name__, size)
         named = [(w, s, d) for w, s, d in sizes if isinstance(d, Dim)]
         for where, size, dim in sorted(named, key=lambda row: row[2].root is not row[2]):
             self._link(where, size, dim)
@@ -208,8 +270,7 @@ class Links:
         """The error for a size or number that was to be dynamic, and is one value."""
         return bad(
             f'Constraints violated ({name})! For more information, run with TORCH_LOGS="+dynamic".\n'
-            f"  - You marked {name} as dynamic but your code specialized it to be a constant ({value}). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. "
-            f"If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.\nSuggested fixes:\n  {name} = {value}"
+            f"  - {CONSTANT.format(name=name, value=value)}\nSuggested fixes:\n  {name} = {value}"
         )
 
     def _link(self, where: str, size: Any, dim: Dim) -> None:
@@ -217,13 +278,11 @@ class Links:
         root, rest = divmod(value - dim.offset, dim.factor)
         if rest or root < 0:
             raise bad(
-                f"Expected input {where} = {value} to be of the form {dim.__name__}, where {dim.root.__name__} is an integer"
-            )
-        if not dim.min <= value <= dim.max:
-            raise bad(
-                f"Expected input {where} = {value} to lie within the bounds {dim.min} <= {dim.__name__} <= {dim.max}"
+                f"Expected shape {inputs_name(where)} = {value} of input Tensor to be of the form {dim.__name__}, where {dim.root.__name__} is an integer"
             )
         name = dim.root.__name__
+        if name not in self.roots:
+            self._in_range(where, value, dim)
         if name not in self.roots:
             symbol = size.node.expr if dim.root is dim else self._phantom(dim.root, root, name)
             self.roots[name] = (dim.root, symbol, where)
@@ -233,12 +292,16 @@ class Links:
         whole = wrap(symbol, self.env) * dim.factor + dim.offset
         if whole.node.hint != value:
             raise bad(
-                f"Constraints violated ({name})!\n  - The values of {dim.__name__} = {where} ({value}) and {name} = {first} "
-                f"({self.env.hints[symbol]}) do not fit each other"
+                f"Expected input {where} to be equal to {dim.__name__}, where {name} = {self.env.hints[symbol]}, but got {value}"
             )
+        self._in_range(where, value, dim)
         expr = whole.node.expr
         if size.node.expr is not expr:
             self.env.evaluate_expr(compare("==", size.node.expr, expr))
+
+    def _in_range(self, where: str, value: int, dim: Dim) -> None:
+        if not dim.min <= value <= dim.max:
+            raise NotInRange(f"{value} not in range [{dim.min}, {dim.max}]: {inputs_name(where)} was said to be {dim}")
 
     def _phantom(self, root: Dim, value: int, name: str) -> Symbol:
         """The symbol of a name that no input shows by itself."""
@@ -249,14 +312,15 @@ class Links:
 
     def check(self) -> None:
         """Raise where the trace needed more of the named dimensions than was said."""
+        self.hints.check()
         broken = [*self._related(), *self._conditions()]
         if broken:
-            names = ", ".join(dict.fromkeys(name for name, _, _ in broken))
-            fixes = list(dict.fromkeys(fix for _, _, fix in broken if fix))
+            names = ", ".join(dict.fromkeys(name for name, _ in broken))
+            fixes = suggested_fixes(self.env, self.roots, [name for name, _ in broken])
             advice = "\nSuggested fixes:\n" + "\n".join(f"  {fix}" for fix in fixes) if fixes else ""
             raise bad(
                 f'Constraints violated ({names})! For more information, run with TORCH_LOGS="+dynamic".\n'
-                + "\n".join(f"  - {text}" for _, text, _ in broken) + advice
+                + "\n".join(f"  - {text}" for _, text in broken) + advice
             )  # fmt: skip
         try:
             check_constraints(self.env)
@@ -270,17 +334,20 @@ class Links:
         for name, (_, symbol, where) in self.roots.items():
             now = self.env.replace(symbol)
             if not isinstance(now, Expr):
-                raise self.constant(name, now)
+                found.append((name, CONSTANT.format(name=name, value=now)))
+                continue
             if now in seen:
                 other = seen[now]
                 text = f"The values of {name} = {where} and {other} = {self.roots[other][2]} must always be equal."
-                found.append((name, text, f"{name} = {other}"))
+                found.append((name, text))
             seen.setdefault(now, name)
         for name, (_, symbol, where) in self.roots.items():
             now = self.env.replace(symbol)
-            if now is not symbol and not isinstance(now, Symbol):
+            if isinstance(now, Expr) and now is not symbol and not isinstance(now, Symbol):
                 text = write_python(now, _Namer(self, seen))
-                found.append((name, f"The values of {name} = {where} must always be {text}.", f"{name} = {text}"))
+                others = " and ".join(f"{seen[s]} = {self.roots[seen[s]][2]}" for s in now.symbols if s in seen)
+                related = f" related to the values of {others} by" if others else ""
+                found.append((name, f"The values of {name} = {where} must always be{related} {name} = {text}."))
         return found
 
     def _conditions(self) -> list[tuple]:
@@ -293,7 +360,7 @@ class Links:
             names = [owners[s] for s in sorted(question.symbols, key=str) if s in owners]
             if names:
                 text = write_python(question, _Namer(self, owners))
-                found.append((names[0], f"Not all values of {names[0]} = {self.roots[names[0]][2]} satisfy the generated guard {text}, from {guard.reason}", None))  # fmt: skip
+                found.append((names[0], f"Not all values of {names[0]} = {self.roots[names[0]][2]} satisfy the generated guard {text}, from {guard.reason}"))  # fmt: skip
         return found
 
     def _promised(self, question: Any) -> bool:
@@ -333,7 +400,16 @@ def conditions_of(env: ShapeEnv, inputs: list[tuple[str, Any]]) -> list[str]:
     for text in texts:
         found += [part for part in text.split(" and ") if "(" not in text.replace("()", "")] or [text]
     shown = {n: env.replace(s.node.expr) for n, s in sizes if hasattr(s, "node")}
-    return [relaxed for text in found if (relaxed := _as_promised(env, text, shown)) is not None]
+    kept = [relaxed for text in found if (relaxed := _as_promised(env, text, shown)) is not None]
+    first = {name: i for i, (name, _) in enumerate(sizes)}
+    place = lambda text: min((i for name, i in first.items() if name in text), default=-1)
+    return [turned(text) for text in sorted(kept, key=place)]
+
+
+def turned(text: str) -> str:
+    """`3 <= x` as `x >= 3`."""
+    low, sign, name = text.partition(" <= ")
+    return f"{name} >= {low}" if sign and low.isdigit() and " <= " not in name else text
 
 
 def _as_promised(env: ShapeEnv, text: str, shown: dict[str, Any]) -> str | None:

@@ -226,10 +226,10 @@ def _moving(value: Any, others: list) -> Any:
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
-    """Not implemented: raises."""
-    raise NotImplementedError(
-        "refine_dynamic_shapes_from_suggested_fixes is not implemented: change dynamic_shapes by hand"
-    )
+    """Dynamic shapes with what the error of an export suggests."""
+    from .suggestions import refine_dynamic_shapes_from_suggested_fixes as refined
+
+    return refined(msg, dynamic_shapes)
 
 
 def bad(message: str) -> UserError:

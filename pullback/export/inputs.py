@@ -49,6 +49,15 @@ def leaf_names(mod: Any, args: tuple, kwargs: dict) -> list[str]:
     return found
 
 
+def leaf_places(names: list[str], spec: Any) -> list[str]:
+    """How users name each leaf of a call with these arguments: `x`, `y['key'][0]`."""
+    count = spec.children()[0].num_children
+    found = []
+    for side, first, *rest in tree.optree.treespec_paths(spec):
+        found.append((names[first] if side == 0 else first) + "".join(f"[{part!r}]" for part in rest))
+    return found if len(names) >= count else [str(i) for i in range(spec.num_leaves)]
+
+
 def paths(value: Any) -> list[str]:
     """Where each leaf of a value is: "", "_0", "_key_1"."""
     found = tree.optree.tree_paths(value, none_is_leaf=True, namespace="pullback")

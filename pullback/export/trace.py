@@ -7,6 +7,7 @@ differentiated by whoever runs it: composite operators stay whole, writes stay w
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,8 @@ from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..func.stateless import replaced_state
 from ..graph import GraphModule, Node, traceback
-from ..graph.assertions import _assert
 from ..nn.module import Module
+from ..ops.make.assertions import assert_scalar
 from .constraints import ExportEnv, Links, conditions_of, constraint_of, context_of, ranges_of, specs_of
 from .exported_program import ExportedProgram
 from .graph_signature import (
@@ -37,7 +38,7 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from .inputs import argument_names, leaf_names
+from .inputs import argument_names, leaf_names, leaf_places
 from .modules import ModuleStack, attribute, changed_attributes, restored, snapshot
 from .numbers import fill_numbers
 
@@ -78,6 +79,10 @@ class Export:
         self.specs = specs_of(mod, args, kwargs, dynamic_shapes)
         self.names = leaf_names(mod, args, kwargs)
         self.flat, self.in_spec = tree.tree_flatten((args, kwargs))
+        self.places = [
+            re.sub(r"^\w+", lambda m: f"L['{m.group()}']", place)
+            for place in leaf_places(argument_names(mod, args, kwargs), self.in_spec)
+        ]
         self.env = ExportEnv()
         self.fake_mode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self.env, static_shapes=False, export=True
@@ -139,19 +144,19 @@ class Export:
     def _user_inputs(self) -> list:
         """Fakes of the arguments; what is no tensor stands for itself, unless it was asked to be a symbol."""
         given, self.user_specs, sizes, known = [], [], [], {}
-        for name, value, spec in zip(self.names, self.flat, self.specs, strict=True):
+        for name, place, value, spec in zip(self.names, self.places, self.flat, self.specs, strict=True):
             if isinstance(value, Tensor):
                 if id(value) in known:  # each argument is an input of its own, whatever the example shares
                     value = value.detach().requires_grad_(value.requires_grad)
                     self.kept.append(value)
                 known[id(value)] = value
-                result = self.trace.input(value, name, f"L['{name}']", context_of(value, spec))
+                result = self.trace.input(value, name, place, context_of(value, spec))
                 sizes += [
-                    (f"L['{name}'].size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None
+                    (f"{place}.size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None
                 ]
                 arg: Any = TensorArgument(self.trace.last_input.name)
             elif spec is not None:
-                symbol = number(self.env, value, f"L['{name}']")
+                symbol = number(self.env, value, place)
                 if type(symbol) is int and constraint_of(spec) is not None:
                     raise self.links.constant(name, symbol)
                 result = self.trace.input(symbol, name)
@@ -228,13 +233,36 @@ class Export:
         return result, spec
 
     def _runtime_asserts(self) -> None:
-        """What the program said of numbers that depend on data is checked when it runs."""
-        for found in self.env.deferred_runtime_asserts.values():
-            for promise in found:
-                message = promise.msg or f"Runtime assertion failed for expression {promise.expr}"
-                node = self.trace._number_node(promise.expr)
-                if isinstance(node, Node):
-                    self.trace.create_node(_assert, (node, message), {})
+        """What the program said of numbers that depend on data is checked when it runs, as soon as they are known."""
+        promises = [p for found in self.env.deferred_runtime_asserts.values() for p in found]
+        for promise in reversed(promises):  # each stands before those that were made later
+            self._assert(promise.expr)
+
+    def _assert(self, expr: Any) -> None:
+        graph, trace = self.trace.graph, self.trace
+        order = {n: i for i, n in enumerate(graph.nodes)}
+        known = trace.expressions
+        last = max((self._defined(s, order) for s in expr.symbols), key=order.__getitem__)
+        trace.expressions = {
+            e: n for e, n in known.items() if not isinstance(n, Node) or n not in order or order[n] <= order[last]
+        }
+        traceback.current_meta = {k: last.meta[k] for k in ("nn_module_stack",) if k in last.meta}
+        with graph.inserting_before(last.next):
+            condition = trace._number_node(expr)
+            if isinstance(condition, Node):
+                words = f"Runtime assertion failed for expression {expr} on node '{condition.name}'"
+                trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
+        trace.expressions, traceback.current_meta = {**trace.expressions, **known}, {}
+
+    def _defined(self, symbol: Any, order: dict[Node, int]) -> Node:
+        """The first node that shows a symbol; an input at the latest, since what is asserted of inputs may come first."""
+        inputs = [n for n in order if n.op == "placeholder"]
+        for node in order:
+            value = node.meta.get("val")
+            sizes = value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
+            if any(hasattr(s, "node") and symbol in getattr(s.node._expr, "symbols", ()) for s in sizes):
+                return inputs[-1] if node.op == "placeholder" else node
+        return list(order)[-1]
 
     def _lift_constants(self) -> list[InputSpec]:
         """Tensors that the program reached become inputs, before the user's."""

@@ -8,6 +8,7 @@ holds: arguments for which the graph was not made are refused, with the conditio
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from .. import core
@@ -19,7 +20,7 @@ from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..ops.system.packet import ops
 from .graph_signature import InputKind, InputSpec, OutputKind
-from .inputs import in_order
+from .inputs import in_order, leaf_places
 
 
 class GuardFailed(AssertionError):
@@ -31,9 +32,9 @@ class GuardFailed(AssertionError):
 class GuardsFn(Module):
     """Checks the leaves of the arguments; the first condition that does not hold is an AssertionError."""
 
-    def __init__(self, names: list[str], conditions: list[str]):
+    def __init__(self, names: list[str], conditions: list[str], shown: list[str] | None = None):
         super().__init__()
-        self.names, self.conditions = names, conditions
+        self.names, self.conditions, self.shown = names, conditions, shown or names
         self.code = [compile(c, "<guard>", "eval") for c in conditions]
 
     def forward(self, *leaves: Any) -> None:
@@ -41,10 +42,15 @@ class GuardsFn(Module):
         scope = {"math": math, "torch": core.dtype, "L": given} | given
         for code, condition in zip(self.code, self.conditions, strict=True):
             if not holds(code, scope):
-                raise GuardFailed(f"Guard failed: {condition}{found(condition, scope)}")
+                raise GuardFailed(f"Guard failed: {self.in_words(condition)}{found(condition, scope)}")
+
+    def in_words(self, condition: str) -> str:
+        """A condition in the names of the user's arguments."""
+        known = dict(zip(self.names, self.shown, strict=True))
+        return re.sub(r"[A-Za-z_]\w*", lambda m: known.get(m.group(), m.group()), condition)
 
     def __deepcopy__(self, memo: dict) -> GuardsFn:
-        return GuardsFn(self.names, self.conditions)
+        return GuardsFn(self.names, self.conditions, self.shown)
 
 
 def holds(code: Any, scope: dict) -> bool:
@@ -136,7 +142,9 @@ def unlifted(ep: Any, check_guards: bool = True) -> UnliftedModule:
         result[node].meta = dict(node.meta)
     if check_guards:
         graph.call_module("_guards_fn", tuple(user))
-        root["_guards_fn"] = GuardsFn([n.name for n in user], ep._guards_code)
+        root["_guards_fn"] = GuardsFn(
+            [n.name for n in user], ep._guards_code, leaf_places(call.forward_arg_names, call.in_spec)
+        )
     if any(n.target is modes._set_grad_enabled for n in ep.graph.nodes):
         as_called = graph.call_function(modes.is_grad_enabled)
     for node in ep.graph.nodes:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.make.assertions import ASSERTIONS
 from ..ops.system.overrides import any_overridden, call_overridden
 from .node import has_side_effect
+
+for _operator in ASSERTIONS:
+    has_side_effect(_operator)
 
 
 @has_side_effect

@@ -37,6 +37,10 @@ from .verify import checked
 class UserError(Unsupported):
     """A program that asks for what cannot be."""
 
+    @property
+    def msg(self) -> str:
+        return str(self)
+
 
 class BackendCompilerFailed(RuntimeError):
     """A backend raised."""

@@ -28,6 +28,7 @@ SHAPE = "the shape of its result depends on the numbers: no metadata without the
 PYTHON = "where Python values and tensors meet: checked in tests/capture"
 WRITES = "writes its arguments: checked where it is declared"
 
+GIVES_NOTHING = "raises or gives nothing: checked in tests/ops/make/test_assertions.py"
 LAYOUT = "takes or gives sparse or nested tensors: checked with those layouts, in tests/sparse and tests/nested"
 OPAQUE = "takes or gives tensors of an opaque layout: checked in tests/ops/layout/test_opaque.py"
 LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layout, by how they start
@@ -56,5 +57,6 @@ EXEMPT: dict[str, str] = {
         "sparse_mask", "values", "_values", "_to_dense", "_coalesce", "sspaddmm", "hspmm", "sparse_sampled_addmm",
     ), LAYOUT),
     **dict.fromkeys(("lift_fresh", "_local_scalar_dense", "sym_size.int", "sym_stride.int", "sym_storage_offset", "sym_numel"), PYTHON),
+    **dict.fromkeys(("_assert_scalar", "_assert_async", "_assert_async.msg", "_assert_tensor_metadata"), GIVES_NOTHING),
     **dict.fromkeys(("to_mkldnn", "_mkldnn_to_dense", "_mkldnn_reshape"), OPAQUE),
 }  # fmt: skip
