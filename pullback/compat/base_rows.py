@@ -11,6 +11,8 @@ ROWS: dict[str, dict[str, str]] = {
         "_VF": "torch._VF:",
         "_dynamo": "torch._dynamo:",
         "_functorch": "torch._functorch:",
+        "_export": "torch._export:",
+        "_decomp": "torch._decomp:",
         "_inductor": "torch._inductor:",
         "_logging": "torch._logging:",
         "_guards": "torch._guards:",

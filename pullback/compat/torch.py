@@ -14,8 +14,11 @@ import types
 from ..surface.homes import Aliased, exists
 from .base_rows import ROWS as BASE_ROWS
 from .class_names import take_names
-from .compile_rows import OBJECTS, VARIABLES
+from .compile_rows import OBJECTS as COMPILE_OBJECTS
 from .compile_rows import ROWS as COMPILE_ROWS
+from .compile_rows import VARIABLES
+from .export_rows import OBJECTS as EXPORT_OBJECTS
+from .export_rows import ROWS as EXPORT_ROWS
 from .fake_rows import ROWS as FAKE_ROWS
 from .fx_rows import RENAMED
 from .fx_rows import ROWS as FX_ROWS
@@ -34,7 +37,9 @@ PRIVATE: dict[str, dict[str, str]] = {
     **SHAPE_ROWS,
     **FAKE_ROWS,
     **COMPILE_ROWS,
+    **EXPORT_ROWS,
 }
+OBJECTS = {**COMPILE_OBJECTS, **EXPORT_OBJECTS}
 # Packages that have modules of the table below them, and the names of these.
 INSIDE: dict[str, set[str]] = {}
 for _name in (*PRIVATE, *OBJECTS, *RENAMED):

@@ -42,8 +42,8 @@ class ExportEnv(ShapeEnv):
     condition of the program: its operators are called again with the sizes there are.
     """
 
-    def __init__(self, traced: bool = False) -> None:
-        super().__init__(duck_shape=False)
+    def __init__(self, traced: bool = False, **options: Any) -> None:
+        super().__init__(duck_shape=False, **options)
         self.traced = traced  # whether only operators ask from now on, the user's code having run
 
     def _record(self, question: Any, size_oblivious: bool = False) -> None:

@@ -121,6 +121,10 @@ class _DerivedDim(Dim):
     def root(self) -> Dim:
         return self._root
 
+    def fn(self, value: Any) -> Any:
+        """This dimension, for a value of the one it is made of."""
+        return self.factor * value + self.offset
+
     @property
     def min(self):  # type: ignore[override]
         return self.factor * self._root.min + self.offset

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from ..core import tree
 from ..core.tensor import Tensor
 from ..graph import Graph, GraphModule
 from ..nn.parameter import Parameter
@@ -116,6 +117,16 @@ class ExportedProgram:
 
     @example_inputs.setter
     def example_inputs(self, value: tuple[tuple, dict] | None) -> None:
+        if value is not None and not (
+            isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict)
+        ):
+            raise ValueError(
+                f"Example inputs should be a tuple of (args, kwargs), a tuple and a dict, got {type(value)}"
+            )
+        if value is not None and self._example_inputs is not None:
+            known, new = (tree.tree_flatten(v)[1] for v in (self._example_inputs, value))
+            if known != new:
+                raise ValueError(f"Example inputs should have the structure {known} that the program was exported with, got {new}")  # fmt: skip
         self._example_inputs = value
 
     @property

@@ -46,6 +46,7 @@ class FunctionalTrace(JointTrace):
         self.spoken: dict[str, Any] = {}  # nodes of the old graph that signatures of modules name: what they are here
         super().__init__(*args, **options)
         self.trace.stacks = False  # lines come from the nodes that run
+        self.trace.whole = True
 
     def _placeholder(self):
         return self.trace.graph.placeholder(next(self.names))

@@ -62,19 +62,33 @@ def export(
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     for name in preserve_module_call_signature:
         mod.get_submodule(name)  # raises for one that there is not
-    if prefer_deferred_runtime_asserts_over_guards:
-        raise NotImplementedError("export: prefer_deferred_runtime_asserts_over_guards is not implemented")
     if strict:
         refuse_breaks(mod, args, kwargs or {})
-    return Export(
-        mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, tuple(preserve_module_call_signature)
-    ).run()
+    preserved = tuple(preserve_module_call_signature)
+    deferred = prefer_deferred_runtime_asserts_over_guards
+    return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, preserved, deferred).run()
+
+
+def export_at(
+    mod: Module, args: tuple, kwargs: dict[str, Any] | None = None, dynamic_shapes: Any = None, *, pre_dispatch: bool = False, **options: Any,
+) -> ExportedProgram:  # fmt: skip
+    """`export`, above autograd (`pre_dispatch`) or, as a functional graph, below."""
+    program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+    return program if pre_dispatch else program.run_decompositions({})
 
 
 class Export:
     """One call of `export`."""
 
-    def __init__(self, mod: Module, args: tuple, kwargs: dict, dynamic_shapes: Any, preserved: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        mod: Module,
+        args: tuple,
+        kwargs: dict,
+        dynamic_shapes: Any,
+        preserved: tuple[str, ...] = (),
+        deferred: bool = False,
+    ):
         self.mod, self.args, self.kwargs = mod, args, kwargs
         self.specs = specs_of(mod, args, kwargs, dynamic_shapes)
         self.names = leaf_names(mod, args, kwargs)
@@ -83,7 +97,7 @@ class Export:
             re.sub(r"^\w+", lambda m: f"L['{m.group()}']", place)
             for place in leaf_places(argument_names(mod, args, kwargs), self.in_spec)
         ]
-        self.env = ExportEnv()
+        self.env = ExportEnv(prefer_deferred_runtime_asserts_over_guards=deferred)
         self.fake_mode = FakeTensorMode(
             allow_non_fake_inputs=True, shape_env=self.env, static_shapes=False, export=True
         )
@@ -151,9 +165,7 @@ class Export:
                     self.kept.append(value)
                 known[id(value)] = value
                 result = self.trace.input(value, name, place, context_of(value, spec))
-                sizes += [
-                    (f"{place}.size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None
-                ]
+                sizes += [(f"{place}.size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None]
                 arg: Any = TensorArgument(self.trace.last_input.name)
             elif spec is not None:
                 symbol = number(self.env, value, place)
@@ -259,7 +271,9 @@ class Export:
         inputs = [n for n in order if n.op == "placeholder"]
         for node in order:
             value = node.meta.get("val")
-            sizes = value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
+            sizes = (
+                value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
+            )
             if any(hasattr(s, "node") and symbol in getattr(s.node._expr, "symbols", ()) for s in sizes):
                 return inputs[-1] if node.op == "placeholder" else node
         return list(order)[-1]

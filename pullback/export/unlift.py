@@ -32,6 +32,8 @@ class GuardFailed(AssertionError):
 class GuardsFn(Module):
     """Checks the leaves of the arguments; the first condition that does not hold is an AssertionError."""
 
+    _is_impure = True  # a graph's call of it stays, though nothing uses its result
+
     def __init__(self, names: list[str], conditions: list[str], shown: list[str] | None = None):
         super().__init__()
         self.names, self.conditions, self.shown = names, conditions, shown or names

@@ -25,7 +25,10 @@ B, C = dims("b", "c")
         (({0: "q"}, None), r"at `dynamic_shapes\['x'\]` \(expected None, an int, a Dim(.|\n)*but got 'q' instead"),
         (({0: 4}, None), "Static shape constraint of 4 does not match input size of 3"),
         (((B,), None), r"same length as the actual tensor shape \(3, 4\)"),
-        (({0: Dim("b", min=5)}, None), r"3 not in range \[5, inf\]: inputs\[.x.\].shape\[0\] was said to be Dim\(.b., min=5\)"),
+        (
+            ({0: Dim("b", min=5)}, None),
+            r"3 not in range \[5, inf\]: inputs\[.x.\].shape\[0\] was said to be Dim\(.b., min=5\)",
+        ),
         (({0: 2 * B}, None), r"= 3 of input Tensor to be of the form 2\*b"),
         (({0: Dim("b", max=9)}, {0: B}), "Found different definitions"),
         (({0: Dim.DYNAMIC}, None), "marked(.|\n)*as dynamic but your code specialized it"),
@@ -150,3 +153,40 @@ def test_what_operators_ask_about_strides_is_no_condition() -> None:
             torch.testing.assert_close(p.module()(x), net(x))
     with pytest.raises(AssertionError, match=r"x.size\(\)\[1\] <= 8"):
         program.module()(torch.randn(2, 9, 4))
+
+
+def test_suggested_fixes_can_be_applied() -> None:
+    from pullback.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
+
+    class Uneven(nn.Module):
+        def forward(self, x, y, z):
+            if x.shape[0] <= 36 and y.shape[0] % 3 == 0:
+                return x + y[1:] + z[3:]
+            return x
+
+    inputs = torch.ones(11), torch.ones(12), torch.ones(14)
+    shapes = {"x": (Dim("dx"),), "y": (Dim("dy"),), "z": (Dim("dz"),)}
+    with pytest.raises(RuntimeError) as caught:
+        export(Uneven(), inputs, dynamic_shapes=shapes)
+    assert "_dx = Dim('_dx', min=1, max=12)" in str(caught.value) and "dy = 3*_dx" in str(caught.value)
+    better = refine_dynamic_shapes_from_suggested_fixes(str(caught.value), shapes)
+    run = export(Uneven(), inputs, dynamic_shapes=better).module()
+    assert run(torch.ones(5), torch.ones(6), torch.ones(8)).shape == (5,)
+
+
+def test_bounds_of_hints_are_joined_with_what_is_inferred() -> None:
+    class Add(nn.Module):
+        def forward(self, x, y):
+            return x + y
+
+    x = torch.ones(6, 4)
+    shapes = {"x": (Dim.AUTO(min=4), Dim.AUTO), "y": (Dim.DYNAMIC(max=16), None)}
+    run = export(Add(), (x, x), dynamic_shapes=shapes).module()
+    assert run(torch.ones(8, 4), torch.ones(8, 4)).shape == (8, 4)
+    for rows, words in ((3, "x.size.*0. >= 4"), (17, "x.size.*0. <= 16")):
+        with pytest.raises(AssertionError, match=words):
+            run(torch.ones(rows, 4), torch.ones(rows, 4))
+    with pytest.raises(
+        ValueError, match=r"range of \[7, None\], conflicting with the inferred min/max range of \[6, 6\]"
+    ):
+        export(Add(), (x, x), dynamic_shapes={"x": (Dim.STATIC(min=7), None), "y": None})

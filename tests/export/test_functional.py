@@ -72,3 +72,43 @@ def test_a_program_can_be_taken_apart_twice() -> None:
     program = export(Net(), (torch.randn(5, 4), torch.randn(5, 1))).run_decompositions()
     assert str(program.run_decompositions()) == str(program)
     assert str(copy.deepcopy(program)) == str(program)
+
+
+class Affine(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.layer(x).reshape(-1).relu()
+
+
+def targets(program) -> list[str]:
+    return [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
+
+
+def test_a_table_says_which_compositions_are_taken_apart() -> None:
+    net, x = Affine(), torch.randn(4, 3)
+    program = export(net, (x,))
+    linear = torch.ops.aten.linear.default
+    table = torch.export.default_decompositions()
+    assert linear in table
+    assert "aten.linear.default" not in targets(program.run_decompositions())
+    del table[linear]
+    kept = program.run_decompositions(table)
+    assert targets(kept)[0] == "aten.linear.default" and "aten.view.default" in targets(kept)
+    own = program.run_decompositions({linear: lambda x, w, b: x @ w.mT + b})
+    assert "aten.linear.default" not in targets(own) and "aten.add.Tensor" in targets(own)
+    for each in (kept, own, program.run_decompositions({})):
+        torch.testing.assert_close(each.module()(x), net(x))
+
+
+def test_a_composition_that_gives_a_view_is_taken_apart_where_it_is_written() -> None:
+    class Written(nn.Module):
+        def forward(self, x):
+            y = x.clone()
+            y.flatten().add_(1)
+            return y
+
+    x = torch.zeros(2, 3)
+    assert export(Written(), (x,)).run_decompositions({}).module()(x).tolist() == [[1.0] * 3] * 2

@@ -316,6 +316,12 @@ def run_body(op: Operator, args: tuple):
             if t.keys & FAKE:
                 with t.__dict__["fake_mode"]:
                     return op.body(*args)
+        return op.body(*args)
+    for mode in reversed(ambient.dispatch_modes):
+        composite = getattr(mode, "composite", None)
+        if composite is not None:  # a trace, which may have a decomposition of its own, or keep the operator whole
+            result = composite(op, args)
+            return op.body(*args) if result is NotImplemented else result
     return op.body(*args)
 
 

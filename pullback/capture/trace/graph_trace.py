@@ -18,8 +18,9 @@ import sys
 from bisect import bisect
 from typing import Any
 
+from ...core import modes
 from ...core.modes import ambient
-from ...core.node import AccumulateGrad, next_sequence
+from ...core.node import AccumulateGrad, next_sequence, requires_grad
 from ...core.source import GENERATED
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
@@ -56,9 +57,20 @@ def current_value(t: Tensor) -> Tensor:
     return t
 
 
+class Composition:
+    """In a table of decompositions: a composite operator's own body."""
+
+    def __init__(self, op: Operator):
+        self.op = op
+
+    def __call__(self, *args, **kwargs):
+        return self.op(*args, **kwargs)
+
+
 class GraphTrace(TorchDispatchMode):
     """Records what is called while it is active. `graph` and `constants` (attribute name -> tensor) are the result."""
 
+    whole = False  # whether composite operators that the table of decompositions does not name are kept as they are
     partitioned = False  # whether what is to be computed again is decided later, by tags on the nodes (`tagging`)
 
     def __init__(
@@ -257,6 +269,42 @@ class GraphTrace(TorchDispatchMode):
         if op in SPECIAL:
             return SPECIAL[op](self, op, args)
         return self.record(op, args)
+
+    def composite(self, op: Operator, args: tuple):
+        """A composite operator: by the table, or whole, or (NotImplemented) by its body."""
+        rule = self.decompositions.get(op)
+        if isinstance(rule, Composition) or not self.decompositions and not self.whole:
+            return NotImplemented
+        if rule is not None:
+            positional, keywords = call_form(op, args)
+            return rule(*positional, **keywords)
+        if not self.whole or any(requires_grad(t) for t in op.tensors(args)) or self.shares_memory(op, args):
+            return NotImplemented
+        return dispatching.autograd_layer(op, args)
+
+    def shares_memory(self, op: Operator, args: tuple) -> bool:
+        """Whether a result of a composite operator is (a view of) an argument, or one is written: tried on other fakes."""
+        mode = self.fake_mode
+        if op.schema.is_mutable or mode is None or ambient.mode & modes.TRANSFORM:
+            return True
+        given: list[Tensor] = []
+
+        def fresh(value):
+            if not isinstance(value, Tensor):
+                return tuple([fresh(v) for v in value]) if value.__class__ is tuple else value
+            given.append(mode.make(tuple(value.array.shape), stride_of(value), value.dtype, value.device))
+            return given[-1]
+
+        before, ambient.dispatch_modes = ambient.dispatch_modes, [mode]
+        try:
+            with modes.masked(modes.GRAD):
+                out = op.body(*[fresh(a) for a in args])
+        except RuntimeError:
+            return True
+        finally:
+            ambient.dispatch_modes = before
+        results = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, Tensor)]
+        return any(r is g or r.memory is not None and r.memory is g.memory for r in results for g in given)
 
     def higher_order(self, op, args: tuple, kwargs: dict):
         """An operator that takes functions."""
