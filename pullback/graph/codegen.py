@@ -25,7 +25,7 @@ from ..ops.system.operator import Operator
 from .annotations import annotation, painter, value_of
 from .names import is_reachable, qualified_name, type_repr
 from .naming import Namespace
-from .node import Node
+from .node import Node, path_of
 from .wrapping import wrap
 
 reflectable_magic_methods = {
@@ -276,17 +276,17 @@ class _Writer:
         desc = node.meta.get("desc") if self.style.expanded_def else None
         comment = f"  # {desc}" if desc is not None else ""
         self.free_vars.append(f"{node._target}{self.annotation(node)}{default}{comment}")
-        raw = node._target.replace("*", "")
+        raw = path_of(node).replace("*", "")
         return f"{node!r} = {raw}\n" if raw != repr(node) else ""
 
     def call_method(self, node: Node) -> str:
-        receiver = dotted(self.value(node._args[0]), node._target)
+        receiver = dotted(self.value(node._args[0]), path_of(node))
         return f"{self.left(node)} = {receiver}({self.arguments(node._args[1:], node._kwargs)})"
 
     def call_function(self, node: Node) -> str:
         target, args = node._target, node._args
         if getattr(target, "__module__", None) == "_operator":
-            name = target.__name__
+            name = getattr(target, "__name__", "")
             if name in magic_methods:
                 return f"{self.left(node)} = {magic_methods[name].format(*[self.value(a) for a in args])}"
             if name in inplace_methods:
@@ -300,10 +300,10 @@ class _Writer:
         return f"{self.left(node)} = {name}({self.arguments(args, node._kwargs)})"
 
     def call_module(self, node: Node) -> str:
-        return f"{self.left(node)} = {dotted(self.root, node._target)}({self.arguments(node._args, node._kwargs)})"
+        return f"{self.left(node)} = {dotted(self.root, path_of(node))}({self.arguments(node._args, node._kwargs)})"
 
     def get_attr(self, node: Node) -> str:
-        return f"{self.left(node)} = {dotted(self.root, node._target)}"
+        return f"{self.left(node)} = {dotted(self.root, path_of(node))}"
 
     def output(self, node: Node) -> str:
         if node.type is not None:

@@ -27,10 +27,11 @@ _LONG = 12  # layers: an edge over more of them reserves no places
 class _Box:
     """A node in the picture, or the place where a long edge crosses a layer."""
 
-    __slots__ = ("node", "layer", "width", "x", "above", "below", "far", "lines")
+    __slots__ = ("node", "layer", "width", "x", "above", "below", "far", "lines", "title")
 
     def __init__(self, node: Node | None, layer: int):
         self.node = node
+        self.title = str(node.format_node()) if node is not None else ""
         self.layer = layer
         self.above: list[_Box] = []
         self.below: list[_Box] = []
@@ -155,7 +156,7 @@ def _drawn(box: _Box, color: str) -> str:
     left, top = box.x - box.width / 2, _top(box.layer)
     first, second = (escape(line) for line in box.lines)
     return (
-        f'<g><title>{escape(str(box.node.format_node()))}</title><rect x="{left:.0f}" y="{top:.0f}" '
+        f'<g><title>{escape(box.title)}</title><rect x="{left:.0f}" y="{top:.0f}" '
         f'width="{box.width:.0f}" height="{_HEIGHT}" rx="5" fill="{color}" stroke="#777"/>'
         f'<text x="{box.x:.0f}" y="{top + 16:.0f}" text-anchor="middle" font-weight="bold">{first}</text>'
         f'<text x="{box.x:.0f}" y="{top + 31:.0f}" text-anchor="middle" fill="#444">{second}</text></g>'

@@ -52,15 +52,18 @@ def _register_containers() -> None:
     """Let nested structures be flattened through these containers as through lists and dicts."""
     import optree
 
-    def dict_parts(value: dict) -> tuple[Iterable, list, list]:
+    def dict_parts(value: Any) -> tuple[Iterable, Any, list]:
         keys = list(value)
         return [value[k] for k in keys], keys, keys
 
-    for kind, parts, build in (
-        (immutable_list, lambda value: (value, None, range(len(value))), lambda _, leaves: immutable_list(leaves)),
-        (immutable_dict, dict_parts, lambda keys, leaves: immutable_dict(zip(keys, leaves))),
-    ):
-        optree.register_pytree_node(kind, parts, build, namespace=optree.registry.__GLOBAL_NAMESPACE)
+    def dict_of(keys: Any, leaves: Iterable) -> immutable_dict:
+        return immutable_dict(zip(keys, leaves))
+
+    anywhere = optree.registry.__GLOBAL_NAMESPACE
+    optree.register_pytree_node(
+        immutable_list, lambda v: (v, None, range(len(v))), lambda _, leaves: immutable_list(leaves), namespace=anywhere
+    )
+    optree.register_pytree_node(immutable_dict, dict_parts, dict_of, namespace=anywhere)
 
 
 _register_containers()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nn.module import Module
-from .node import Node, typename
+from .node import Node, path_of, typename
 
 
 def lint(graph: Any) -> None:
@@ -55,7 +55,7 @@ def _check_target(owner: Any, node: Node) -> None:
         )
     if node._op not in ("get_attr", "call_module"):
         return
-    parts = node._target.split(".")
+    parts = path_of(node).split(".")
     value = owner
     for i, part in enumerate(parts):
         value = getattr(value, part, None)

@@ -22,6 +22,7 @@ from ..nn.parameter import Parameter
 from .codegen import PythonCode, indented
 from .folder import write_folder
 from .graph import Graph, graph_state, has_attribute, rebuild_graph
+from .node import path_of
 from .stacks import is_own_file
 from .tree_codegen import _BoxedCodeGen, _PyTreeCodeGen
 
@@ -41,6 +42,9 @@ def compile_source(source: str, names: dict[str, Any], origin: dict[str, Any] | 
     return names
 
 
+FORWARD = "forward"  # the method that each generated class gets
+
+
 class _Forward:
     """Stands for a `forward` that is compiled when it is first asked for."""
 
@@ -51,8 +55,8 @@ class _Forward:
         function = compile_source(self.code.src, self.code.globals, self.origin)[self.name]
         weakref.finalize(function, linecache.cache.pop, function.__code__.co_filename, None)
         for cls in owner.__mro__:
-            if vars(cls).get("forward") is self:
-                cls.forward = function
+            if vars(cls).get(FORWARD) is self:
+                setattr(cls, FORWARD, function)
         return function.__get__(instance, owner)
 
 
@@ -114,7 +118,7 @@ class GraphModule(Module):
         result = self._graph.python_code("self")
         self._code = result.src
         self._lineno_map, self._prologue_start = result._lineno_map, result._prologue_start
-        type(self).forward = _Forward(result, codegen._func_name, self._graph._co_fields)
+        setattr(type(self), FORWARD, _Forward(result, codegen._func_name, self._graph._co_fields))
         return result
 
     @property
@@ -176,10 +180,11 @@ class GraphModule(Module):
         for node in self._graph.nodes:
             if node._op not in ("call_module", "get_attr"):
                 continue
-            parts = node._target.split(".")
+            path = path_of(node)
+            parts = path.split(".")
             used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
-            if node._op == "call_module" and has_attribute(self, node._target):
-                used.update(f"{node._target}.{name}" for name, _ in self.get_submodule(node._target).named_modules())
+            if node._op == "call_module" and has_attribute(self, path):
+                used.update(f"{path}.{name}" for name, _ in self.get_submodule(path).named_modules())
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 
@@ -305,11 +310,10 @@ def _targets(graph: Graph, root: dict | None = None) -> list[str]:
     for node in graph.nodes:
         if node._op not in ("get_attr", "call_module"):
             continue
-        if root is not None and node._target not in root:
-            raise RuntimeError(
-                f"Node {node} referenced target {node._target} but that target was not provided in ``root``!"
-            )
-        found[node._target] = None
+        path = path_of(node)
+        if root is not None and path not in root:
+            raise RuntimeError(f"Node {node} referenced target {path} but that target was not provided in ``root``!")
+        found[path] = None
     return list(found)
 
 
@@ -348,7 +352,7 @@ def _set(to: Module, name: str, value: Any, transient: Any = ()) -> None:
 
 
 # ---- unpickling
-def rebuild_module(base: type, name: str, state: dict, graph: tuple) -> GraphModule:
+def rebuild_module(base: type[GraphModule], name: str, state: dict, graph: tuple) -> GraphModule:
     """A module from its attributes and its graph in plain values."""
     result = base.__new__(base)
     Module.__init__(result)

@@ -60,7 +60,7 @@ class Namespace:
 
     def _unused(self, candidate: str, obj: Any) -> str:
         parts = _split_number(candidate) or _split_number(candidate := valid(candidate))
-        base, number = parts.group(1, 2)
+        base, number = parts.group(1, 2) if parts is not None else (candidate, None)
         if number is None or candidate in self.used:
             count = self.counts.get(base, 0)
             if candidate in RESERVED and vars(builtins).get(candidate, self) is not obj:

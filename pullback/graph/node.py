@@ -75,7 +75,7 @@ class Node:
         self._prev = self._next = self
         self._sort_key = 0
         self._erased = False
-        self._repr_fn = None
+        self._repr_fn: Callable[[Node], str] | None = None
         inputs: dict[Node, None] = {}
         self._input_nodes = inputs
         for a in args:  # most calls have nodes and constants only: their tuple is immutable as it is
@@ -267,19 +267,19 @@ class Node:
             owner = self.graph.owning_module
             if owner is None:
                 raise AssertionError("self.graph.owning_module not set for purity check")
-            return getattr(owner.get_submodule(self._target), "_is_impure", False)
+            return getattr(owner.get_submodule(path_of(self)), "_is_impure", False)
         return self._op == "call_function" and is_impure_call(self._target, self._kwargs, impure_random)
 
     def normalized_arguments(self, root: Any, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
         """The arguments by the target's signature, or None where it has none."""
         from .operator_schemas import normalize_function, normalize_module
 
-        if self._op == "call_function":
+        if callable(self._target):
             return normalize_function(
                 self._target, self._args, self._kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
             )
         if self._op == "call_module":
-            return normalize_module(root, self._target, self._args, self._kwargs, normalize_to_only_use_kwargs)
+            return normalize_module(root, path_of(self), self._args, self._kwargs, normalize_to_only_use_kwargs)
         return None
 
     # ---- text
@@ -299,7 +299,7 @@ class Node:
         annotation = f"{type_repr(self.type)} " if self.type is not None else ""
         if self._op == "placeholder":
             if placeholder_names:
-                placeholder_names.append(f"{self._target}: {annotation.strip()}" if annotation else self._target)
+                placeholder_names.append(f"{self._target}: {annotation.strip()}" if annotation else path_of(self))
                 return None
             default = f"(default={self._args[0]})" if self._args else ""
             return f"%{self._name} : {annotation}[num_users={len(self.users)}] = placeholder[target={self._target}]{default}"
@@ -322,6 +322,14 @@ class Node:
     def __deepcopy__(self, memo: dict) -> Node:
         """Nodes are copied with their graph; a node met outside of it (in some meta) stays itself."""
         return memo.get(id(self), self)
+
+
+def path_of(node: Node) -> str:
+    """The target of a node that calls no function: a name, or a dotted path."""
+    target = node._target
+    if not isinstance(target, str):
+        raise TypeError(f"the target of {node._op} {node._name} must be a name, but is {target!r}")
+    return target
 
 
 def typename(value: Any) -> str:

@@ -111,7 +111,7 @@ def _fits_types(signature: inspect.Signature, args: tuple, kwargs: dict) -> bool
     return True
 
 
-_PYTHON_TYPES = {
+_PYTHON_TYPES: dict[Any, type | tuple[type, ...]] = {
     "Tensor": Tensor, "Scalar": (int, float, complex), "float": (int, float), "int": int, "bool": bool, "str": str,
     "Tensor[]": (list, tuple), "int[]": (list, tuple), "SymInt[]": (list, tuple), "SymInt": int,
 }  # fmt: skip

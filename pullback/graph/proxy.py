@@ -62,6 +62,9 @@ class Proxy(Recorded):
             return (self[i] for i in range(instruction.argval))
         return self.tracer.iter(self)
 
+    def __getitem__(self, index: Any) -> Proxy:
+        return self.tracer.create_proxy("call_function", operator.getitem, (self, index), {})
+
     def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
@@ -136,6 +139,10 @@ class Attribute(Proxy):
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
 
+    @node.setter
+    def node(self, value: Node) -> None:
+        self._node = value
+
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
@@ -199,8 +206,9 @@ def _add_operators() -> None:
         return lambda self, other: self.tracer.create_proxy("call_function", target, (other, self), {})
 
     for name in magic_methods:
-        if hasattr(operator, name):
-            setattr(Proxy, f"__{name.strip('_')}__", forward(getattr(operator, name)))
+        method = f"__{name.strip('_')}__"
+        if hasattr(operator, name) and method not in vars(Proxy):
+            setattr(Proxy, method, forward(getattr(operator, name)))
     for name in reflectable_magic_methods:
         if hasattr(operator, name):
             setattr(Proxy, f"__r{name.strip('_')}__", reflected(getattr(operator, name)))

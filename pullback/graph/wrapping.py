@@ -5,7 +5,7 @@ In: a function of a module, or its name. Out: nothing but the note, in `wrapped_
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +17,7 @@ def wrap(fn_or_name: str | Callable) -> str | Callable:
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
     name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
-    frame = inspect.currentframe().f_back
+    frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
     wrapped_names[id(frame.f_globals), name] = frame.f_globals

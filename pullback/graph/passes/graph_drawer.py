@@ -17,6 +17,8 @@ from ..names import pretty_target
 class DotText(str):
     """The text of a DOT file, with the methods that programs call on a graphviz object."""
 
+    picture = ""  # the same graph as SVG
+
     def to_string(self) -> str:
         return str(self)
 

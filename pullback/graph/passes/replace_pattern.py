@@ -55,10 +55,12 @@ def replace_pattern_with_filters(
     node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
     """`replace_pattern` for the matches that all filters accept; the replacement may be made for each match."""
-    if replacement is None and replacement_callback is None:
-        raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
+    if replacement_callback is None:
+        if replacement is None:
+            raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
+        common = _as_graph(replacement)
+        replacement_callback = lambda match, graph, wanted: common
     graph, wanted = gm.graph, _as_graph(pattern)
-    common = None if replacement is None else _as_graph(replacement)
     matcher = SubgraphMatcher(wanted, ignore_literals=ignore_literals)
     matches = [
         m
@@ -68,8 +70,7 @@ def replace_pattern_with_filters(
     changed: dict[Node, Node] = {}
     done = []
     for match in matches:
-        result = common if replacement_callback is None else replacement_callback(match, graph, wanted)
-        done.append(_replace(graph, wanted, match, result, changed))
+        done.append(_replace(graph, wanted, match, replacement_callback(match, graph, wanted), changed))
     gm.recompile()
     if isinstance(replacement, Module):
         _bring_attributes(gm, replacement)

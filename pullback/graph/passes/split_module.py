@@ -169,7 +169,9 @@ class _Split:
     # ---- the module that calls them
     def assemble(self, order: list[str], lazily: bool) -> GraphModule:
         """The module that calls the submodules; `lazily`, attributes are fetched right before their first use."""
-        self.base, self.values, self.attributes = Graph(), {}, {}
+        self.base = Graph()
+        self.values: dict[str, Node] = {}
+        self.attributes: dict[str, Any] = {}
         for node in self.module.graph.nodes:
             if node.op == "placeholder" or node.op == "get_attr" and not lazily:
                 self._base_input(node)
