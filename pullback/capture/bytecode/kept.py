@@ -32,6 +32,9 @@ LISTENING = (REGISTER_HOOK, RETAIN_GRAD, Tensor.register_post_accumulate_grad_ho
 OWN_STATE = frozenset(f"calls {name}" for name in CHANGES) | {"assigns to an item", "deletes an item"}
 
 
+PARTS = ("func", "args", "keywords")  # of a partial function
+
+
 class PendingHandle:
     """The handle of a hook on a leaf from outside, which is registered on the real one when the graph has run: nothing
     hears of it before a backward does."""
@@ -106,8 +109,7 @@ class Reads:
 
     def of(self, function) -> None:
         if isinstance(function, functools.partial):
-            for value in (function.func, *function.args, *function.keywords.values()):
-                self._value(value, "an argument of its own", None)
+            self._partial(function)
             return
         function = inspect.unwrap(function) if isinstance(function, types.FunctionType) else function
         if not isinstance(function, types.FunctionType) or id(function) in self.seen or is_ours(module_of(function)):
@@ -115,13 +117,46 @@ class Reads:
         self.seen.add(id(function))
         self._cells(function)
         self._globals(function)
-        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-            self._value(value, "a default of its own", None)
+        self._defaults(function)
 
-    def _cells(self, function: types.FunctionType) -> None:
+    def _partial(self, function: functools.partial) -> None:
+        """A partial function that is found at the same place may be another one: its parts are tested."""
+        source, sources = self.outside.source_of(function), self.outside.sources
+        parts = {name: None if source is None else sources.get("attribute", source, name) for name in PARTS}
+        self._value(function.func, "the function of a partial one", parts["func"])
+        self._items(function.args, parts["args"])
+        self._items(function.keywords, parts["keywords"])
+
+    def _defaults(self, function: types.FunctionType) -> None:
+        source, sources = self._source(function), self.outside.sources
+        for name in ("__defaults__", "__kwdefaults__", "__dict__"):
+            place = None if source is None else sources.get("attribute", source, name)
+            self._items(getattr(function, name) or (), place)
+
+    def _items(self, values, place) -> None:
+        """Values that a function carries: they are what they are from when it is registered on."""
+        sources, pairs = self.outside.sources, values.items() if isinstance(values, dict) else enumerate(values)
+        if place is not None:
+            self.outside.conditions.has_length(place, len(values)) if values else self._has_none(place)
+        for key, value in pairs:
+            source = None if place is None else sources.item(place, key)
+            if source is not None and isinstance(value, (*CONSTANTS, tuple, frozenset)):
+                self.outside.conditions.equals(source, value)
+            else:
+                self._value(value, "a value of its own", source)
+
+    def _has_none(self, place) -> None:
+        self.outside.conditions.test(f"not {self.outside.conditions.variable(place)}", f"{place.name} is empty")
+
+    def _source(self, function: types.FunctionType):
+        """Where a function was found; None where the program made it."""
         source = self.outside.source_of(function)
         if source is None and not self.world.is_made_inside(function):
             source = self.outside.sources.constant(function, function.__qualname__)
+        return source
+
+    def _cells(self, function: types.FunctionType) -> None:
+        source = self._source(function)
         for i, cell in enumerate(function.__closure__ or ()):
             name = function.__code__.co_freevars[i]
             if name == "__class__":
@@ -141,7 +176,7 @@ class Reads:
 
     def _value(self, value, name: str, source) -> None:
         if isinstance(value, (types.FunctionType, functools.partial)):
-            if source is not None and isinstance(value, types.FunctionType):
+            if source is not None:
                 self.outside.enter(value, source)
             self.of(value)
         elif is_symbol(value) or isinstance(value, Tensor):

@@ -373,3 +373,70 @@ def test_a_custom_function_may_fill_its_own_lists():
             return g * ctx.count
 
     assert explain(lambda x: Sums.apply(x) * 2)(ones()).graph_count == 1
+
+
+def scaled(grad, *, k):
+    return grad * k
+
+
+def with_default(k):
+    def hook(g, k=k):
+        return g * k
+
+    return hook
+
+
+def with_keyword_default(k):
+    def hook(g, *, k=k):
+        return g * k
+
+    return hook
+
+
+def with_attribute(k):
+    def hook(g):
+        return g * hook.k
+
+    hook.k = k
+    return hook
+
+
+def around_another(k):
+    inner = with_default(k)
+    return lambda g: inner(g)
+
+
+REPLACED = [
+    with_default, with_keyword_default, with_attribute, around_another, lambda k: lambda g: g * k,
+    lambda k: functools.partial(scaled, k=k), lambda k: functools.partial(lambda k, g: g * k, k),
+    lambda k: functools.partial(functools.partial(scaled), k=k), lambda k: functools.partial(with_default(k)),
+]  # fmt: skip
+current = None
+
+
+class Calls(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return current(g)
+
+
+def hooked(x):
+    y = x.mul(2)
+    y.register_hook(current)
+    return y.mul(3)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [hooked, lambda x: Calls.apply(x * 2) * 3])
+@pytest.mark.parametrize("make", REPLACED)
+def test_a_hook_of_the_same_code_that_carries_another_value(make, program, backend):
+    global current
+    run = torch.compile(program, backend=backend)
+    for k in (1, 2, 2, 3, 1):
+        x, current = torch.ones(2, requires_grad=True), make(k)
+        run(x).sum().backward()
+        assert x.grad.tolist() == [6.0 * k] * 2
