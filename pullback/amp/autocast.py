@@ -133,6 +133,18 @@ class autocast:
         return wrapped
 
 
+def enter_autocast(*given) -> autocast:
+    """Turn autocast on, with the arguments of `autocast`; what it gives is for `exit_autocast`."""
+    result = autocast(*given)
+    result.__enter__()
+    return result
+
+
+def exit_autocast(mode: autocast) -> None:
+    """Turn off what `enter_autocast` turned on."""
+    mode.__exit__(None, None, None)
+
+
 def is_autocast_available(device: str) -> bool:
     return device_type(device).type in ("cpu", "cuda")
 

@@ -31,6 +31,8 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._C": {
         "is_grad_enabled": "pullback.core.modes:is_grad_enabled",
+        "_set_grad_enabled": "pullback.core.modes:_set_grad_enabled",
+        "_is_any_autocast_enabled": "pullback.compat.dynamo_names:is_any_autocast_enabled",
         "_debug_only_are_vmap_fallback_warnings_enabled": "pullback.batching.examples:are_loop_warnings_enabled",
         "_debug_only_display_vmap_fallback_warnings": "pullback.batching.examples:display_loop_warnings",
         "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
@@ -104,6 +106,8 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.amp.autocast_mode": {
         "autocast": "pullback.amp.autocast:autocast",
         "_cast": "pullback.compat.private_names:cast",
+        "_enter_autocast": "pullback.amp.autocast:enter_autocast",
+        "_exit_autocast": "pullback.amp.autocast:exit_autocast",
         "custom_fwd": "pullback.amp:custom_fwd",
         "custom_bwd": "pullback.amp:custom_bwd",
         "is_autocast_available": "pullback.amp:is_autocast_available",

@@ -20,35 +20,55 @@ VARIABLES = {
     "torch._functorch.vmap": ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched"),
 }
 
+_DECORATORS = {
+    **{
+        name: f"pullback.surface.compiler:{name}"
+        for name in ("allow_in_graph", "assume_constant_result", "disable", "graph_break", "substitute_in_graph")
+    },
+    **{
+        name: f"pullback.surface.compiler_decorators:{name}"
+        for name in (
+            "dont_skip_tracing",
+            "error_on_graph_break",
+            "nonstrict_trace",
+            "patch_dynamo_config",
+            "set_stance",
+        )
+    },
+    **{
+        name: f"pullback.capture.front.dynamic:{name}"
+        for name in ("mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic")
+    },
+}
+
 ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {
         "config": "pullback.capture.front.config:config",
         "reset": "pullback.surface.compiler:reset",
         "optimize": f"{_COMPILE}:optimize",
         "optimize_assert": f"{_COMPILE}:optimize_assert",
-        "graph_break": "pullback.surface.compiler:graph_break",
-        "disable": "pullback.surface.compiler:disable",
-        "allow_in_graph": "pullback.surface.compiler:allow_in_graph",
         "is_compiling": "pullback.surface.compiler:is_compiling",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "export": "pullback.capture.front.exporting:export",
         "explain": "pullback.capture.front.explain:explain",
-        "assume_constant_result": "pullback.surface.compiler:assume_constant_result",
-        "substitute_in_graph": "pullback.surface.compiler:substitute_in_graph",
         "list_backends": "pullback.capture.front.backends:list_backends",
         "lookup_backend": "pullback.capture.front.backends:lookup_backend",
         "register_backend": "pullback.capture.front.backends:register_backend",
         "OptimizedModule": f"{_COMPILE}:OptimizedModule",
-        "mark_dynamic": "pullback.capture.front.dynamic:mark_dynamic",
-        "mark_static": "pullback.capture.front.dynamic:mark_static",
-        "maybe_mark_dynamic": "pullback.capture.front.dynamic:maybe_mark_dynamic",
-        "mark_static_address": "pullback.capture.front.dynamic:mark_static_address",
         "utils": "torch._dynamo.utils:",
         "compiled_autograd": "torch._dynamo.compiled_autograd:",
         "exc": "torch._dynamo.exc:",
         "backends": "torch._dynamo.backends:",
+        "decorators": "torch._dynamo.decorators:",
+        "eval_frame": "torch._dynamo.eval_frame:",
+        **_DECORATORS,
     },
+    "torch._dynamo.decorators": _DECORATORS,
     "torch._dynamo.utils": {
+        "same": "pullback.compat.dynamo_names:same",
+        "ifdynstaticdefault": "pullback.compat.dynamo_names:ifdynstaticdefault",
+        "range_iterator": "pullback.compat.dynamo_names:range_iterator",
+        "istype": "pullback.compat.dynamo_names:istype",
         "counters": f"{_COMPILE}:counters",
         "is_compile_supported": "pullback.compat.private_names:is_compile_supported",
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
@@ -63,6 +83,7 @@ ROWS: dict[str, dict[str, str]] = {
         "RecompileError": f"{_COMPILE}:RecompileError",
         "UncapturedHigherOrderOpError": "pullback.capture.trace.program:UncapturedHigherOrderOpError",
         "TorchRuntimeError": "builtins:RuntimeError",  # what an operator raises in a captured program is raised as it is
+        "FailOnRecompileLimitHit": f"{_COMPILE}:RecompileError",
     },
     "torch._dynamo.compiled_autograd": {
         "_enable": "pullback.backward.compiled:enable",
@@ -86,6 +107,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo.eval_frame": {
         "OptimizedModule": f"{_COMPILE}:OptimizedModule",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
+        "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
     },
     "torch._logging": {"set_logs": "pullback.capture.front.logs:set_logs"},
     "torch._dynamo.backends.debugging": {

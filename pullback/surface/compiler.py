@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import contextmanager
 from typing import Any
 
 from ..capture.bytecode.calls import substitutes, whole_functions
@@ -19,6 +18,7 @@ from ..core import tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
+from .compiler_decorators import error_on_graph_break, nonstrict_trace, set_stance  # noqa: F401
 
 
 def reset() -> None:
@@ -126,19 +126,6 @@ def set_default_backend(backend: str) -> None:
     """Choose the backend that `compile` uses when none is named."""
     backends.lookup_backend(backend)
     backends.default_backend = backend
-
-
-@contextmanager
-def set_stance(stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend=None):
-    """What compiled functions do for a while: "default", "force_eager" (run uncompiled), "fail_on_recompile", "eager_on_recompile"."""
-    if stance not in _compile.STANCES:
-        raise RuntimeError(f"invalid torch.compile stance '{stance}', must be one of {', '.join(_compile.STANCES)}")
-    before = _compile.state.stance
-    _compile.state.stance = stance
-    try:
-        yield
-    finally:
-        _compile.state.stance = before
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -32,7 +32,7 @@ from . import kept
 from .attributes import Attributes
 from .lookups import ABSENT, HEAP_TYPE, class_attribute
 from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, module_of
-from .signals import Break
+from .signals import BREAKS, Break
 
 REFUSED = (
     DataDependentOutputException,
@@ -286,7 +286,7 @@ class Native(Attributes):
 
     def refusing(self, function, args: tuple, kwargs: dict, may_hook: bool = False):
         """Call; what shows that it cannot be captured ends the graph."""
-        before, hooks = ambient.mode, RemovableHandle.next_id
+        before, hooks, error = ambient.mode, RemovableHandle.next_id, BREAKS.error
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -295,6 +295,8 @@ class Native(Attributes):
             raise Break(str(error)) from error
         if RemovableHandle.next_id != hooks and not may_hook:
             raise Break("it adds a hook to what the graph computes")
+        if BREAKS.error is not error:
+            self.context_changes.append(self.top.count)
         if ambient.mode != before:
             if ambient.mode & ~before & modes.SAVED_HOOKS:
                 ambient.saved_hooks.pop()

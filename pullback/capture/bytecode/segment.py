@@ -25,6 +25,7 @@ from ..front.boxing import boxed
 from ..front.config import config
 from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
+from ..trace.graph_trace import PACKAGE
 from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
@@ -34,7 +35,7 @@ from .lookups import noting
 from .machine import HANDLERS, Machine
 from .native import CONTEXT_BITS, REFUSED
 from .rebuild import Rebuild
-from .signals import Break
+from .signals import BREAKS, Break
 from .sources import Source
 from .tracing import FrameTrace, Tracing, Unseen
 
@@ -46,11 +47,19 @@ class Uncapturable(Exception):
     """A segment that cannot be captured: why."""
 
 
+class Place(NamedTuple):
+    """Where a program broke, in words, and what was said of breaks there (`GraphBreaks`)."""
+
+    where: str | None = None
+    error: bool | None = None
+
+
 class Restart(Exception):
     """Capture again, up to this step."""
 
-    def __init__(self, stop_at: int, reason: str, error: Exception | None = None):
+    def __init__(self, stop_at: int, reason: str, error: Exception | None = None, where: str | None = None):
         self.stop_at, self.reason, self.error = stop_at, reason, error  # error: what the program itself raises
+        self.place = Place(where, BREAKS.error)
 
 
 def spread_call(machine: Machine, frame: Frame, arg) -> int | None:
@@ -123,6 +132,11 @@ class TracingMachine(Machine):
                 raise Break("an error leaves a generator that was made before the graph")
         return super().unwind(exception)
 
+    def where(self) -> str | None:
+        """The user's line that is being executed: the innermost one outside of this package."""
+        own = [frame for frame in self.frames if not frame.code.co_filename.startswith(PACKAGE)]
+        return (own or self.frames)[-1].where() if self.frames else None
+
     def is_undone(self) -> bool:
         """Whether the step that broke has left nothing behind."""
         return self.marked == -1 and self.world.trace.created == self.created
@@ -169,8 +183,9 @@ class Capture:
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
         self.stolen, self.empty = wanted
 
-    def run(self, stop_at: int, reason: str) -> Entry:
-        """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one."""
+    def run(self, stop_at: int, reason: str, place: Place = Place()) -> Entry:
+        """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one. `place`: where the
+        program broke, if it stops before that."""
         fake_mode = fake_mode_for(self.sizes.dynamic is not False)
         self.trace = trace = FrameTrace(fake_mode)
         self.world = world = Tracing(trace, self.sizes)
@@ -180,7 +195,7 @@ class Capture:
         self.ambient_test = world.outside.conditions.ambient_test()
         outside, hooks = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks
         ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
-        self.start = ambient.mode
+        self.start, self.error = ambient.mode, BREAKS.error
         value, ended = None, None
         try:
             try:
@@ -191,14 +206,15 @@ class Capture:
                 if machine.count != stop_at or machine.better_stop() != machine.count:
                     better = machine.better_stop()
                     if better != machine.count or not machine.is_undone():
-                        raise Restart(better, ended) from None
+                        raise Restart(better, ended, where=machine.where()) from None
             except REFUSED as error:
                 raise Restart(machine.bottom, str(error)) from None
             except Exception as error:
                 raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
-            self._check_context(world)
+            self._check_context(world, ended, machine)
             if ended is not None:
-                self.broke(ended, machine.frames[-1].where())
+                BREAKS.error = BREAKS.error if place.error is None else place.error
+                self.broke(ended, place.where or machine.where())
             left = ambient.mode & modes.GRAD
             ambient.restore(self.start)
             trace.finish_grad_mode(self.start & modes.GRAD)
@@ -206,7 +222,7 @@ class Capture:
         except Break as error:  # something that the program holds cannot be made again
             raise Uncapturable(error.reason) from error
         finally:
-            ambient.saved_hooks = hooks
+            ambient.saved_hooks, BREAKS.error = hooks, self.error
             ambient.restore(outside)
             world.journal.take_back()
             world.outside.let_go()
@@ -248,10 +264,11 @@ class Capture:
             )
             frame.index += 1
 
-    def _check_context(self, world: Tracing) -> None:
+    def _check_context(self, world: Tracing, ended: str | None, machine: TracingMachine) -> None:
         """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
-        if (ambient.mode ^ self.start) & CONTEXT_BITS:
-            raise Restart(world.context_changes[-1] - 1, "a context is open where the graph ends")
+        if (ambient.mode ^ self.start) & CONTEXT_BITS or BREAKS.error is not self.error:
+            where = machine.where()
+            raise Restart(world.context_changes[-1] - 1, ended or "a context is open where the graph ends", where=where)
 
     # ---- the entry
     def _entry(self, machine: TracingMachine, value, ended: str | None, left: int) -> Entry:
@@ -435,16 +452,17 @@ class Segment:
         `broke(reason, where)` hears of a graph that ends early, `escaped(error)` of what the program itself raises;
         both may raise.
         """
-        stop_at, reason = -1, ""
+        stop_at, reason, place = -1, "", Place()
         for _ in range(RESTARTS):
             try:
-                return attempt(frames, compile, broke, self.sizes, self.wanted).run(stop_at, reason)
+                return attempt(frames, compile, broke, self.sizes, self.wanted).run(stop_at, reason, place)
             except Restart as again:
                 if again.error is not None:
                     escaped(again.error)
                 if again.stop_at == stop_at or again.stop_at < 0:
                     raise Uncapturable(again.reason) from again
                 stop_at, reason = again.stop_at, again.reason
+                place = again.place if place.where is None else place
             except NO_FAKES as error:  # of what the frames hold
                 raise Uncapturable(str(error)) from error
         raise Uncapturable(f"it could not be captured in {RESTARTS} attempts: {reason}")

@@ -64,3 +64,12 @@ class Running(threading.local):
 
 
 RUNNING = Running()
+
+
+class GraphBreaks:
+    """Whether a graph that ends early is an error, whatever a compiled function says of itself; None: as it says."""
+
+    error: bool | None = None
+
+
+BREAKS = GraphBreaks()

@@ -14,7 +14,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core import modes
 from ...core.events import publish, stage
@@ -25,6 +25,7 @@ from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
 from ..bytecode.segment import Wanted
+from ..bytecode.signals import BREAKS
 from ..trace.program import Unsupported
 from .backends import BACKENDS, lookup_backend
 from .boxing import stolen_names
@@ -58,7 +59,14 @@ MODES: dict[str, dict[str, Any]] = {
     "max-autotune-no-cudagraphs": {"max_autotune": True},
     "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
 }
-STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+
+
+class Stance(NamedTuple):
+    """What compiled functions do, and by which backend new graphs are compiled, where not by their own."""
+
+    name: str = "default"
+    backend: str | Callable | None = None
 
 
 class State:
@@ -67,7 +75,7 @@ class State:
     def __init__(self) -> None:
         self.functions: weakref.WeakSet[CompiledFunction] = weakref.WeakSet()
         self.disabled = 0
-        self.stance = "default"
+        self.stance = Stance()
         self.on_reset: list[Callable[[], None]] = []  # what layers above forget with all graphs
 
 
@@ -100,6 +108,7 @@ class CompiledFunction:
         self.is_disabled = getattr(
             fn, "_torchdynamo_disable", False
         )  # it is never captured, only what it differentiates
+        self.has_run = False  # whether it was called in a stance in which the first call is not compiled
         self.compile_backward: Callable | None = None  # how backwards inside are compiled, where they are
         self.front: Callable = Segments(fn, self)
         state.functions.add(self)
@@ -121,9 +130,12 @@ class CompiledFunction:
         if (
             state.disabled
             or self.is_disabled
-            or state.stance == "force_eager"
+            or state.stance.name == "force_eager"
             or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
         ):
+            return self.fn(*args, **kwargs)
+        if state.stance.name == "eager_then_compile" and not self.has_run:
+            self.has_run = True
             return self.fn(*args, **kwargs)
         if config.verify:
             return checked(self.fn, lambda: self.front(args, kwargs), args, kwargs, self.name, disabled())
@@ -135,16 +147,21 @@ class CompiledFunction:
         options = {"options": self.options} if self.options else {}
         counters["stats"]["unique_graphs"] += 1
         publish("captured", function=self, graph=graph)
+        forced = state.stance.backend
         with stage("backend"):
-            run = self.backend(graph, examples, **options)
+            run = (self.backend if forced is None else lookup_backend(forced))(graph, examples, **options)
         if not callable(run):
             raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
         return run.run if isinstance(run, GraphModule) else run
 
+    def is_whole(self) -> bool:
+        """Whether a graph that ends early is an error."""
+        return self.fullgraph if BREAKS.error is None else BREAKS.error
+
     def broke(self, reason: str, where: str | None) -> None:
         """A graph ended before the program did."""
         publish("broke", function=self, reason=reason, where=where)
-        if self.fullgraph:
+        if self.is_whole():
             raise Unsupported(f"{reason}{f' ({where})' if where else ''}")
         counters["graph_break"][reason] += 1
         log("graph_breaks").debug(
@@ -153,13 +170,13 @@ class CompiledFunction:
 
     def escaped(self, error: Exception) -> None:
         """The program raises on the way: with one whole graph, there is nothing else to be had."""
-        if self.fullgraph:
+        if self.is_whole():
             raise error
 
     def uncaptured(self, reason: str) -> None:
         """Nothing can be captured: an error, or a warning once."""
         publish("broke", function=self, reason=reason, where=None)
-        if self.fullgraph:
+        if self.is_whole():
             raise Unsupported(reason)
         counters["graph_break"][reason] += 1
         warnings.warn(f"compile: {self.name} runs uncompiled: {reason}", RuntimeWarning, stacklevel=5)
@@ -170,9 +187,9 @@ class CompiledFunction:
             self.on_guard_failure((why, self.fn))
         publish("recompiled", function=self, reason=why)
         log("recompiles").debug("compile: %s is compiled again: %s", self.name, why)
-        if state.stance == "eager_on_recompile":
+        if state.stance.name == "eager_on_recompile":
             return False
-        if state.stance == "fail_on_recompile" or config.error_on_recompile:
+        if state.stance.name == "fail_on_recompile" or config.error_on_recompile:
             raise RecompileError(f"compile: {self.name} would be compiled again: {why}")
         limit = min(config.recompile_limit, config.cache_size_limit)
         if graphs < limit:

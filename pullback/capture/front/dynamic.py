@@ -24,6 +24,11 @@ def maybe_mark_dynamic(t: Tensor, index: int | list | tuple) -> None:
     _mark(t, "_dynamo_weak_dynamic_indices", index)
 
 
+def mark_unbacked(t: Tensor, index: int | list | tuple, **named) -> None:
+    """Ask that a dimension be a symbol of which nothing is known, not even that it is not 0 or 1."""
+    _mark(t, "_dynamo_unbacked_indices", index)
+
+
 def mark_static(t: Tensor, index: int | list | tuple | None = None) -> None:
     """Ask that a dimension (or all) be a constant of the graph."""
     _mark(t, "_dynamo_static_indices", list(range(t.ndim)) if index is None else index)
@@ -118,4 +123,5 @@ class Sizes:
         out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
         marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
         out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)
+        out |= dict.fromkeys(marks.get("_dynamo_unbacked_indices", ()), (DimDynamic.UNBACKED, None))
         return {d: way for d, way in out.items() if d not in fixed}
