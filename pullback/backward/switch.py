@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 from ..capture.front.compile import counters
 from ..capture.front.guards import same_function
-from ..capture.front.logs import artifacts, logger
 from ..core.events import publish, stage
+from ..core.logs import artifacts, logger
 from ..core.modes import ambient
 from .build import Backward
 from .module import inlined

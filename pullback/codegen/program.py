@@ -12,8 +12,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from ..capture.front.logs import artifacts, logger
 from ..core import events
+from ..core.logs import artifacts, logger
 from ..core.modes import LISTENING, ambient
 from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..capture.front.config import native as settings
-from ..capture.front.logs import logger
 from ..capture.trace.make_fx import make_fx
+from ..core.logs import logger
 from ..core.modes import LISTENING, ambient
 from ..core.tensor import Tensor
 from ..graph.module import GraphModule
@@ -58,5 +58,5 @@ class Sized:
         try:
             return self.compile_static(make_fx(self.module, tracing_mode="fake")(*args))
         except NotImplementedError as error:  # a size that depends on data
-            logger("output_code").debug("no native code for these sizes: %s", error)
+            logger("perf_hints").debug("no native code for these sizes: %s", error)
             return self.module

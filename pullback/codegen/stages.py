@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator as python_operators
 
 from ..capture.front.config import native as settings
-from ..capture.front.logs import logger
+from ..core.logs import logger
 from ..core.tensor import Tensor
 from ..graph.graph import Graph
 from ..graph.node import Node
@@ -109,7 +109,7 @@ def lowerable(graph: Graph, kind: type[Lowering] = Lowering) -> tuple[Lowering, 
             found.add(n)
         else:
             reasons[n] = refused.reason
-            logger("output_code").debug("%s has no loops: %s", n, refused.reason)
+            logger("perf_hints").debug("%s runs by itself, not in a loop with others: %s", n, refused.reason)
             lowering.input(n)
     kept = drop_torn(graph, found)
     return lowering, kept, reasons | dict.fromkeys(found - kept, "a result of it has no loops")

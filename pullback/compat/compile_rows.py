@@ -16,6 +16,7 @@ OBJECTS = {
 # Names of private modules that are variables: read anew each time, and assigned to at their home.
 VARIABLES = {
     "torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER"),
+    "torch._dynamo.guards": ("guard_manager_testing_hook_fn",),
     "torch._tensor_str": ("PRINT_OPTS",),
     "torch._functorch.vmap": ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched"),
 }
@@ -61,11 +62,15 @@ ROWS: dict[str, dict[str, str]] = {
         "backends": "torch._dynamo.backends:",
         "decorators": "torch._dynamo.decorators:",
         "eval_frame": "torch._dynamo.eval_frame:",
+        "guards": "torch._dynamo.guards:",
         **_DECORATORS,
     },
     "torch._dynamo.decorators": _DECORATORS,
+    "torch._dynamo.guards": {
+        name: f"pullback.capture.front.guard_manager:{name}"
+        for name in ("GuardManagerWrapper", "RootGuardManager", "guard_manager_testing_hook_fn")
+    },
     "torch._dynamo.utils": {
-        "same": "pullback.compat.dynamo_names:same",
         "ifdynstaticdefault": "pullback.compat.dynamo_names:ifdynstaticdefault",
         "range_iterator": "pullback.compat.dynamo_names:range_iterator",
         "istype": "pullback.compat.dynamo_names:istype",
@@ -109,7 +114,7 @@ ROWS: dict[str, dict[str, str]] = {
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
     },
-    "torch._logging": {"set_logs": "pullback.capture.front.logs:set_logs"},
+    "torch._logging": {"set_logs": "pullback.core.logs:set_logs"},
     "torch._dynamo.backends.debugging": {
         name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
     },

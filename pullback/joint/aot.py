@@ -21,6 +21,7 @@ from ..capture.trace.make_fx import by_operator
 from ..capture.trace.subclasses import is_wrapper
 from ..core import modes, tree
 from ..core.events import publish, stage
+from ..core.logs import artifacts, logger
 from ..core.modes import ambient
 from ..core.node import requires_grad
 from ..core.tensor import FAKE, Tensor
@@ -185,12 +186,16 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     next(AOT_COUNTER)
     if not joint.differentiable:
         forward_only(joint)
+        _log("aot_graphs", "forward graph", joint.module)
         forward = callable_of(using.inference(joint.module, list(joint.primals)))
         return Compiled(joint, forward if joint.wrapping is None else joint.wrapping.around_forward(forward), None)
     inputs = (list(joint.primals), list(joint.tangents))
+    _log("aot_joint_graph", "joint graph", joint.module)
     with stage("partition"):
         forward_module, backward_module = using.partition(joint.module, inputs, num_fwd_outputs=graph_results(joint))
     publish("cut", joint=joint.module, forward=forward_module, backward=backward_module)
+    _log("aot_graphs", "forward graph", forward_module)
+    _log("aot_graphs", "backward graph", backward_module)
     forward = callable_of(using.forward(forward_module, list(joint.primals)))
     compile_backward = functools.partial(compiled_backward, using)
     backward = compile_backward(backward_module)
@@ -203,6 +208,11 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
         compiled = Compiled(joint, around.around_forward(forward), around.around_backward(backward))
     compiled.backward_module = backward_module
     return compiled
+
+
+def _log(artifact: str, what: str, module: GraphModule) -> None:
+    if artifacts[artifact]:
+        logger(artifact).debug("%s\n%s", what, module.print_readable(False))
 
 
 def compiled_backward(using: Compilers, module: GraphModule) -> Callable:

@@ -25,7 +25,8 @@ class StateChange:
     name: str
 
     def __init__(self, value: Any):
-        self.value, self.before = value, []
+        self.value = value
+        self.before: list = []
 
     def __enter__(self) -> None:
         self.before.append(getattr(self.home, self.name))
@@ -102,8 +103,8 @@ def dont_skip_tracing(fn: Callable | None = None):
     """A function that is captured wherever its module is from."""
     if fn is None:
         return dont_skip_tracing
-    inner = fn.__func__ if hasattr(fn, "__func__") else fn
-    inner._torchdynamo_captured = True  # type: ignore[attr-defined]
+    inner: Any = getattr(fn, "__func__", fn)
+    inner._torchdynamo_captured = True
     return fn
 
 

@@ -9,7 +9,7 @@ from pullback.backward import switch
 from pullback.backward.compiled import disable, enable, reset, set_autograd_compiler
 from pullback.capture.front.compile import counters
 from pullback.capture.front.config import config
-from pullback.capture.front.logs import set_logs
+from pullback.core.logs import set_logs
 
 
 @pytest.fixture(autouse=True)

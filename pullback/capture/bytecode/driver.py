@@ -91,6 +91,7 @@ class Driver:
             segment.is_uncaptured = True
             return None
         publish("entered", function=self.policy, conditions=entry.conditions)
+        self.policy.captured(entry, frames)
         return entry
 
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 
 from ...core.layers import above
+from ...core.logs import logger
 from .config import native
-from .logs import logger
 
 BACKENDS: dict[str, Callable] = {}
 default_backend = "inductor"

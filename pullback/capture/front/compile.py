@@ -19,19 +19,21 @@ from typing import Any, NamedTuple
 from ...core import modes
 from ...core.events import publish, stage
 from ...core.layers import above
+from ...core.logs import artifacts
+from ...core.logs import logger as log
 from ...core.modes import ambient
 from ...graph import GraphModule
 from ...nn.module import Module
 from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
-from ..bytecode.segment import Wanted
+from ..bytecode.segment import Entry, Wanted
 from ..bytecode.signals import BREAKS
 from ..trace.program import Unsupported
+from . import guard_manager
 from .backends import BACKENDS, lookup_backend
 from .boxing import stolen_names
 from .config import config
 from .dynamic import Sizes
-from .logs import logger as log
 from .verify import checked
 
 
@@ -147,6 +149,10 @@ class CompiledFunction:
         options = {"options": self.options} if self.options else {}
         counters["stats"]["unique_graphs"] += 1
         publish("captured", function=self, graph=graph)
+        if artifacts["graph_code"]:
+            log("graph_code").debug("TRACED GRAPH of %s\n%s", self.name, graph.print_readable(False))
+        if artifacts["graph"]:
+            log("graph").debug("TRACED GRAPH of %s\n%s", self.name, graph.graph)
         forced = state.stance.backend
         with stage("backend"):
             run = (self.backend if forced is None else lookup_backend(forced))(graph, examples, **options)
@@ -164,9 +170,15 @@ class CompiledFunction:
         if self.is_whole():
             raise Unsupported(f"{reason}{f' ({where})' if where else ''}")
         counters["graph_break"][reason] += 1
-        log("graph_breaks").debug(
-            "compile: a graph of %s ends%s: %s", self.name, f" at {where}" if where else "", reason
-        )
+        log("graph_breaks").debug("a graph of %s ends%s: %s", self.name, f" at {where}" if where else "", reason)
+
+    def captured(self, entry: Entry, frames: list) -> None:
+        """A graph was made, with conditions of its own."""
+        if artifacts["guards"]:
+            log("guards").debug("GUARDS of %s\n%s", self.name, "\n".join(entry.conditions))
+        if artifacts["bytecode"]:
+            log("bytecode").debug("what runs a graph of %s\n%s", self.name, entry.text)
+        guard_manager.tell(entry, frames)
 
     def escaped(self, error: Exception) -> None:
         """The program raises on the way: with one whole graph, there is nothing else to be had."""
@@ -186,7 +198,7 @@ class CompiledFunction:
         if self.on_guard_failure is not None:
             self.on_guard_failure((why, self.fn))
         publish("recompiled", function=self, reason=why)
-        log("recompiles").debug("compile: %s is compiled again: %s", self.name, why)
+        log("recompiles").debug("%s is compiled again: %s", self.name, why)
         if state.stance.name == "eager_on_recompile":
             return False
         if state.stance.name == "fail_on_recompile" or config.error_on_recompile:

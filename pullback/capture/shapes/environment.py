@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...core.logs import logger
 from . import check
 from .contexts import DimDynamic
 from .errors import ConstraintViolationError, GuardOnDataDependentSymNode, data_dependent
@@ -242,6 +243,7 @@ class ShapeEnv(SymbolMaker):
             return
         question = tidy(question, self.facts)
         self.guards.append(ShapeGuard(question, where, size_oblivious))
+        logger("dynamic").info("eval %s [guard added] at %s", question, where)
         self._learn(question)
 
     def _learn(self, question) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 
+from ...core.logs import logger
 from .contexts import (
     DimDynamic,
     StatefulSymbolicContext,
@@ -90,6 +91,7 @@ class SymbolMaker:
         if isinstance(result, Symbol):
             self.first_ranges.setdefault(result, self.facts.ranges.get(result, UNBOUNDED))
         remembered[name] = result
+        logger("dynamic").info("create_symbol %s = %s for %s", result, val, name)
         return result
 
     def _settle(self, val, name: str, dynamic_dim: DimDynamic, constraint) -> tuple:
