@@ -100,7 +100,8 @@ extern "C" __global__ void layer_norm_columns(
 """
 
 PHILOX = r"""
-#define ORIGIN unsigned long long start, unsigned int k0, unsigned int k1
+#define ORIGIN unsigned long long start, unsigned int k0, unsigned int k1, const unsigned long long* origin
+#define MOVE if (origin) { start += origin[0]; k0 = (unsigned int)origin[1]; k1 = (unsigned int)(origin[1] >> 32); }
 
 __device__ void philox(unsigned long long counter, unsigned int k0, unsigned int k1, unsigned int* words) {
     unsigned int c0 = (unsigned int)counter, c1 = (unsigned int)(counter >> 32), c2 = 0, c3 = 0;
@@ -117,6 +118,7 @@ extern "C" __global__ void words(ORIGIN, unsigned int* out, long long n) {
     long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (4 * block >= n) return;
     unsigned int words[4];
+    MOVE
     philox(start + block, k0, k1, words);
     for (int i = 0; i < 4 && 4 * block + i < n; i++) out[4 * block + i] = words[i];
 }
@@ -125,6 +127,7 @@ extern "C" __global__ void floats(ORIGIN, float* out, long long n, int normal, f
     long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (4 * block >= n) return;
     unsigned int words[4];
+    MOVE
     philox(start + block, k0, k1, words);
     float made[4];
     for (int i = 0; i < 4; i++) made[i] = (words[i] >> 8) * 5.9604645e-8f;
@@ -144,6 +147,7 @@ extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int normal,
     long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (2 * block >= n) return;
     unsigned int words[4];
+    MOVE
     philox(start + block, k0, k1, words);
     double made[2];
     for (int i = 0; i < 2; i++)
@@ -181,14 +185,22 @@ def blocks_of(count: int, dtype: np.dtype | type) -> int:
     return -(-count // (2 if np.dtype(dtype) == np.float64 else 4))
 
 
-def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters):
-    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (False, low, high), normal (True, mean, std)."""
+def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters, origin=None):
+    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (False, low, high), normal (True, mean, std).
+
+    `origin`: two words of 64 bits on the device, read when the kernel runs: a block to count from, and the seed.
+    """
     import cupy
 
     dtype = np.dtype(dtype)
     out = cupy.empty(count, dtype)
     if count:
-        keys = (np.uint64(start), np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32))
+        keys = (
+            np.uint64(start),
+            np.uint32(seed & 0xFFFFFFFF),
+            np.uint32(seed >> 32),
+            np.uintp(0) if origin is None else origin,
+        )
         rest = (np.int32(parameters[0]), *[dtype.type(p) for p in parameters[1:]]) if parameters else ()
         name = {"u": "words", "f": "floats" if dtype.itemsize == 4 else "doubles"}[dtype.kind]
         grid = (-(-blocks_of(count, dtype) // 256),)

@@ -44,6 +44,7 @@ class _Process:
     threads: int | None = None
     warn_always = False
     matmul_precision = "highest"
+    cuda_captures = 0  # CUDA graphs that are being captured
     attention_backends: frozenset | None = None  # which implementations of attention may run; None: any
 
 

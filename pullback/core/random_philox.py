@@ -21,6 +21,7 @@ from .arrays import assign, library, to_host
 from .cuda_rows import blocks_of, philox_numbers
 from .cupy_library import device_count
 from .device import device, indexed
+from .modes import process
 from .random import DEFAULT_SEED, Generator
 from .random_integers import fill_random_range
 
@@ -28,7 +29,8 @@ from .random_integers import fill_random_range
 class PhiloxGenerator(Generator):
     """A source of random numbers on a CUDA device: see the module's docstring. `offset` counts blocks of four words."""
 
-    __slots__ = ("offset",)
+    __slots__ = ("offset", "capture")
+    capture: CapturedDraws | None
 
     def __init__(self, where: device | str):
         if not device_count():
@@ -36,6 +38,7 @@ class PhiloxGenerator(Generator):
         self.device = indexed(where)
         self.lock = threading.RLock()
         self._engine = self._bulk = None
+        self.capture = None
         self._reseed(DEFAULT_SEED)
 
     def _reseed(self, seed: int) -> None:
@@ -69,9 +72,29 @@ class PhiloxGenerator(Generator):
 
     # ---- draws
     def _numbers(self, count: int, dtype, *parameters):
+        if process.cuda_captures:
+            return self._captured_numbers(count, dtype, *parameters)
         with self.lock:
             start, self.offset = self.offset, self.offset + blocks_of(count, dtype)
         return philox_numbers(self._seed, start, count, dtype, *parameters)
+
+    def _captured_numbers(self, count: int, dtype, *parameters):
+        if self.capture is None:
+            raise RuntimeError(
+                "A CUDA graph is being captured, and a generator that it does not know was drawn from: "
+                "see CUDAGraph.register_generator_state"
+            )
+        start, self.capture.count = self.capture.count, self.capture.count + blocks_of(count, dtype)
+        return philox_numbers(0, start, count, dtype, *parameters, origin=self.capture.origin)
+
+    def advance_for(self, draws: CapturedDraws) -> None:
+        """Give the draws of a captured graph their place in the stream: its next run takes up from here."""
+        with self.lock:
+            for place, value in enumerate(
+                (self.offset, self._seed)
+            ):  # by kernels: in order with replays before and after
+                draws.origin[place : place + 1].fill(np.uint64(value))
+            self.offset += draws.count
 
     def words(self, count: int) -> Any:
         """The next `count` words of 32 bits, as uint32 on the device."""
@@ -93,6 +116,15 @@ class PhiloxGenerator(Generator):
     def host(self) -> Generator:
         """A generator on the CPU that the next words of this one seed."""
         return Generator().manual_seed(int(self.words64(1)[0]))
+
+
+class CapturedDraws:
+    """The draws of a captured graph: how many blocks, and where on the device it reads the offset and the seed to begin with."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.count, self.origin = 0, cupy.zeros(2, np.uint64)
 
 
 def _restore(where: device, state: np.ndarray) -> PhiloxGenerator:

@@ -33,6 +33,8 @@ from .devices import (
     set_device,
     synchronize,
 )  # fmt: skip
+from .graphed import make_graphed_callables
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .memory import (
     empty_cache,
     ipc_collect,
@@ -90,28 +92,12 @@ current_blas_handle = needs_device("current_blas_handle", "cuBLAS's handle.")
 cudart = needs_device("cudart", "The CUDA runtime.")
 utilization = needs_device("utilization", "How busy a device is.")
 temperature = needs_device("temperature", "How warm a device is.")
-make_graphed_callables = needs_device("make_graphed_callables", "Callables as CUDA graphs.")
-graph_pool_handle = needs_device("graph_pool_handle", "A memory pool for CUDA graphs.")
 get_sync_debug_mode = needs_device("get_sync_debug_mode", "What happens at synchronizing calls.")
 set_sync_debug_mode = needs_device("set_sync_debug_mode", "Say what happens at synchronizing calls.")
 
 
-def is_current_stream_capturing() -> bool:
-    """Whether a CUDA graph is being captured: none ever is."""
-    current_stream()
-    return False
-
-
-class CUDAGraph(Unsupported):
-    """A captured sequence of kernels."""
-
-
 class MemPool(Unsupported):
     """A pool of device memory."""
-
-
-class graph(Unsupported):
-    """Captures a CUDA graph."""
 
 
 class _TypedTensor(type):

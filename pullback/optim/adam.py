@@ -30,6 +30,7 @@ class Adam(PerParameter):
     """Adam; with `decoupled_weight_decay` it is AdamW."""
 
     refuses_sparse = "Adam does not support sparse gradients, please consider SparseAdam instead"
+    replayable = True
 
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1e-3, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
@@ -65,7 +66,7 @@ class Adam(PerParameter):
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
         step = advance(state)
-        if _in_one_step(p, g, state, group, (lr, beta1, beta2)) and _whole_update(
+        if _in_one_step(p, g, state, group, (lr, beta1, beta2, step)) and _whole_update(
             p, g, state, group, lr, beta1, beta2, step
         ):
             return

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import modes
 from ..core.dtype import float32, float64
-from ..core.modes import ambient
+from ..core.modes import ambient, process
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
 from .optimizer import Optimizer, use_grad_for_differentiable
@@ -31,6 +31,7 @@ class PerParameter(Optimizer):
 
     refuses_sparse: str | None = None  # the error for sparse gradients, where they are not supported
     splits_complex = True  # `update` sees complex numbers as pairs of real ones, and changes state in place
+    replayable = False  # whether a step that a CUDA graph has captured, with its count on the device, can be run again
     counters: tuple[str, ...] = ("step",)  # state that is a 0-dimensional tensor
 
     def start(self, p: Tensor, group: dict) -> dict[str, Any]:
@@ -57,11 +58,25 @@ class PerParameter(Optimizer):
         if closure is not None:
             with modes.masked(0, modes.GRAD):
                 loss = closure()
+        if process.cuda_captures:
+            self._check_capture()
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
                     self._update(p, p.grad, group)
         return loss
+
+    def _check_capture(self) -> None:
+        """Raise where a step that is captured in a CUDA graph would be run again with the numbers of the first."""
+        name = type(self).__name__
+        if not self.replayable:
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {name}, which cannot be captured"
+            )
+        if any(not group.get("capturable", True) for group in self.param_groups):
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {name} but param_groups' capturable is False."
+            )
 
     def _update(self, p: Tensor, g: Tensor, group: dict) -> None:
         if self.refuses_sparse and g.is_sparse:
@@ -71,6 +86,8 @@ class PerParameter(Optimizer):
             if group.get("fused"):
                 check_fused(p)
             state = self.start(p, group)
+            if self.replayable and group.get("capturable") and "step" in state:
+                state["step"] = state["step"].to(p.device)
             if state:
                 self.state[p] = state
         if group.get("capturable"):
@@ -99,7 +116,7 @@ def advance(state: dict) -> float | Tensor:
     """Count one more step; how many there are now: in a graph, a tensor of as many digits as a Python number."""
     step = state["step"]
     step += 1
-    return step.to(float64) if ambient.mode & modes.CAPTURE else step.item()
+    return step.to(float64) if ambient.mode & modes.CAPTURE or process.cuda_captures else step.item()
 
 
 def number(x):

@@ -16,6 +16,7 @@ class SGD(PerParameter):
     """`p -= lr * g`, where `g` may be a running sum of gradients (momentum)."""
 
     splits_complex = False
+    replayable = True
 
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
