@@ -56,7 +56,7 @@ namespaces.install(__name__)
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
     "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
-    "version", "xpu", "export", "fx", "nested", "sparse", "multiprocessing",
+    "version", "xpu", "export", "fx", "nested", "sparse", "multiprocessing", "__future__", "masked",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",

@@ -9,7 +9,7 @@ Everything public of the files beside this one is here under its own name.
 
 from __future__ import annotations
 
-from . import attention, functional, init, parallel, utils
+from . import attention, functional, grad, init, parallel, utils
 from .activation import (
     CELU,
     ELU,
@@ -188,6 +188,7 @@ __all__ = sorted(n for n, v in globals().items() if isinstance(v, type)) + [
     "attention",
     "factory_kwargs",
     "functional",
+    "grad",
     "init",
     "parallel",
     "utils",

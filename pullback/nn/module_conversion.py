@@ -11,8 +11,10 @@ from ..core import dtype as dtypes
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
 from ..core.modes import no_grad
+from ..core.swap import swap_tensors
 from ..core.tensor import META, SPARSE, Tensor
 from ..ops.system.operator import public
+from .conversion_flags import Flags
 from .parameter import Parameter, is_lazy
 
 
@@ -75,7 +77,10 @@ class ModuleConversion:
         if is_lazy(param):
             return result
         grad = param.grad
-        if _same_kind(param, result):
+        if Flags.swap:
+            kept, param.grad = param, None
+            swap_tensors(param, Parameter(result.detach(), param.requires_grad))
+        elif not Flags.overwrite and _same_kind(param, result):
             kept = param
             kept.data = result
         else:

@@ -14,7 +14,9 @@ from typing import Any
 
 from ..autograd.methods import RemovableHandle
 from ..core.modes import no_grad
+from ..core.swap import swap_tensors
 from ..core.tensor import Tensor
+from .conversion_flags import Flags
 from .module_hooks import add
 from .parameter import Parameter, is_lazy
 
@@ -211,6 +213,12 @@ class ModuleState:
             error_msgs.append(f'While copying the parameter named "{key}", {shapes}, an exception occurred : {e.args}.')
 
     def _take_tensor(self, name: str, own: Tensor, given: Tensor, assign: bool) -> None:
+        if Flags.swap:
+            loaded = own.module_load(given, assign=assign)
+            if isinstance(own, Parameter) and not isinstance(loaded, Parameter):
+                loaded = Parameter(loaded, requires_grad=own.requires_grad)
+            swap_tensors(own, loaded)
+            return
         if not assign:
             own.copy_(given)
             return

@@ -17,6 +17,7 @@ HOMES: dict[str, str] = {
     "sparse": "ops.layout.sparse",
     "nested": "ops.layout.nested",
     "fx": "graph",
+    "__future__": "nn.conversion_flags",
     **{
         name: f"surface.{name}"
         for name in (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 
+from ..core.swap import swap_tensors
+
 _SUBMODULES = ("checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks")
 
 __all__ = ["checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "swap_tensors"]
@@ -15,8 +17,6 @@ __all__ = ["checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "ho
 def __getattr__(name: str):
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name == "swap_tensors":
-        return importlib.import_module(f"{__name__}.swap").swap_tensors
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,6 +9,8 @@ broadcasting.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ...core.arrays import library
@@ -205,8 +207,13 @@ def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
 
 
 def _tensor(t: Tensor, dim: int, item: Tensor, found: list, place: int) -> tuple:
-    kernels.check_types((item.array,))
     mask = kernels.is_mask(item.array)
+    if item.ndim or item.array.dtype.kind != "i":  # a number may be of any integer dtype
+        kernels.check_types((item.array,))
+    if mask and item.array.dtype.kind == "u":
+        warnings.warn(
+            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4
+        )
     if not item.ndim and (not item.keys & META or item.keys & FAKE):
         if mask:
             return _truth(t, dim, bool(item.item()), found)

@@ -215,3 +215,12 @@ def test_a_complex_number_in_a_tensor_written_into_real_elements_loses_its_imagi
     y = torch.zeros(2)
     y[...] = torch.tensor(1 + 2j)
     assert y.tolist() == [1, 1]
+
+
+def test_bytes_as_a_mask_are_deprecated_and_short_numbers_are_indices():
+    x = torch.arange(3)
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+        assert x[torch.tensor([1, 0, 1], dtype=torch.uint8)].tolist() == [0, 2]
+    assert x[torch.tensor(1, dtype=torch.int16)].item() == 1
+    with pytest.raises(IndexError, match="must be long, int, byte or bool"):
+        x[torch.tensor([1], dtype=torch.int16)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
+from .tensor import Tensor
 
 _FACTS = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info")
 

@@ -1,0 +1,14 @@
+"""Reductions and normalizations that leave elements out (`torch.masked`).
+
+In: a tensor and a boolean `mask` that broadcasts to it, True where an element takes part (None: everywhere). Out: what the
+operator of the same name gives for the elements that take part; where none does, its neutral element, or NaN if it has none.
+Written in differentiable operators: elements that are left out get gradient 0.
+"""
+
+from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
+from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
+
+__all__ = [
+    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
+    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+]  # fmt: skip

@@ -1,0 +1,71 @@
+"""Operators that leave elements out: against the elements that take part, one slice at a time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import pullback as torch
+
+X = torch.tensor([[0.5, -1.0, 2.0, 0.25], [3.0, 1.0, -2.0, 4.0], [1.0, 2.0, 3.0, 4.0]])
+MASK = torch.tensor([[True, False, True, True], [True, True, False, False], [False, True, True, True]])
+REDUCTIONS = {
+    "sum": lambda t: t.sum(),
+    "prod": lambda t: t.prod(),
+    "amax": lambda t: t.amax(),
+    "amin": lambda t: t.amin(),
+    "mean": lambda t: t.mean(),
+    "median": lambda t: t.median(),
+    "logsumexp": lambda t: t.logsumexp(0),
+    "var": lambda t: t.var(),
+    "std": lambda t: t.std(),
+    "norm": lambda t: t.norm(),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_see_the_elements_that_take_part(name):
+    expected = torch.stack([REDUCTIONS[name](row[m]) for row, m in zip(X, MASK, strict=True)])
+    function = getattr(torch.masked, name)
+    torch.testing.assert_close(function(X, dim=1, mask=MASK), expected)
+    torch.testing.assert_close(function(X, dim=1, mask=MASK, keepdim=True), expected[:, None])
+    whole = function(X, dim=1)
+    torch.testing.assert_close(whole, torch.stack([REDUCTIONS[name](row) for row in X]))
+
+
+def test_gradients_of_elements_left_out_are_zero():
+    x = X.clone().requires_grad_()
+    torch.masked.mean(x, 1, mask=MASK).sum().backward()
+    assert x.grad.tolist()[1] == [0.5, 0.5, 0, 0]
+
+
+def test_where_no_element_takes_part():
+    none = torch.zeros(3, 4, dtype=torch.bool)
+    assert torch.masked.sum(X, 1, mask=none).tolist() == [0, 0, 0]
+    assert torch.masked.prod(X, 1, mask=none).tolist() == [1, 1, 1]
+    assert torch.masked.amax(X, 1, mask=none).tolist() == [-math.inf] * 3
+    assert torch.masked.amax(X.int(), 1, mask=none).tolist() == [-(2**31)] * 3
+    assert all(map(math.isnan, torch.masked.mean(X, 1, mask=none).tolist()))
+    with pytest.raises(ValueError, match="Could not infer output dtype"):
+        torch.masked.mean(X.int(), 1, mask=MASK)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+def test_softmaxes(name):
+    result = getattr(torch.masked, name)(X, 1, mask=MASK)
+    for row, m, r in zip(X, MASK, result, strict=True):
+        own = -row[m] if name == "softmin" else row[m]
+        expected = own.log_softmax(0) if name == "log_softmax" else own.softmax(0)
+        torch.testing.assert_close(r[m], expected)
+        assert set(r[~m].tolist()) <= {0.0, -math.inf}
+
+
+def test_running_sums_and_places():
+    assert torch.masked.cumsum(X, 1, mask=MASK)[0].tolist() == [0.5, 0.5, 2.5, 2.75]
+    assert torch.masked.cumprod(X, 1, mask=MASK)[1].tolist() == [3, 3, 3, 3]
+    assert torch.masked.argmax(X, 1, mask=MASK).tolist() == [2, 0, 3]
+    assert torch.masked.argmin(X, 1, mask=MASK).tolist() == [3, 1, 1]
+    unit = torch.masked.normalize(X, 2, 1, mask=MASK)
+    torch.testing.assert_close(torch.masked.norm(unit, 2, 1), torch.ones(3))
+    assert torch.masked.logaddexp(X, X, other_mask=torch.zeros(3, 4, dtype=torch.bool)).tolist() == X.tolist()
