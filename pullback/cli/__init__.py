@@ -45,7 +45,9 @@ def _demo(args: argparse.Namespace) -> int:
 
     set_num_threads(1)  # its matrices are so small that threads would only wait for one another
     picture = args.picture or (None if args.plain else "demo-loss.svg")
-    return demo(steps=args.steps, plain=args.plain, seed=args.seed, picture=picture)
+    return demo(
+        steps=args.steps, plain=args.plain, seed=args.seed, picture=picture, compiled=not args.eager, html=args.html
+    )
 
 
 def _doctor(args: argparse.Namespace) -> int:
@@ -123,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", type=int, default=0, help="of the weights, the batches and the sample (default 0)")
     demo.add_argument("--picture", metavar="FILE", help="of the loss curve (default demo-loss.svg; none if plain)")
     demo.add_argument("--plain", action="store_true", help="lines for a log: no progress bar, no colour")
+    demo.add_argument("--eager", action="store_true", help="do not compile the step")
+    demo.add_argument("--html", metavar="FILE", help="write what the compiler made of the step as a page")
     demo.set_defaults(action=_demo)
 
     doctor = commands.add_parser("doctor", help="what this machine offers: versions, BLAS, compiler, GPU")

@@ -120,10 +120,16 @@ def advance(state: dict) -> float | Tensor:
 
 
 def number(x):
-    """A hyperparameter as the update uses it: a number, or a 0-dimensional tensor where its gradient is wanted."""
+    """A hyperparameter as the update uses it: a number, or a 0-dimensional tensor where its gradient is wanted.
+
+    In a graph a tensor stays one, of as many digits as a Python number: it may be another in the next call.
+    """
     if not isinstance(x, Tensor):
         return x
-    return (x.squeeze() if x.ndim else x) if ambient.mode & modes.GRAD and x.requires_grad else x.item()
+    flat = x.squeeze() if x.ndim else x
+    if ambient.mode & modes.GRAD and x.requires_grad:
+        return flat
+    return flat.to(float64) if ambient.mode & modes.CAPTURE else x.item()
 
 
 def move(p: Tensor, direction: Tensor, by) -> None:

@@ -34,9 +34,24 @@ def test_too_few_steps_are_not_called_a_success(capsys):
 def test_a_seed_decides_everything():
     def losses(seed):
         torch.manual_seed(seed)
-        return demo.train(LanguageModel(len(demo.SYMBOLS), context=8, width=16), 3, lambda step, loss: None)
+        return demo.train(LanguageModel(len(demo.SYMBOLS), context=8, width=16), 3, lambda step, loss: None)[0]
 
     assert losses(1) == losses(1) != losses(2)
+
+
+def test_compiled_steps_learn_the_same(tmp_path):
+    def losses(compiled):
+        torch.manual_seed(0)
+        model = LanguageModel(len(demo.SYMBOLS), context=8, width=16)
+        return demo.train(model, demo.EAGER + 4, lambda step, loss: None, compiled)[0]
+
+    assert losses(True) == pytest.approx(losses(False), rel=1e-4)
+
+
+def test_the_speed_is_told_once_there_is_something_to_tell():
+    assert demo.speedup([1.0] * (demo.EAGER + 3)) is None
+    told = demo.speedup([0.1] * demo.EAGER + [3.0, 1.0] + [0.02] * 20)
+    assert "5.0 times as fast" in told and "4.0 s of compiling" in told
 
 
 def test_the_model_never_looks_ahead():

@@ -33,6 +33,7 @@ from .world import looks_at_frames
 
 ENTERED = (
     "pullback.nn.",
+    "pullback.cli.demo",
     "pullback.distributed.data_parallel.module",
     "pullback.optim.",
     "pullback.func.stateless",
