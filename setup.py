@@ -27,6 +27,15 @@ setup(
             ],
             optional=True,
         ),
+        Extension(
+            "pullback.core._network",
+            [f"{SOURCES}/_network.c"],
+            depends=[
+                f"{SOURCES}/native_{part}.h" for part in ("elements", "layers", "attention", "windows", "recurrent")
+            ],
+            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd"],
+            optional=True,
+        ),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

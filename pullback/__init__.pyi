@@ -74,6 +74,7 @@ from pullback.surface import overrides as overrides
 from pullback.core.promotion import promote_types as promote_types
 from pullback.core.device import qscheme as qscheme
 from pullback import random as random
+from pullback import runtime as runtime
 from pullback.amp.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
 from pullback.amp.autocast import set_autocast_dtype as set_autocast_dtype
 from pullback.amp.autocast import set_autocast_enabled as set_autocast_enabled

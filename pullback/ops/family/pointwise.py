@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.arrays import LARGE, can_split, library, run_chunks, split_elementwise
+from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chunks, split_elementwise
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
@@ -301,7 +301,10 @@ def _align(t: Tensor, dim: int, rank: int) -> Tensor:
 def run_kernel(op: Operator, xp, values: list, result: np.dtype):
     """The kernel over whole arrays, or over pieces of large ones on several threads."""
     arrays = [v for v in values if isinstance(v, np.ndarray) and v.ndim] if xp is np else []
-    if max((a.size for a in arrays), default=0) < LARGE or thread_count() < 2:
+    largest = max((a.size for a in arrays), default=0)
+    if largest >= LARGE:
+        keep_freed_memory()
+    if largest < LARGE or thread_count() < 2:
         return np.asarray(call_kernel(op, xp, values)) if xp is np else call_on_device(op, xp, values)
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dense = all(a.shape == shape and a.flags.c_contiguous for a in arrays)

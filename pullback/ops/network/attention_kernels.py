@@ -7,6 +7,10 @@ again. A row that may see nothing gives zeros. A causal block multiplies only wi
 
 from __future__ import annotations
 
+import numpy
+
+from ...runtime import network
+
 BLOCK = 1 << 21  # scores that exist at a time
 DEVICE_BLOCK = 1 << 28  # the same on a CUDA device, where many small calls cost more than memory
 
@@ -47,6 +51,8 @@ def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
     """(result, log-sum-exp of each row)."""
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype)
     lse = xp.full(query.shape[:3], -xp.inf, dtype=query.dtype)
+    if xp is numpy and network.attention(query, key, value, mask, out, lse, is_causal, scale):
+        return out, lse
     step, span = _block_rows(xp, query, key), key.shape[2]
     for first in range(0, query.shape[2], step) if span and out.size else ():
         rows, keys = slice(first, first + step), _seen(first + step, span, is_causal)
@@ -66,9 +72,12 @@ def forward(xp, query, key, value, mask, is_causal: bool, scale: float):
 
 def backward(xp, g, query, key, value, out, lse, mask, is_causal: bool, scale: float):
     """Gradients of query, key and value."""
-    d_query, d_key, d_value = xp.zeros_like(query), xp.zeros_like(key), xp.zeros_like(value)
+    d_query, d_key, d_value = (xp.zeros(t.shape, t.dtype) for t in (query, key, value))
     if not key.shape[2] or not g.size:
         return d_query, d_key, d_value
+    results = (d_query, d_key, d_value)
+    if xp is numpy and network.attention_backward(g, query, key, value, out, lse, mask, results, is_causal, scale):
+        return results
     dots = (g * out).sum(axis=-1, keepdims=True)
     finite = xp.where(lse == -xp.inf, xp.inf, lse)[..., None]  # rows that see nothing have weights of zero
     step, span = _block_rows(xp, query, key), key.shape[2]

@@ -11,6 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ...runtime import network
 from ..system.operator import public
 
 
@@ -71,6 +74,26 @@ class Arrays:
 
     def rows(self, x):
         return x.reshape(-1, x.shape[-1])
+
+    def run(self, kind: str, x, state: tuple, cell: Cell, reverse: bool):
+        """All steps at once, where there is a kernel for it: what `forward` gives; else None."""
+        if self.xp is not np or cell.w_hr is not None or not network.apply_to(x, *state, *cell[:4]):
+            return None
+        both = kind != "gru" and cell.b_ih is not None
+        gates = self.linear(x, cell.w_ih, cell.b_ih + cell.b_hh if both else cell.b_ih)
+        return network.recurrent(kind, gates, state, cell.w_hh, None if both else cell.b_hh, reverse)
+
+    def run_back(self, kind: str, g_out, g_state: tuple, state: tuple, cell: Cell, reverse: bool, outputs, kept):
+        """The same for `backward`: (gradients of gates from the input, from the state, of the first state)."""
+        if self.xp is not np or cell.w_hr is not None:
+            return None
+        return network.recurrent_backward(kind, g_out, g_state, state, cell.w_hh, reverse, outputs, kept)
+
+    def shifted(self, first, outputs, reverse: bool):
+        """The state that each step started from."""
+        if reverse:
+            return self.xp.concatenate([outputs[1:], first[None]])
+        return self.xp.concatenate([first[None], outputs[:-1]])
 
 
 @lru_cache(32)
@@ -152,6 +175,9 @@ GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
 
 def forward(lib, kind: str, x, state: tuple, cell: Cell, reverse: bool, keep: bool = False):
     """(outputs, final state, what each step keeps or None)."""
+    whole = lib.run(kind, x, state, cell, reverse) if isinstance(lib, Arrays) else None
+    if whole is not None:
+        return whole
     gates = lib.linear(x, cell.w_ih, cell.b_ih)
     step, outputs, kept = STEPS[kind], [], []
     times = range(x.shape[0])
@@ -194,6 +220,21 @@ _BACK = {"rnn_tanh": _rnn_back, "rnn_relu": _rnn_back, "lstm": _lstm_back, "gru"
 
 def backward(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept):
     """Gradients of (x, h, c, w_ih, w_hh, b_ih, b_hh); c is None where there is none."""
+    whole = lib.run_back(kind, g_out, g_state, state, cell, reverse, outputs, kept) if isinstance(lib, Arrays) else None
+    if whole is not None:
+        d_in, d_state, (gh, gc) = whole
+        past = lib.shifted(state[0], outputs, reverse)
+    else:
+        d_in, d_state, gh, gc, past = _step_back(lib, kind, g_out, g_state, x, state, cell, reverse, outputs, kept)
+    rows_in, rows_state = lib.rows(d_in), lib.rows(d_state)
+    d_x = d_in @ cell.w_ih
+    d_w_ih = lib.turned(rows_in) @ lib.rows(x)
+    d_w_hh = lib.turned(rows_state) @ lib.rows(past)
+    return d_x, gh, gc, d_w_ih, d_w_hh, rows_in.sum(0), rows_state.sum(0)
+
+
+def _step_back(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept):
+    """(gradients of gates from the input, from the state, of the first state, what each step started from), step by step."""
     back = _BACK[kind]
     gh, gc = (*g_state, None)[:2]
     times = range(x.shape[0])
@@ -208,11 +249,7 @@ def backward(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell,
     past = [None] * len(order)
     for t, before in zip(order, befores, strict=True):
         past[t] = before[0]
-    rows_in, rows_state = lib.rows(d_in), lib.rows(d_state)
-    d_x = d_in @ cell.w_ih
-    d_w_ih = lib.turned(rows_in) @ lib.rows(x)
-    d_w_hh = lib.turned(rows_state) @ lib.rows(lib.stack(past))
-    return d_x, gh, gc, d_w_ih, d_w_hh, rows_in.sum(0), rows_state.sum(0)
+    return d_in, d_state, gh, gc, lib.stack(past)
 
 
 def _state_before(kind: str, t: int, order: list, k: int, state: tuple, outputs, kept, lib) -> tuple:

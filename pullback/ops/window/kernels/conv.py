@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+import numpy
+
+from ....runtime import network
 from . import depthwise
 from .geometry import (
     Array,
@@ -38,7 +41,12 @@ def convolution(
     """y = x convolved with w (cross-correlation, as everywhere in deep learning), plus bias."""
     dtype, kernel = x.dtype, w.shape[2:]
     out = tuple(map(conv_size, x.shape[2:], kernel, stride, padding, dilation))
-    x, w = bordered(xp, widen(x), padding, padding), widen(w)
+    x, w = widen(x), widen(w)
+    if xp is numpy and x.size and w.size and prod(out):
+        y = network.convolution(x, w, stride, padding, dilation, groups, out)
+        if y is not None:
+            return narrow_to(_shifted(y, bias), dtype)
+    x = bordered(xp, x, padding, padding)
     if not x.size or not w.size or not prod(out):
         y = xp.zeros((x.shape[0], w.shape[0], *out), x.dtype)
     elif groups > 1 and w.shape[1] == 1:
@@ -52,9 +60,14 @@ def convolution(
         y = xp.ascontiguousarray(_uncovered(spread, out, span))
     else:
         y = _by_columns(xp, x, w, stride, dilation, groups, out)
+    return narrow_to(_shifted(y, bias), dtype)
+
+
+def _shifted(y: Array, bias: Array | None) -> Array:
+    """y with the bias of each channel added."""
     if bias is not None:
-        y += widen(bias).reshape((-1,) + (1,) * len(out))
-    return narrow_to(y, dtype)
+        y += widen(bias).reshape((-1,) + (1,) * (y.ndim - 2))
+    return y
 
 
 def convolution_input(
@@ -65,6 +78,10 @@ def convolution_input(
     g, w = widen(g), widen(w)
     if not g.size or not w.size:
         return xp.zeros((g.shape[0], channels, *size), dtype)
+    if xp is numpy:
+        gx = network.convolution_input(g, w, size, stride, padding, dilation, groups)
+        if gx is not None:
+            return narrow_to(gx, dtype)
     if groups > 1 and w.shape[1] == 1:
         reach = [n + 2 * p for n, p in zip(size, padding)]
         gx = _uncovered(depthwise.backward_input(xp, g, w, channels, reach, stride, dilation), size, padding)
@@ -81,9 +98,14 @@ def convolution_weight(
     """What meets w, of spatial size `kernel`."""
     dtype, out = x.dtype, g.shape[2:]
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
-    x, g = bordered(xp, widen(x), padding, padding), widen(g)
+    x, g = widen(x), widen(g)
     if not x.size or not g.size:
         return xp.zeros(shape, dtype)
+    if xp is numpy:
+        gw = network.convolution_weight(g, x, shape, stride, padding, dilation, groups)
+        if gw is not None:
+            return narrow_to(gw, dtype)
+    x = bordered(xp, x, padding, padding)
     if groups > 1 and shape[1] == 1:
         return narrow_to(depthwise.backward_weight(xp, g, x, kernel, stride, dilation), dtype)
     view = windows(xp, x, kernel, stride, dilation, out)

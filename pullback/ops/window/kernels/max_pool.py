@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy
+
+from ....runtime import network
 from .geometry import Array, Ints, bordered, narrow_to, pool_size, widen
 from .planes import blocks, flat_length, shifts, split
 
@@ -24,6 +27,10 @@ def max_pool(
     """Values and places of regular windows; padding never wins."""
     size = x.shape[2:]
     out = tuple(pool_size(*axis, ceil_mode) for axis in zip(size, kernel, stride, padding, dilation))
+    if xp is numpy:
+        found = network.max_pool(widen(x), kernel, stride, padding, dilation, out)
+        if found is not None:
+            return narrow_to(found[0], x.dtype), found[1]
     reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(out, stride, dilation, kernel)]
     high = [max(0, r - p - n) for r, p, n in zip(reach, padding, size)]
     wide = bordered(xp, widen(x), padding, high, _lowest(xp, x))
@@ -58,6 +65,10 @@ def fractional_max_pool(xp: Any, x: Array, kernel: Ints, out: Ints, samples: Arr
 
 def scatter_places(xp: Any, g: Array, places: Array, size: Ints, disjoint: bool = False) -> Array:
     """(N, C, size...) where each value of g is added at its place; `disjoint` promises that places do not repeat."""
+    if xp is numpy:
+        found = network.scatter(widen(g), places, size, disjoint)
+        if found is not None:
+            return narrow_to(found, g.dtype)
     planes, length = prod(g.shape[: -len(size)]), prod(size)
     flat = (places.reshape(planes, prod(g.shape[-len(size) :])) + xp.arange(planes)[:, None] * length).reshape(-1)
     wide = widen(g)

@@ -1,0 +1,490 @@
+/* Layers of networks in C, with their matrix products by BLAS: attention, convolution, pooling, recurrent layers.
+ *
+ * Functions take arrays of float32 or float64 through the buffer protocol and write into those they are given for results. Each
+ * returns True when it did the work, and False, with nothing read or written, where arrays are not as it wants them: the caller
+ * then computes with the array library. The templates (native_*.h) are read for float and double, and for each set of
+ * instructions that an x86 may have; one is picked when the module is loaded. No result depends on the number of threads.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef u16 bf16;
+typedef float f32;
+typedef double f64;
+#undef NAN
+#define INF __builtin_inff()
+#define NAN __builtin_nanf("")
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define SIMD _Pragma("clang loop vectorize(enable)")
+#define SIMD_SUM(x)
+#define SIMD_MAX(x, y)
+#else
+#define PRAGMA(text) _Pragma(#text)
+#define SIMD _Pragma("omp simd")
+#define SIMD_SUM(x) PRAGMA(omp simd reduction(+ : x))
+#define SIMD_MAX(x, y) PRAGMA(omp simd reduction(max : x) reduction(| : y))
+#endif
+#define HELPERS
+#include "native_elements.h" /* exp, tanh, ... of single precision */
+#undef HELPERS
+
+#define QUERIES 64 /* rows of scores that exist at a time */
+#define KEYS 256   /* columns of them */
+
+/* ---- what the templates work on */
+typedef struct {
+    void *p;
+    i64 step[3]; /* elements between batches, heads and rows; a row is contiguous */
+} Rows;
+
+typedef struct {
+    Rows q, k, v, out, g, dq, dk, dv;
+    void *lse; /* (batch, heads, queries), contiguous */
+    const void *mask;
+    i64 mask_step[4];
+    int mask_kind; /* 0 none, 1 boolean, 2 added */
+    i64 heads, queries, keys, size;
+    int causal;
+    double scale;
+    int failed;
+} Attention;
+
+typedef struct {
+    void *x, *w, *y; /* y: the result, or its gradient */
+    void *dx, *dw;
+    i64 images, channels, outputs, groups, size[2], places[2], kernel[2], stride[2], padding[2], dilation[2], step[4];
+    i64 block; /* images, or, where one image has too many columns, rows of an image, that are worked on together */
+    int by_rows, failed;
+} Windows;
+
+typedef struct {
+    void *x;
+    void *y;
+    const i64 *from; /* places that are read */
+    i64 *at;         /* places that are written */
+    int sets;        /* whether values are put at places, the last one stays, or added */
+    i64 planes, size[2], places[2], kernel[2], stride[2], padding[2], dilation[2];
+} Pool;
+
+typedef struct {
+    void *gates;    /* (time, batch, gates * size): from the input; becomes what came of it */
+    void *kept;     /* (time, batch, kept * size) */
+    void *w;  /* (gates * size, size) */
+    void *b;  /* (gates * size) or NULL */
+    void *h0, *c0;
+    void *out;      /* (time, batch, size) */
+    void *c;        /* (batch, size): the last cell state */
+    void *g;  /* gradient of out, or NULL */
+    void *gh, *gc;  /* (batch, size): gradients of the last state; become those of the first */
+    void *d;        /* (time, batch, gates * size): gradients of gates from the input */
+    void *ds;       /* the same from the state (gru), or d */
+    void *side;     /* (batch, gates * size): scratch */
+    i64 time, batch, size;
+    int reverse;
+} Recurrent;
+/* ---- BLAS */
+typedef void (*Body)(long, long, void *const *);
+typedef void (*Parallel)(Body, long, long, long, void *const *, long);
+static Parallel pool;
+static void *blas[2]; /* sgemm, dgemm */
+static int wide;      /* whether its integers have 64 bits */
+static int (*blas_threads)(void);
+static void (*use_blas_threads)(int);
+
+#define GEMM(T, LETTER, NUMBER)                                                                                                    \
+    typedef void (*LETTER##gemm32)(int, int, int, int, int, int, T, const T *, int, const T *, int, T, T *, int);                 \
+    typedef void (*LETTER##gemm64)(int, int, int, i64, i64, i64, T, const T *, i64, const T *, i64, T, T *, i64);                 \
+    static void LETTER##gemm(int ta, int tb, i64 m, i64 n, i64 k, T alpha, const T *a, i64 lda, const T *b, i64 ldb, T beta, T *c, i64 ldc) { \
+        if (wide)                                                                                                                  \
+            ((LETTER##gemm64)blas[NUMBER])(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);    \
+        else                                                                                                                       \
+            ((LETTER##gemm32)blas[NUMBER])(101, ta ? 112 : 111, tb ? 112 : 111, (int)m, (int)n, (int)k, alpha, a, (int)lda, b,    \
+                                           (int)ldb, beta, c, (int)ldc);                                                          \
+    }
+GEMM(float, s, 0)
+GEMM(double, d, 1)
+
+/* ---- the templates */
+typedef struct {
+    Body attention, attention_back, convolve[3], max_pool, scatter;
+    void (*lstm)(Recurrent *), (*lstm_back)(Recurrent *), (*gru)(Recurrent *), (*gru_back)(Recurrent *);
+    void (*rnn)(Recurrent *, int), (*rnn_back)(Recurrent *, int);
+} Functions;
+
+enum { FORWARD, TO_INPUT, TO_WEIGHT };
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define N(name) JOIN(name, SUFFIX)
+#define FUNCTIONS                                                                                                        \
+    static const Functions N(functions) = {                                                                             \
+        N(attention_part), N(attention_back_part), {N(forward_part), N(input_part), N(weight_part)}, N(max_pool_part),  \
+        N(scatter_part),   N(lstm),                N(lstm_back),                                     N(gru),            \
+        N(gru_back),       N(rnn),                 N(rnn_back)};
+
+#define LEVEL _plain
+#include "native_layers.h"
+#undef LEVEL
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define WIDER
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define LEVEL _avx2
+#include "native_layers.h"
+#undef LEVEL
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#define LEVEL _avx512
+#include "native_layers.h"
+#undef LEVEL
+#pragma GCC pop_options
+static const Functions *const ALL[3][2] = {
+    {&functions_f_plain, &functions_d_plain}, {&functions_f_avx2, &functions_d_avx2}, {&functions_f_avx512, &functions_d_avx512}};
+#else
+static const Functions *const ALL[1][2] = {{&functions_f_plain, &functions_d_plain}};
+#endif
+static int level;
+
+/* ---- arrays */
+#define MOST 16
+typedef struct {
+    Py_buffer view[MOST];
+    int held[MOST], n;
+    char type; /* of all numbers: f or d */
+} Arrays;
+
+static void drop(Arrays *a) {
+    for (int i = 0; i < a->n; i++)
+        if (a->held[i])
+            PyBuffer_Release(&a->view[i]);
+}
+
+/* Take an array of a rank (any where it is negative), with contiguous elements unless strides are welcome; None is NULL. */
+static int take(Arrays *a, PyObject *o, int rank, int written, int strided, const char *types) {
+    int i = a->n++;
+    a->held[i] = 0;
+    if (o == Py_None)
+        return 1;
+    if (PyObject_GetBuffer(o, &a->view[i], (strided ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    a->held[i] = 1;
+    Py_buffer *v = &a->view[i];
+    char type = v->format && v->format[0] && !v->format[1] ? v->format[0] : 0;
+    if (!type || (types ? !strchr(types, type) : type != 'f' && type != 'd') || (rank >= 0 && v->ndim != rank))
+        return 0;
+    for (int d = 0; strided && d < v->ndim; d++)
+        if (v->strides[d] % v->itemsize)
+            return 0;
+    if ((size_t)v->buf % (size_t)v->itemsize)
+        return 0;
+    if (types)
+        return 1;
+    if (!a->type)
+        a->type = type;
+    return a->type == type;
+}
+
+static void *data(Arrays *a, int i) { return a->held[i] ? a->view[i].buf : NULL; }
+static i64 step(Arrays *a, int i, int d) { return a->view[i].strides[d] / a->view[i].itemsize; }
+static i64 extent(Arrays *a, int i, int d) { return a->view[i].shape[d]; }
+static i64 count(Arrays *a, int i) { return a->held[i] ? a->view[i].len / a->view[i].itemsize : 0; }
+static const Functions *functions(Arrays *a) { return ALL[level][a->type == 'd']; }
+static int ready(Arrays *a) { return a->type && blas[a->type == 'd'] != NULL; }
+
+/* `body` on pieces of a range by threads, in each of which BLAS uses one of its own; the GIL is free meanwhile */
+static void share(Body body, i64 n, i64 grain, void *job, long threads) {
+    void *const given[] = {job};
+    PyThreadState *state = PyEval_SaveThread();
+    if (pool && threads > 1 && n > 1) {
+        int before = blas_threads && use_blas_threads ? blas_threads() : 0;
+        if (before > 1)
+            use_blas_threads(1);
+        pool(body, 0, (long)n, (long)grain, given, threads);
+        if (before > 1)
+            use_blas_threads(before);
+    } else
+        body(0, (long)n, given);
+    PyEval_RestoreThread(state);
+}
+
+static int rows_of(Arrays *a, int i, Rows *out) {
+    out->p = data(a, i);
+    if (!a->held[i])
+        return 1;
+    for (int d = 0; d < 3; d++)
+        out->step[d] = step(a, i, d);
+    i64 size = extent(a, i, 3);
+    return (size < 2 || step(a, i, 3) == 1) && (out->step[2] >= size || extent(a, i, 2) < 2) && out->step[2] > 0;
+}
+
+static int same_shape(Arrays *a, int i, int k, int dims) {
+    for (int d = 0; d < dims; d++)
+        if (extent(a, i, d) != extent(a, k, d))
+            return 0;
+    return 1;
+}
+
+/* attention(q, k, v, mask or None, out, lse, g or None, dq, dk, dv, causal, scale, threads): (batch, heads, length, size) arrays of
+ * which rows are contiguous. Without g, writes out and lse; with it, adds to the gradients. */
+static PyObject *py_attention(PyObject *self, PyObject *args) {
+    PyObject *o[10];
+    Arrays a = {.n = 0};
+    Attention job = {.failed = 0};
+    long threads;
+    memset(&job, 0, sizeof job);
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOidl", &o[0], &o[1], &o[2], &o[3], &o[4], &o[5], &o[6], &o[7], &o[8], &o[9], &job.causal, &job.scale,
+                          &threads))
+        return NULL;
+    int back = o[6] != Py_None, fits = 1;
+    for (int i = 0; i < 10; i++) {
+        int written = back ? i > 6 : i == 4 || i == 5;
+        fits = fits && take(&a, o[i], i == 5 ? 3 : 4, written, i != 5, i == 3 ? "?fd" : NULL);
+    }
+    for (int i = 0; i < 10 && fits; i++)
+        fits = a.held[i] || i == 3 || (!back && i > 5);
+    fits = fits && ready(&a) && same_shape(&a, 0, 1, 2) && same_shape(&a, 1, 2, 4) && extent(&a, 0, 3) == extent(&a, 1, 3) &&
+           same_shape(&a, 0, 4, 4) && same_shape(&a, 0, 5, 3) && rows_of(&a, 0, &job.q) && rows_of(&a, 1, &job.k) &&
+           rows_of(&a, 2, &job.v) && rows_of(&a, 4, &job.out);
+    if (fits && back)
+        fits = same_shape(&a, 0, 6, 4) && same_shape(&a, 0, 7, 4) && same_shape(&a, 1, 8, 4) && same_shape(&a, 2, 9, 4) &&
+               rows_of(&a, 6, &job.g) && rows_of(&a, 7, &job.dq) && rows_of(&a, 8, &job.dk) && rows_of(&a, 9, &job.dv);
+    if (fits && a.held[3]) {
+        char type = a.view[3].format[0];
+        fits = (type == '?' || type == a.type) && same_shape(&a, 3, 0, 3) && extent(&a, 3, 3) == extent(&a, 1, 2);
+        job.mask = data(&a, 3);
+        job.mask_kind = type == '?' ? 1 : 2;
+        for (int d = 0; d < 4 && fits; d++)
+            job.mask_step[d] = step(&a, 3, d);
+    }
+    if (fits) {
+        job.lse = data(&a, 5);
+        job.heads = extent(&a, 0, 1);
+        job.queries = extent(&a, 0, 2);
+        job.keys = extent(&a, 1, 2);
+        job.size = extent(&a, 0, 3);
+        i64 pairs = extent(&a, 0, 0) * job.heads, blocks = (job.queries + QUERIES - 1) / QUERIES;
+        share(back ? functions(&a)->attention_back : functions(&a)->attention, back ? pairs : pairs * blocks, 1, &job, threads);
+    }
+    drop(&a);
+    return job.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
+}
+
+static int take_pairs(PyObject *given, i64 *const *into, int n) {
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 * n)
+        return 0;
+    for (int i = 0; i < 2 * n; i++)
+        into[i / 2][i % 2] = PyLong_AsLongLong(PyTuple_GET_ITEM(given, i));
+    return !PyErr_Occurred();
+}
+
+/* convolve(what, x or dx, w or dw, y, (stride, padding, dilation: two each), groups, block, by_rows, threads): what 0 writes y, 1 adds
+ * to dx (y its gradient), 2 adds to dw. x is (images, channels, height, width) with any strides, the others are contiguous. */
+static PyObject *py_convolve(PyObject *self, PyObject *args) {
+    PyObject *o[3], *pairs;
+    Arrays a = {.n = 0};
+    Windows j;
+    int what;
+    long threads;
+    memset(&j, 0, sizeof j);
+    if (!PyArg_ParseTuple(args, "iOOOOLLil", &what, &o[0], &o[1], &o[2], &pairs, &j.groups, &j.block, &j.by_rows, &threads))
+        return NULL;
+    i64 *const into[] = {j.stride, j.padding, j.dilation};
+    if (!take_pairs(pairs, into, 3) || what < 0 || what > 2)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "convolve: expected 0 to 2 and six numbers");
+    int fits = take(&a, o[0], 4, what == TO_INPUT, what != TO_INPUT, NULL) && take(&a, o[1], 4, what == TO_WEIGHT, 0, NULL) &&
+               take(&a, o[2], 4, what == FORWARD, 0, NULL) && a.held[0] && a.held[1] && a.held[2] && ready(&a);
+    if (fits) {
+        j.images = extent(&a, 0, 0);
+        j.channels = extent(&a, 0, 1);
+        j.outputs = extent(&a, 1, 0);
+        for (int d = 0; d < 2; d++) {
+            j.size[d] = extent(&a, 0, 2 + d);
+            j.kernel[d] = extent(&a, 1, 2 + d);
+            j.places[d] = extent(&a, 2, 2 + d);
+        }
+        for (int d = 0; d < 4; d++)
+            j.step[d] = what == TO_INPUT ? 0 : step(&a, 0, d);
+        j.step[3] = what == TO_INPUT ? 1 : j.step[3];
+        j.step[2] = what == TO_INPUT ? j.size[1] : j.step[2];
+        fits = j.groups > 0 && j.block > 0 && extent(&a, 2, 0) == j.images && extent(&a, 2, 1) == j.outputs && !(j.channels % j.groups) &&
+               !(j.outputs % j.groups) && extent(&a, 1, 1) == j.channels / j.groups && count(&a, 2) > 0 && count(&a, 1) > 0;
+        for (int d = 0; d < 2 && fits; d++)
+            fits = j.stride[d] > 0 && j.padding[d] >= 0 && j.dilation[d] > 0 &&
+                   j.places[d] <= (j.size[d] + 2 * j.padding[d] - j.dilation[d] * (j.kernel[d] - 1) - 1) / j.stride[d] + 1;
+    }
+    if (fits) {
+        if (what == TO_INPUT)
+            j.dx = data(&a, 0);
+        else
+            j.x = data(&a, 0);
+        j.w = what == TO_WEIGHT ? NULL : data(&a, 1);
+        j.dw = what == TO_WEIGHT ? data(&a, 1) : NULL;
+        j.y = data(&a, 2);
+        i64 tasks = j.by_rows ? j.images * ((j.places[0] + j.block - 1) / j.block) : (j.images + j.block - 1) / j.block;
+        int alone = what == TO_WEIGHT || (what == TO_INPUT && j.by_rows); /* where tasks add to the same memory */
+        share(functions(&a)->convolve[what], tasks, 1, &j, alone ? 1 : threads);
+    }
+    drop(&a);
+    return j.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
+}
+
+/* max_pool(x, y, places, (kernel, stride, padding, dilation: two each), threads): contiguous (planes, height, width) */
+static PyObject *py_max_pool(PyObject *self, PyObject *args) {
+    PyObject *o[3], *pairs;
+    Arrays a = {.n = 0};
+    Pool j;
+    long threads;
+    memset(&j, 0, sizeof j);
+    if (!PyArg_ParseTuple(args, "OOOOl", &o[0], &o[1], &o[2], &pairs, &threads))
+        return NULL;
+    i64 *const into[] = {j.kernel, j.stride, j.padding, j.dilation};
+    if (!take_pairs(pairs, into, 4))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "max_pool: expected eight numbers");
+    int fits = take(&a, o[0], 3, 0, 0, NULL) && take(&a, o[1], 3, 1, 0, NULL) && take(&a, o[2], 3, 1, 0, "lq") && a.held[0] && a.held[1] &&
+               a.held[2] && same_shape(&a, 1, 2, 3) && same_shape(&a, 0, 1, 1) && a.view[2].itemsize == 8;
+    for (int d = 0; d < 2 && fits; d++) {
+        j.size[d] = extent(&a, 0, 1 + d);
+        j.places[d] = extent(&a, 1, 1 + d);
+        fits = j.stride[d] > 0 && j.padding[d] >= 0 && j.dilation[d] > 0 && j.kernel[d] > 0 && j.size[d] > 0 &&
+               (j.places[d] - 1) * j.stride[d] - j.padding[d] < j.size[d] && j.padding[d] <= (j.kernel[d] - 1) * j.dilation[d];
+    }
+    if (fits) {
+        j.x = data(&a, 0);
+        j.y = data(&a, 1);
+        j.at = data(&a, 2);
+        i64 planes = extent(&a, 0, 0), each = j.places[0] * j.places[1] * j.kernel[0] * j.kernel[1];
+        share(functions(&a)->max_pool, planes, each > 16384 ? 1 : 16384 / (each ? each : 1) + 1, &j, threads);
+    }
+    drop(&a);
+    return PyBool_FromLong(fits);
+}
+
+/* scatter(x, places, y, sets, threads): y[plane, places] = x (sets) or += x for contiguous (planes, many), (planes, many) and (planes, length) */
+static PyObject *py_scatter(PyObject *self, PyObject *args) {
+    PyObject *o[3];
+    Arrays a = {.n = 0};
+    Pool j;
+    long threads;
+    memset(&j, 0, sizeof j);
+    if (!PyArg_ParseTuple(args, "OOOpl", &o[0], &o[1], &o[2], &j.sets, &threads))
+        return NULL;
+    int fits = take(&a, o[0], 2, 0, 0, NULL) && take(&a, o[1], 2, 0, 0, "lq") && take(&a, o[2], 2, 1, 0, NULL) && a.held[0] && a.held[1] &&
+               a.held[2] && same_shape(&a, 0, 1, 2) && same_shape(&a, 0, 2, 1) && a.view[1].itemsize == 8;
+    if (fits) {
+        j.x = data(&a, 0);
+        j.from = data(&a, 1);
+        j.y = data(&a, 2);
+        j.places[0] = extent(&a, 0, 1);
+        j.size[0] = extent(&a, 2, 1);
+        i64 n = count(&a, 0), most = j.size[0];
+        for (i64 k = 0; k < n && fits; k++)
+            fits = j.from[k] >= 0 && j.from[k] < most;
+    }
+    if (fits)
+        share(functions(&a)->scatter, extent(&a, 0, 0), 16384 / (j.places[0] ? j.places[0] : 1) + 1, &j, threads);
+    drop(&a);
+    return PyBool_FromLong(fits);
+}
+
+/* recurrent(kind, back, gates, kept or None, w, b or None, h0, c0 or None, out, c or None, g or None, gh or None, gc or None, d or None,
+ * ds or None, side or None, reverse): all steps of one direction; see native_recurrent.h for what each array is */
+static PyObject *py_recurrent(PyObject *self, PyObject *args) {
+    const char *kind;
+    PyObject *o[14];
+    Arrays a = {.n = 0};
+    Recurrent j;
+    int back;
+    memset(&j, 0, sizeof j);
+    if (!PyArg_ParseTuple(args, "sppOOOOOOOOOOOOOO", &kind, &back, &j.reverse, &o[0], &o[1], &o[2], &o[3], &o[4], &o[5], &o[6], &o[7], &o[8], &o[9],
+                          &o[10], &o[11], &o[12], &o[13]))
+        return NULL;
+    /*                    gates kept w b h0 c0 out c g gh gc d ds side */
+    static const int ranks[] = {3, 3, 2, 1, 2, 2, 3, 2, 3, 2, 2, 3, 3, 2};
+    int fits = 1, lstm = !strcmp(kind, "lstm"), gru = !strcmp(kind, "gru"), relu = !strcmp(kind, "rnn_relu");
+    if (!lstm && !gru && !relu && strcmp(kind, "rnn_tanh"))
+        return PyErr_Format(PyExc_ValueError, "recurrent: unknown kind %s", kind);
+    for (int i = 0; i < 14 && fits; i++) {
+        int written = back ? i == 9 || i == 10 || i == 11 || i == 12 : i == 0 || i == 1 || i == 6 || i == 7 || i == 13;
+        fits = take(&a, o[i], ranks[i], written, 0, NULL);
+    }
+    fits = fits && a.held[2] && a.held[4] && a.held[6] && ready(&a);
+    i64 n = 0, gates = lstm ? 4 : gru ? 3 : 1, kept = lstm ? 5 : gru ? 4 : 0;
+    if (fits) {
+        j.time = extent(&a, 6, 0);
+        j.batch = extent(&a, 6, 1);
+        n = j.size = extent(&a, 6, 2);
+        i64 state = j.batch * n, wanted[] = {j.time * state * gates, j.time * state * kept, gates * n * n, gates * n, state, state, j.time * state,
+                                             state, j.time * state, state, state, j.time * state * gates, j.time * state * gates,
+                                             state * gates};
+        for (int i = 0; i < 14 && fits; i++)
+            fits = !a.held[i] || count(&a, i) == wanted[i];
+        fits = fits && (!lstm || a.held[5]) && (!kept || a.held[1]) && j.time > 0 && state > 0;
+        fits = fits && (back ? a.held[9] && a.held[11] && (!lstm || a.held[10]) && (!gru || a.held[12])
+                             : a.held[0] && (!lstm || a.held[7]) && (!gru || a.held[13]));
+    }
+    if (fits) {
+        void **slots[] = {&j.gates, &j.kept, &j.w, &j.b, &j.h0, &j.c0, &j.out, &j.c, &j.g, &j.gh, &j.gc, &j.d, &j.ds, &j.side};
+        for (int i = 0; i < 14; i++)
+            *slots[i] = data(&a, i);
+        const Functions *f = functions(&a);
+        Py_BEGIN_ALLOW_THREADS
+        if (lstm)
+            (back ? f->lstm_back : f->lstm)(&j);
+        else if (gru)
+            (back ? f->gru_back : f->gru)(&j);
+        else
+            (back ? f->rnn_back : f->rnn)(&j, relu);
+        Py_END_ALLOW_THREADS
+    }
+    drop(&a);
+    return PyBool_FromLong(fits);
+}
+
+/* setup(pool, sgemm, dgemm, wide, threads of BLAS, the function that sets them): addresses */
+static PyObject *py_setup(PyObject *self, PyObject *args) {
+    unsigned long long p, s, d, threads, use;
+    if (!PyArg_ParseTuple(args, "KKKpKK", &p, &s, &d, &wide, &threads, &use))
+        return NULL;
+    pool = (Parallel)(size_t)p;
+    blas[0] = (void *)(size_t)s;
+    blas[1] = (void *)(size_t)d;
+    blas_threads = (int (*)(void))(size_t)threads;
+    use_blas_threads = (void (*)(int))(size_t)use;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"setup", py_setup, METH_VARARGS, "setup(pool, sgemm, dgemm, wide, count, use)"},
+    {"attention", py_attention, METH_VARARGS, "attention(q, k, v, mask, out, lse, g, dq, dk, dv, causal, scale, threads) -> bool"},
+    {"convolve", py_convolve, METH_VARARGS, "convolve(what, x, w, y, numbers, groups, block, by_rows, threads) -> bool"},
+    {"max_pool", py_max_pool, METH_VARARGS, "max_pool(x, y, places, numbers, threads) -> bool"},
+    {"scatter", py_scatter, METH_VARARGS, "scatter(x, places, y, sets, threads) -> bool"},
+    {"recurrent", py_recurrent, METH_VARARGS,
+     "recurrent(kind, back, reverse, gates, kept, w, b, h0, c0, out, c, g, gh, gc, d, ds, side) -> bool"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_network", "See runtime.network.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__network(void) {
+#ifdef WIDER
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        level = 1;
+    if (level && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        level = 2;
+#endif
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,197 @@
+"""Layers of networks in C, where they are built and NumPy brought a BLAS: attention, convolution, pooling, recurrent layers.
+
+Functions take arrays of the CPU and give new ones, or None where the kernels do not apply (another dtype or rank, no compiled
+extension, no BLAS, `PULLBACK_NATIVE=0`): the caller then computes with the array library. `core/_network.c` says what each kernel does.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ..core.threads import native_pool, thread_count
+from . import blas
+
+FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+COLUMN_BYTES = 1 << 20  # columns of a convolution that are worked on at a time
+POSITIONS = 512  # images with few positions are worked on together, to about this many
+FORWARD, TO_INPUT, TO_WEIGHT = range(3)
+GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
+KEPT = {"rnn_tanh": 0, "rnn_relu": 0, "lstm": 5, "gru": 4}
+
+
+@functools.cache
+def kernels():
+    """The extension, told where BLAS and the threads are; None where there is none."""
+    found = blas.find() if os.environ.get("PULLBACK_NATIVE") != "0" else blas.Blas()
+    if not found.single or not found.double:
+        return None
+    try:
+        from ..core import _network  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    _network.setup(native_pool(), found.single, found.double, found.wide, found.count, found.use)
+    return _network
+
+
+def apply_to(*arrays) -> bool:
+    """Whether there are kernels for arrays: NumPy's, of one of the dtypes and all of the same; None among them does not count."""
+    given = [a for a in arrays if a is not None]
+    kind = given[0].dtype
+    if kind not in FLOATS or any(a.__class__ is not np.ndarray or a.dtype != kind for a in given):
+        return False
+    return kernels() is not None
+
+
+# ---- attention
+def _rows(a):
+    """An array of which rows are contiguous and apart."""
+    fits = a.strides[3] == a.itemsize and a.strides[2] >= a.shape[3] * a.itemsize
+    return a if fits else np.ascontiguousarray(a)
+
+
+def _mask(mask, query, key):
+    if mask is None:
+        return None
+    if mask.dtype != bool and mask.dtype != query.dtype:
+        mask = mask.astype(query.dtype)
+    return np.broadcast_to(mask, (*query.shape[:3], key.shape[2]))
+
+
+def attention(query, key, value, mask, out, lse, is_causal: bool, scale: float) -> bool:
+    """Write the result and the log-sum-exp of each row; False, and nothing is written, where there is no kernel."""
+    if not apply_to(query, key, value, out, lse) or not key.size:
+        return False
+    given = [_rows(a) for a in (query, key, value)]
+    mask = _mask(mask, query, key)
+    return kernels().attention(*given, mask, out, lse, None, None, None, None, is_causal, scale, thread_count())
+
+
+def attention_backward(g, query, key, value, out, lse, mask, results: Sequence, is_causal: bool, scale: float) -> bool:
+    """Add to the gradients of query, key and value, which are zero; False where there is no kernel."""
+    if not apply_to(g, query, key, value, out, lse, *results) or not key.size:
+        return False
+    query, key, value, out, g = (_rows(a) for a in (query, key, value, out, g))
+    mask, lse = _mask(mask, query, key), np.ascontiguousarray(lse)
+    return kernels().attention(query, key, value, mask, out, lse, g, *results, is_causal, scale, thread_count())
+
+
+# ---- windows
+def _planar(a):
+    """Images of one or two axes as images of two; None for others."""
+    return a if a.ndim == 4 else a[:, :, None] if a.ndim == 3 else None
+
+
+def _pairs(axes: int, *attributes: Sequence[int]) -> tuple[int, ...]:
+    """(stride, padding, dilation) of one or two axes, as numbers of two."""
+    fills = (1, 0, 1)
+    return tuple(
+        n for values, fill in zip(attributes, fills, strict=True) for n in ((fill,) * (2 - axes) + tuple(values))
+    )
+
+
+def _blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> tuple[int, bool]:
+    """(how many, whether of rows instead of images) go into one product, for columns of a length."""
+    area = prod(places)
+    if columns * area * itemsize > COLUMN_BYTES:
+        return max(1, COLUMN_BYTES // (columns * places[-1] * itemsize)), True
+    return (min(images, max(1, POSITIONS // area)), False) if area < POSITIONS // 2 else (1, False)
+
+
+def _convolve(what: int, x, w, y, stride, padding, dilation, groups: int) -> bool:
+    x, w, y = _planar(x), _planar(w), _planar(y)
+    columns = prod(w.shape[1:])
+    block, by_rows = _blocks(columns, y.shape[2:], x.shape[0], x.itemsize)
+    numbers = _pairs(len(stride), stride, padding, dilation)
+    return kernels().convolve(what, x, w, y, numbers, groups, block, by_rows, thread_count())
+
+
+def convolves(x, w, groups: int) -> bool:
+    """Whether the kernels are for such a convolution: one or two axes, more than one channel to a group."""
+    return x.ndim in (3, 4) and (groups == 1 or w.shape[1] > 1) and apply_to(x, w)
+
+
+def convolution(x, w, stride, padding, dilation, groups: int, places: Sequence[int]):
+    """x convolved with w, or None."""
+    if not convolves(x, w, groups):
+        return None
+    y = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
+    return y if _convolve(FORWARD, x, np.ascontiguousarray(w), y, stride, padding, dilation, groups) else None
+
+
+def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, groups: int):
+    """The gradient of x, or None."""
+    if not convolves(g, w, groups):
+        return None
+    dx = np.zeros((g.shape[0], w.shape[1] * groups, *size), g.dtype)
+    w, g = np.ascontiguousarray(w), np.ascontiguousarray(g)
+    return dx if _convolve(TO_INPUT, dx, w, g, stride, padding, dilation, groups) else None
+
+
+def convolution_weight(g, x, shape: Sequence[int], stride, padding, dilation, groups: int):
+    """The gradient of w, or None."""
+    dw = np.zeros(shape, x.dtype)
+    if not convolves(x, dw, groups) or not apply_to(x, g):
+        return None
+    return dw if _convolve(TO_WEIGHT, x, dw, np.ascontiguousarray(g), stride, padding, dilation, groups) else None
+
+
+def max_pool(x, kernel, stride, padding, dilation, places: Sequence[int]):
+    """(values, places in the plane), or None."""
+    if x.ndim not in (3, 4) or not apply_to(x) or not x.size or not prod(places):
+        return None
+    axes = len(kernel)
+    numbers = ((1,) * (2 - axes) + tuple(kernel)) + _pairs(axes, stride, padding, dilation)
+    values, at = np.empty((*x.shape[:2], *places), x.dtype), np.empty((*x.shape[:2], *places), np.int64)
+    planes = prod(x.shape[:2])
+    flat = [a.reshape(planes, *((1,) * (2 - axes)), *a.shape[2:]) for a in (np.ascontiguousarray(x), values, at)]
+    return (values, at) if kernels().max_pool(*flat, numbers, thread_count()) else None
+
+
+def scatter(g, places, size: Sequence[int], sets: bool = False):
+    """(planes..., size...) where each value is added at its place in the plane, or put there (`sets`); or None."""
+    if not apply_to(g) or places.dtype != np.int64 or not g.size:
+        return None
+    lead = g.shape[: g.ndim - len(size)]
+    out, planes = np.zeros((*lead, *size), g.dtype), prod(lead)
+    flat = [np.ascontiguousarray(a).reshape(planes, -1) for a in (g, places)]
+    return out if kernels().scatter(*flat, out.reshape(planes, -1), sets, thread_count()) else None
+
+
+# ---- recurrent layers
+def recurrent(kind: str, gates, state: tuple, w_hh, b_hh, reverse: bool):
+    """(outputs, final state, what each step keeps), or None. `gates` come from the input, with the biases of both where the
+    state's is not `b_hh`; they are overwritten."""
+    if not apply_to(gates, *state, w_hh, b_hh):
+        return None
+    time, batch, n = gates.shape[0], gates.shape[1], w_hh.shape[1]
+    out = np.empty((time, batch, n), gates.dtype)
+    kept = np.empty((time, batch, KEPT[kind] * n), gates.dtype) if KEPT[kind] else None
+    c = np.empty((batch, n), gates.dtype) if kind == "lstm" else None
+    side = np.empty((batch, GATES[kind] * n), gates.dtype) if kind == "gru" else None
+    h0, c0 = (*map(np.ascontiguousarray, state), None)[:2]
+    given = (np.ascontiguousarray(gates), kept, np.ascontiguousarray(w_hh), b_hh, h0, c0, out, c)
+    if not kernels().recurrent(kind, False, reverse, *given, None, None, None, None, None, side):
+        return None
+    last = out[0 if reverse else -1].copy()
+    return out, (last,) if c is None else (last, c), kept
+
+
+def recurrent_backward(kind: str, g_out, g_state: tuple, state: tuple, w_hh, reverse: bool, outputs, kept):
+    """(gradients of gates from the input, the same from the state, gradients of the first state), or None."""
+    if not apply_to(outputs, g_out, *g_state, *state, w_hh, kept):
+        return None
+    time, batch, n = outputs.shape
+    gh, gc = (*[np.array(g, order="C") for g in g_state], None)[:2]
+    d = np.empty((time, batch, GATES[kind] * n), outputs.dtype)
+    ds = np.empty_like(d) if kind == "gru" else None
+    h0, c0 = (*map(np.ascontiguousarray, state), None)[:2]
+    dense = [None if a is None else np.ascontiguousarray(a) for a in (kept, w_hh, outputs, g_out)]
+    given = (None, dense[0], dense[1], None, h0, c0, dense[2], None, dense[3], gh, gc, d, ds, None)
+    if not kernels().recurrent(kind, True, reverse, *given):
+        return None
+    return d, d if ds is None else ds, (gh, gc)
