@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import functools
 
+from ..core import modes
+from ..core.layers import above
+from ..core.modes import ambient
 from ..core.random import set_states, states
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
@@ -26,6 +29,11 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
     def batched(*args, **kwargs):
         _check_out_dims(func, out_dims)
         size, dims, flat, spec = process_inputs(in_dims, args, func)
+        if ambient.mode & modes.CAPTURE and getattr(func, "differentiates", False):
+            options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness, "chunk_size": chunk_size}
+            result = above.captured_transform("vmap", func, options | {"dims": dims}, args, kwargs)
+            if result is not NotImplemented:
+                return result
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(func, flat, spec, dims, size, out_dims, randomness, chunk_size, kwargs)
         return _call(func, flat, spec, dims, size, out_dims, randomness, kwargs)

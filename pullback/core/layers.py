@@ -268,6 +268,10 @@ class Seams:
         _without("the layer of ahead-of-time autograd"), asked_by="func", set_by="surface.loading",
         promise="a function without writes to tensors that gives its inputs their new values at the end",
     )
+    captured_transform: Callable[[str, Callable, dict, tuple, dict], Any] = seam(
+        _without("capture"), asked_by="func.derivatives func.jacobians batching.vmap", set_by="surface.loading",
+        promise="a function transform that a captured program calls, as one call of it; NotImplemented where none is captured",
+    )
     fake_mode: Callable[[bool], Any] = seam(
         _without("capture"), asked_by="graph.passes.fake_tensor_prop library.opcheck", set_by="surface.loading",
         promise="a new `FakeTensorMode`, which admits real tensors or not",

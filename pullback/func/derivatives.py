@@ -15,6 +15,7 @@ from ..autograd.engine import run_graph
 from ..autograd.forward import DualLevel, dual, parts
 from ..batching.levels import graph_level, lower, raise_, strip
 from ..core import modes
+from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import edge_of
 from ..core.tensor import Tensor
@@ -74,6 +75,7 @@ def grad(func, argnums: Argnums = 0, has_aux: bool = False):
         result = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
         return (result[0], result[1][1]) if has_aux else result[0]
 
+    wrapper.differentiates = True  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -82,6 +84,11 @@ def grad_and_value(func, argnums: Argnums = 0, has_aux: bool = False):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
+        if ambient.mode & modes.CAPTURE:
+            options = {"argnums": argnums, "has_aux": has_aux}
+            result = above.captured_transform("grad_and_value", func, options, args, kwargs)
+            if result is not NotImplemented:
+                return result
         numbers = positions(args, argnums)
         flat, spec = tree_flatten([args[n] for n in numbers])
         with ReverseLevel() as level:
@@ -95,11 +102,16 @@ def grad_and_value(func, argnums: Argnums = 0, has_aux: bool = False):
         value = level.settle(out)
         return gradient, (value, map_aux(level.settle, aux)) if has_aux else value
 
+    wrapper.differentiates = True  # type: ignore[attr-defined]
     return wrapper
 
 
 def vjp(func, *primals, has_aux: bool = False):
     """(output, vjp function[, aux]): the function maps cotangents of the output to those of the primals."""
+    if ambient.mode & modes.CAPTURE:
+        result = above.captured_transform("vjp", func, {"has_aux": has_aux}, primals, {})
+        if result is not NotImplemented:
+            return result
     flat, spec = tree_flatten(primals)
     levels = ambient.transforms
     with ReverseLevel() as level:
@@ -147,6 +159,11 @@ def jvp(func, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux:
         )
     check_tensors(flat, _JVP, "primals")
     check_tensors(flat_t, _JVP, "tangents")
+    if ambient.mode & modes.CAPTURE:
+        options = {"strict": strict, "has_aux": has_aux}
+        result = above.captured_transform("jvp", func, options, (primals, tangents), {})
+        if result is not NotImplemented:
+            return result
     with DualLevel() as level, _transforming():
         duals = [dual(p, t, level) for p, t in zip(flat, flat_t, strict=True)]
         out, aux = split_aux(func(*tree_unflatten(duals, spec)), has_aux, _JVP)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 
 from ..batching.vmap import vmap
+from ..core import modes
 from ..core.layers import above
+from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_map, tree_unflatten
 from ..ops.shape.joining import stack
@@ -28,6 +30,11 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         check_real("jacrev", args, "inputs")
+        if ambient.mode & modes.CAPTURE:
+            options = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}
+            result = above.captured_transform("jacrev", func, options, args, kwargs)
+            if result is not NotImplemented:
+                return result
         numbers = positions(args, argnums)
         chosen = [args[n] for n in numbers]
         got = vjp(lambda *values: func(*with_arguments(args, numbers, values), **kwargs), *chosen, has_aux=has_aux)
@@ -38,6 +45,7 @@ def jacrev(
         result = tree_unflatten([_pick(r, argnums) for r in rows], out_spec)
         return (result, got[2]) if has_aux else result
 
+    wrapper.differentiates = True  # type: ignore[attr-defined]
     return wrapper
 
 
@@ -75,6 +83,11 @@ def jacfwd(func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         check_real("jacfwd", args, "inputs")
+        if ambient.mode & modes.CAPTURE:
+            options = {"argnums": argnums, "has_aux": has_aux, "randomness": randomness}
+            result = above.captured_transform("jacfwd", func, options, args, kwargs)
+            if result is not NotImplemented:
+                return result
         numbers = positions(args, argnums)
         chosen = tuple(args[n] for n in numbers)
         flat, spec = tree_flatten(chosen)
@@ -95,6 +108,7 @@ def jacfwd(func, argnums: Argnums = 0, has_aux: bool = False, *, randomness: str
         result = tree_unflatten([_columns(c, flat, spec, argnums) for c in flat_out], out_spec)
         return (result, tree_map(lambda x: x[0], aux)) if has_aux else result
 
+    wrapper.differentiates = True  # type: ignore[attr-defined]
     return wrapper
 
 

@@ -99,6 +99,15 @@ above.load_higher_order = load_higher_order
 above.compile_function = compile_function
 above.collecting = collecting
 above.functionalize = functionalize
+
+
+def captured_transform(*call: Any) -> Any:
+    from ..capture.higher_order import transforms
+
+    return transforms.captured_transform(*call)
+
+
+above.captured_transform = captured_transform
 above.fake_mode = fake_mode
 above.differentiated_ahead = differentiated_ahead
 above.compile_ahead = compile_ahead

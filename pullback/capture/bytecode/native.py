@@ -89,6 +89,11 @@ def changes_settings(name: str) -> bool:
     )
 
 
+def takes_programs(function) -> bool:
+    """Whether a function is an operator that makes graphs of functions which it is given."""
+    return getattr(type(function), "takes_programs", False) or getattr(function, "differentiates", False)
+
+
 @functools.cache
 def has_state(cls: type) -> bool:
     """Whether objects of a class of ours are more than values: methods of theirs, run as they are, may change them."""
@@ -244,9 +249,27 @@ class Native(Attributes):
         if is_plain and changes_settings(function.__name__):
             what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
             raise Break(f"it {what} ({function.__name__})")
-        out = self._pure(function, args, kwargs)
+        out = self._program(function, args, kwargs) if takes_programs(function) else self._pure(function, args, kwargs)
         if is_plain and isinstance(out, SETTINGS) and function.__name__ not in (*ABOUT_CAPTURE, *FOLLOWED):
             self._still_gives(function, args, kwargs, out)
+        return out
+
+    def _program(self, function, args: tuple, kwargs: dict):
+        """An operator that makes a graph of a function of the program's: what else the function does is not in it."""
+        before, cells = list(self.journal.log), [(c, contents(c)) for c in self.own_cells.values()]
+        out = self._pure(function, args, kwargs)
+        log, changed = self.journal.log, [(c, old) for c, old in cells if contents(c) is not old]
+        for cell, old in changed:
+            cell.cell_contents = old
+        made = [e for e in log if not any(e is b for b in before)]
+        if (
+            changed
+            or made
+            and (getattr(type(function), "takes_programs", False) or holds_fakes([e.value for e in made], 4))
+        ):
+            raise Break(
+                f"HOP: Unsafe side effect: a function given to {function.__name__} changes what is outside of it"
+            )
         return out
 
     def _still_gives(self, function, args: tuple, kwargs: dict, out) -> None:

@@ -45,6 +45,12 @@ class Unseen:
 class FrameTrace(ProgramTrace):
     """A trace whose inputs have sources."""
 
+    body_names = {
+        "true_graph_": "cond_true_", "false_graph_": "cond_false_", "checkpointed_": "wrap_body_", "body_graph_": "map_body_",
+        "scan_combine_graph_": "scan_combine_fn_", "while_loop_cond_graph_": "cond_fn_", "while_loop_body_graph_": "body_fn_",
+        "associative_scan_combine_graph_": "associative_scan_combine_fn_",
+    }  # fmt: skip
+
     world: Tracing
 
     def __init__(self, fake_mode: FakeTensorMode):

@@ -12,7 +12,6 @@ below autograd, functions use nothing but their operands.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -271,7 +270,9 @@ def attach(trace, prefixes: tuple[str, ...], graphs: list[GraphModule]) -> list:
     """Make graphs attributes of the traced module, under one new number; the nodes that fetch them."""
     if not graphs:
         return []
-    number = next(i for i in itertools.count() if f"{prefixes[0]}{i}" not in trace.constants)
+    prefixes = tuple([trace.body_names.get(p, p) for p in prefixes])
+    number = trace.body_numbers.get(prefixes[0], 0)
+    trace.body_numbers[prefixes[0]] = number + 1
     nodes = []
     for prefix, graph in zip(prefixes, graphs, strict=True):
         name = f"{prefix}{number}"

@@ -30,6 +30,7 @@ from ...graph import GraphModule, Interpreter, Node, traceback
 from ...ops.make.lifting import lift_fresh
 from ...ops.system.operator import Operator
 from ..fake.mode import FakeTensorMode, fake_mode_of
+from ..shapes.numbers import wrap
 from ..trace.graph_trace import GraphTrace
 from ..trace.make_fx import finish
 
@@ -78,7 +79,7 @@ class Joining(GraphTrace):
     def prepare(self, free: list[Tensor] | None) -> None:
         self.free = free
         self.inputs: list[Node] = []
-        self.joined: dict[int, tuple[Tensor, Node]] = {}  # id of a free tensor -> (the tensor, its input)
+        self.joined: dict = {}  # id of a free tensor, or the expression of a number -> (it, its input)
 
     def placeholder(self) -> Node:
         """A new input, after the others."""
@@ -103,11 +104,30 @@ class Joining(GraphTrace):
             known = self.joined[id(t)] = (t, node)
         return known[1]
 
+    def join_number(self, number) -> Node:
+        """The input of a symbolic number from outside."""
+        expr = number.node.expr
+        if expr not in self.joined:
+            if self.free is not None and not any(not isinstance(f, Tensor) and f.node.expr is expr for f in self.free):
+                self.free.append(number)
+            node = self.placeholder()
+            self.joined[expr] = (number, node)
+            self.track(number, node)
+        return self.joined[expr][1]
+
+    def _solved(self, symbol) -> Node:
+        try:
+            return super()._solved(symbol)
+        except RuntimeError:
+            if self.free is None or self.fake_mode is None or self.fake_mode.shape_env is None:
+                raise
+        return self.join_number(wrap(symbol, self.fake_mode.shape_env))
+
     def module(self) -> GraphModule:
         """The graph, once no more free tensors can come: inputs in their order, those not used here included."""
         free = self.free or ()
         count = len(self.inputs) - len(self.joined)
-        ordered = self.inputs[:count] + [self.join(t) for t in free]
+        ordered = self.inputs[:count] + [self.join(t) if isinstance(t, Tensor) else self.join_number(t) for t in free]
         for node in reversed(ordered):
             first = next(iter(self.graph.nodes))
             if first is not node:

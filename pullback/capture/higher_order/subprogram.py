@@ -23,6 +23,8 @@ class SubProgram(ProgramTrace, Joining):
 
     def __init__(self, outer: ProgramTrace, free: list[Tensor]):
         super().__init__(outer.fake_mode, outer.stacks)
+        if outer.body_names:  # graphs inside each other are numbered together
+            self.body_names, self.body_numbers = outer.body_names, outer.body_numbers
         self.prepare(free)
 
     def operand(self, example: Example):

@@ -9,17 +9,29 @@ from collections.abc import Callable
 
 from ...amp.autocast import autocast
 from ...core.modes import set_grad_enabled
-from .base import HigherOrderOperator
+from .base import HigherOrderOperator, distinct
+from .region import Region, capturing
 
 
 class Wrap(HigherOrderOperator):
     """`wrap(f, *args)`: f(*args)."""
 
+    prefixes = ("wrap_body_",)
+    takes_programs = True
+
     def __init__(self) -> None:
         super().__init__("wrap")
 
     def __call__(self, func: Callable, *args, **kwargs):
-        return func(*args, **kwargs)
+        trace = capturing()
+        if trace is None:
+            return func(*args, **kwargs)
+        region = Region(trace, func, args, kwargs)
+        region.drop_unused()
+        out = distinct(region.run(self, region.operands), region.operands)
+        results = region.passed_on(out)
+        region.record(self, region.operands, out, self.prefixes[0])
+        return region.result.rebuild(results)
 
 
 class WrapWithSetGradEnabled(HigherOrderOperator):

@@ -70,6 +70,7 @@ class Composition:
 class GraphTrace(TorchDispatchMode):
     """Records what is called while it is active. `graph` and `constants` (attribute name -> tensor) are the result."""
 
+    body_names: dict[str, str] = {}  # what graphs of functions are called, where it is not as operators say
     whole = False  # whether composite operators that the table of decompositions does not name are kept as they are
     partitioned = False  # whether what is to be computed again is decided later, by tags on the nodes (`tagging`)
 
@@ -83,6 +84,7 @@ class GraphTrace(TorchDispatchMode):
         self.snapshots = fake_mode or FakeTensorMode(allow_non_fake_inputs=True)
         self.decompositions = decompositions or {}
         self.stacks = stacks
+        self.body_numbers: dict[str, int] = {}  # how many graphs of functions have a name so far
         self.symbols: dict = {}  # symbol -> the function that makes (or gives) its node
         self.expressions: dict = {}  # symbolic expression -> node
         self.numbers: list[int] = []  # sequence numbers of the forward's nodes, and where each was called

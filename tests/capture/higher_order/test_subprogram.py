@@ -77,4 +77,4 @@ def test_one_graph_one_node():
     torch.compile(switching, backend=keep)(torch.randn(3), torch.randn(3))
     (graph,) = graphs
     assert sum(n.target is torch.ops.higher_order.cond for n in graph.graph.nodes) == 1
-    assert "_set_grad_enabled" in graph.true_graph_0.code
+    assert "_set_grad_enabled" in graph.cond_true_0.code
