@@ -1,9 +1,12 @@
 """What operators and a training step cost on a CUDA device, side by side with PyTorch in one process.
 
 In: nothing but options. Out: a table of times and ratios (below 1 is ahead). Both libraries get the same calls on tensors
-of the same sizes; every figure is the time until the device has finished. PyTorch's default precision is kept: no TF32.
+of the same sizes; every figure is the time until the device has finished. PyTorch's default precision is kept: no TF32, unless
+the name of a case says so. Cases named "compiled" run by `compile`, ours by kernels of its own; "replayed" ones are whole steps in
+one CUDA graph.
 
     python benchmarks/cuda.py               everything
+    python benchmarks/cuda.py --only compiled
     python benchmarks/cuda.py --only gpt    cases whose name contains a word
 """
 
@@ -85,22 +88,104 @@ def _model(lib: ModuleType, width: int, heads: int, depth: int, symbols: int, co
     return Model()
 
 
-def _step(width: int, heads: int, depth: int, symbols: int, batch: int, context: int, lower: str | None = None):
+def _compiled(lib: ModuleType, function: Callable, how: str | None) -> Callable:
+    """A function as it is run: eager (None), or by `compile` in a mode."""
+    if how is None:
+        return function
+    if lib.__name__ == "pullback":
+        from pullback.capture.front.config import native
+
+        native.cuda.native = True
+    return lib.compile(function, mode=how)
+
+
+def _trained(lib: ModuleType, loss_of: Callable, parameters: list, how: str | None, replayed: bool) -> dict[str, Any]:
+    """A step of training: loss, gradients, AdamW; with `replayed`, all of it in one CUDA graph."""
+    optimizer = lib.optim.AdamW(parameters, lr=1e-4, **({"capturable": True} if replayed else {}))
+    loss_of = _compiled(lib, loss_of, how)
+
+    def work() -> None:
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    if replayed:
+        side = lib.cuda.Stream()
+        with lib.cuda.stream(side):
+            for _ in range(3):
+                work()
+        side.synchronize()
+        graph = lib.cuda.CUDAGraph()
+        with lib.cuda.graph(graph):
+            work()
+        return {"work": graph.replay, "wait": lib.cuda.synchronize}
+    return {"work": work, "wait": lib.cuda.synchronize}
+
+
+def _step(
+    width: int, heads: int, depth: int, symbols: int, batch: int, context: int, lower: str | None = None,
+    how: str | None = None, replayed: bool = False, precision: str = "highest",
+):  # fmt: skip
     def setup(lib: ModuleType) -> dict[str, Any]:
         lib.manual_seed(0)
+        lib.set_float32_matmul_precision(precision)
         model = _model(lib, width, heads, depth, symbols, context).to("cuda")
-        optimizer = lib.optim.AdamW(model.parameters(), lr=1e-4)
         text = lib.randint(0, symbols, (batch, context + 1), device="cuda")
 
-        def work() -> None:
+        def loss_of():
             with lib.autocast("cuda", dtype=getattr(lib, lower or "bfloat16"), enabled=lower is not None):
                 scores = model(text[:, :-1])
-                loss = lib.nn.functional.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+                return lib.nn.functional.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
 
-        return {"work": work, "wait": lib.cuda.synchronize}
+        return _trained(lib, loss_of, list(model.parameters()), how, replayed)
+
+    return setup
+
+
+def _network(make: Callable, shape: tuple, how: str | None = None, replayed: bool = False):
+    """A step of a network that tells ten classes apart."""
+
+    def setup(lib: ModuleType) -> dict[str, Any]:
+        lib.manual_seed(0)
+        lib.set_float32_matmul_precision("highest")
+        model = make(lib).to("cuda")
+        x, y = lib.randn(*shape, device="cuda"), lib.randint(0, 10, (shape[0],), device="cuda")
+        return _trained(
+            lib, lambda: lib.nn.functional.cross_entropy(model(x), y), list(model.parameters()), how, replayed
+        )
+
+    return setup
+
+
+def _perceptron(width: int):
+    def make(lib: ModuleType):
+        nn = lib.nn
+        return nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.GELU(), nn.Linear(width, 10)
+        )
+
+    return make
+
+
+def _recurrent(lib: ModuleType):
+    nn = lib.nn
+
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells, self.head = nn.LSTM(64, 128, batch_first=True), nn.Linear(128, 10)
+
+        def forward(self, x):
+            return self.head(self.cells(x)[0][:, -1])
+
+    return Last()
+
+
+def _fused(size: int, call: Callable, how: str):
+    def setup(lib: ModuleType) -> dict[str, Any]:
+        x, y = lib.randn(size, device="cuda"), lib.rand(size, device="cuda")
+        function = _compiled(lib, lambda x, y: call(lib, x, y), how)
+        return {"work": lambda: function(x, y), "wait": lib.cuda.synchronize}
 
     return setup
 
@@ -126,6 +211,31 @@ def _cases() -> list[Case]:
     result.append(Case("gpt step, 12 x 768, 8 x 512, float32", once, _step(768, 12, 12, 50257, 8, 512)))
     result.append(Case("gpt step, 12 x 768, 8 x 512, autocast", once, _step(768, 12, 12, 50257, 8, 512, "bfloat16")))
     result.append(Case("gpt step, 2 x 64, 16 x 48, float32", once, _step(64, 4, 2, 64, 16, 48)))
+    return result + _compiled_cases(once)
+
+
+def _compiled_cases(once: str) -> list[Case]:
+    large, small = (768, 12, 12, 50257, 8, 512), (128, 4, 4, 256, 16, 64)
+    chain: Callable = lambda lib, x, y: lib.tanh(x * 2 + y) * lib.sigmoid(x) - x.exp() * 0.1  # noqa: E731
+    rows: Callable = lambda lib, x, y: lib.nn.functional.layer_norm(x.view(-1, 1024), (1024,)).softmax(-1)  # noqa: E731
+    result = []
+    for how in ("default", "reduce-overhead"):
+        mark = f"compiled, {how}"
+        result += [
+            Case(f"pointwise chain, 64M, {mark}", once, _fused(LARGE, chain, how)),
+            Case(f"layer norm and softmax, 64M, {mark}", once, _fused(LARGE, rows, how)),
+            Case(f"gpt step, 12 x 768, float32, {mark}", once, _step(*large, how=how)),
+            Case(f"gpt step, 12 x 768, TF32, {mark}", once, _step(*large, how=how, precision="high")),
+            Case(f"gpt step, 12 x 768, autocast, {mark}", once, _step(*large, "bfloat16", how=how)),
+            Case(f"gpt step, 4 x 128, {mark}", once, _step(*small, how=how)),
+            Case(f"mlp step, 64, {mark}", once, _network(_perceptron(64), (64, 64), how)),
+            Case(f"mlp step, 2048, {mark}", once, _network(_perceptron(2048), (1024, 2048), how)),
+            Case(f"lstm step, {mark}", once, _network(_recurrent, (32, 32, 64), how)),
+        ]
+    result += [
+        Case("gpt step, 4 x 128, eager, replayed", once, _step(*small, replayed=True)),
+        Case("mlp step, 64, eager, replayed", once, _network(_perceptron(64), (64, 64), replayed=True)),
+    ]
     return result
 
 

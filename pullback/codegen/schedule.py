@@ -100,7 +100,11 @@ def _lane(kernel: Kernel, inner: set[int]) -> int | None:
     along = [0] * len(kernel.dims)
     for s in kernel.steps:
         for e in s.loads():
-            if not kernel.at_row(s) and any(e.args[2][d] for d in inner):  # others are read once per row
+            if kernel.at_row(s) or not any(e.args[2][d] for d in inner):  # read once per row
+                continue
+            if any(
+                step for d, step in enumerate(e.args[2]) if d not in inner
+            ):  # others are the same for all rows: in cache
                 for d, stride in enumerate(e.args[2]):
                     along[d] += stride == 1 and kernel.dims[d] > 1
     best_row = max((along[d] for d in inner), default=0)

@@ -7,6 +7,8 @@ runs an element-wise function over chunks of large arrays on a small pool of thr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .cupy_library import load, loaded, place
@@ -33,9 +35,24 @@ def library_of(array):
     return loaded()
 
 
+device_checks: list[
+    Callable[[], None]
+] = []  # called after the host has waited for a device: they raise what kernels found
+
+
+def check_devices() -> None:
+    """Raise what a kernel of a device has found wrong, where the host has just waited for it."""
+    for check in device_checks:
+        check()
+
+
 def to_host(array) -> np.ndarray:
     """An array's numbers in NumPy: itself, or a copy of what is on a device."""
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
+    if isinstance(array, (np.ndarray, np.generic)):
+        return array
+    result = array.get()
+    check_devices()
+    return result
 
 
 def to_device(array, where: device):
@@ -57,8 +74,9 @@ def assign(out, value) -> None:
             and out.shape == value.shape
         ):
             value.get(out=out)
+            check_devices()
             return
-        value = value.get()
+        value = to_host(value)
     elif not host and isinstance(value, np.ndarray):
         value = library_of(out).asarray(value)
     out[...] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core import device as devices
+from ..core.arrays import check_devices
 from ..core.cupy_library import device_count as _count
 from ..core.device import device as device_type
 from .absent import index_of, on_device, require_device
@@ -117,6 +118,7 @@ def can_device_access_peer(cupy, device, peer_device) -> bool:
 def synchronize(cupy, device=None) -> None:
     """Wait for all work on a device."""
     cupy.cuda.Device(index_of(device)).synchronize()
+    check_devices()
 
 
 def _number(device) -> int:

@@ -4,9 +4,9 @@
 another process builds nothing. `machine(index)` is a device: it loads functions, allocates, and runs plans (see `launcher`) on the
 stream in use. CuPy finds the libraries, has the memory and the handles; launches and products go straight to the driver and cuBLAS.
 
-An index out of bounds in a kernel sets a flag in memory that host and device share. It is looked at before each run and whenever
-`check()` is called, without waiting for the device: what a kernel found out is raised as PyTorch's error, at the latest by the
-first call after the device has finished.
+An index out of bounds in a kernel sets a flag in memory that host and device share. It is looked at before each run, and when the
+host has waited for the device (`core.arrays.check_devices`): what a kernel found is raised, in PyTorch's words, before numbers that
+came of it are seen on the host.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays import device_checks
 from .build import CompileFailed, NoCompiler
 from .cache import cached
 from .launcher import Api, Plan, launcher
@@ -77,6 +78,7 @@ class Machine:
             self.shared, flag = _shared_flag(cupy)
         self.flag = np.frombuffer(flag, np.int32)
         self.api = Api(*_addresses())
+        device_checks.append(self.check)
 
     def load(self, source: Any, flags: tuple[str, ...]) -> Program:
         """The program of a `CudaSource`."""

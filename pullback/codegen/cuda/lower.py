@@ -77,7 +77,9 @@ class CudaLowering(Lowering):
     def _pieces(self, step: Compute, results: int, k: int | None) -> int:
         if k is None:
             return 1
-        along = any(e.args[2][d] == 1 for e in loads(step.expr) for d in step.reduced)
+        kept = [d for d in range(len(step.dims)) if d not in step.reduced and step.dims[d] > 1]
+        read = [e.args[2] for e in loads(step.expr) if not kept or any(e.args[2][d] for d in kept)]
+        along = any(strides[d] == 1 for strides in read for d in step.reduced)
         groups, enough = (results, ALONG) if along else (-(-results // 32), ACROSS)
         length = math.prod(step.dims[d] for d in step.reduced)
         most = min(FULL // max(groups, 1), length // enough, step.dims[k])

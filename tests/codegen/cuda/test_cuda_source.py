@@ -125,6 +125,22 @@ def test_machine_code_is_kept_by_text_architecture_and_version(monkeypatch, tmp_
     assert len(built) == 4
 
 
+def test_what_a_kernel_found_is_raised_before_the_host_sees_numbers(monkeypatch):
+    from pullback.core import arrays
+
+    machine = runtime.Machine.__new__(runtime.Machine)
+    machine.flag = np.ones(1, np.int32)
+    monkeypatch.setattr(arrays, "device_checks", [machine.check])
+
+    class OnDevice:
+        def get(self):
+            return np.ones(3)
+
+    with pytest.raises(RuntimeError, match="device-side assert triggered"):
+        arrays.to_host(OnDevice())
+    assert arrays.to_host(OnDevice()).sum() == 3  # raised once
+
+
 def test_nvrtc_takes_the_text(graph_of):
     """Where NVRTC is installed; it needs no device."""
     nvrtc = pytest.importorskip("cupy_backends.cuda.libs.nvrtc", exc_type=ImportError)

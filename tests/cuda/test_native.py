@@ -1,0 +1,86 @@
+"""Compiled code with kernels of our own on a CUDA device gives what operators give on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+from pullback.capture.front.config import native
+from pullback.capture.trace.make_fx import make_fx
+from pullback.codegen import compile_graph
+from pullback.runtime.cuda import machine
+from tests.codegen.cuda.programs import PROGRAMS, loss, loss_arguments, same
+
+
+@pytest.fixture
+def kernels(cuda):
+    with native.patch({"cuda.native": True}):
+        yield cuda
+
+
+def moved(t, where):
+    """A tensor on another device, with its strides."""
+    return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=where).copy_(t)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(kernels, name):
+    f, args = PROGRAMS[name]()
+    there = [moved(t, kernels) for t in args]
+    compiled = compile_graph(make_fx(f, tracing_mode="fake")(*there))
+    assert compiled.native, compiled.reasons
+    for _ in range(2):
+        got = compiled(*there)
+        assert all(t.is_cuda for t in got)
+        same([moved(t, "cpu") for t in got], f(*args))
+
+
+def test_a_training_step(kernels):
+    x, target, *weights = loss_arguments()
+    there = [w.detach().to(kernels).requires_grad_() for w in weights]
+    compiled = torch.compile(loss)
+    for _ in range(3):
+        value = compiled(x.to(kernels), target.to(kernels), *there)
+        grads = torch.autograd.grad(value, there)
+    expected = loss(x, target, *weights)
+    same([t.cpu() for t in (value, *grads)], [expected, *torch.autograd.grad(expected, weights)])
+
+
+def test_an_index_out_of_bounds_is_raised_when_numbers_are_read(kernels):
+    table = torch.randn(4, 6, device=kernels)
+    compiled = compile_graph(make_fx(F.embedding, tracing_mode="fake")(torch.tensor([0, 3], device=kernels), table))
+    result = compiled(torch.tensor([0, 9], device=kernels), table)
+    with pytest.raises(RuntimeError, match="device-side assert triggered"):
+        result.cpu()
+    assert compiled(torch.tensor([0, 1], device=kernels), table).equal(table[:2])
+
+
+def test_compiled_work_can_be_captured(kernels):
+    x = torch.randn(64, 64, device=kernels)
+    compiled = torch.compile(lambda x: F.softmax(x @ x, -1) * 2)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        compiled(x)
+    side.synchronize()
+    g = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(g):
+        y = compiled(x)
+    x.copy_(torch.randn(64, 64))
+    g.replay()
+    assert torch.allclose(y.cpu(), F.softmax(x.cpu() @ x.cpu(), -1) * 2, atol=1e-5)
+
+
+def test_tf32_is_used_where_it_is_asked_for(kernels):
+    a, b = torch.randn(256, 256, device=kernels), torch.randn(256, 256, device=kernels)
+    compiled = compile_graph(make_fx(lambda a, b: a @ b, tracing_mode="fake")(a, b))
+    exact = (a.double() @ b.double()).float()
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("highest")
+        fine = (compiled(a, b) - exact).abs().max().item()
+        torch.set_float32_matmul_precision("high")
+        rough = (compiled(a, b) - exact).abs().max().item()
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert fine < 1e-3 and (rough > 2 * fine or machine(0).architecture < "sm_80")
