@@ -40,6 +40,7 @@ RENAMED: dict[str, str] = {
 
 # Modules that only hold others.
 ROWS: dict[str, dict[str, str]] = {
+    "torch.fx.graph_module": {"_copy_attr": "pullback.graph.module:copy_attribute"},
     "torch.fx.experimental": {},
     "torch.fx.passes.dialect": {},
     "torch.fx.passes.dialect.common": {},

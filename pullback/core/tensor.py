@@ -328,8 +328,12 @@ def assemble(cls, array, dtype, device, keys: int, autograd, version: list, memo
     """A tensor of class `cls` with every slot filled: in Python, tensors are made here and nowhere else."""
     t = new_object(cls)
     t.array = array
-    t.dtype = dtype
-    t.device = device
+    try:
+        t.dtype = dtype
+        t.device = device
+    except AttributeError:  # a subclass reads them through properties of its own: the slots lie below these
+        Tensor.dtype.__set__(t, dtype)
+        Tensor.device.__set__(t, device)
     t.keys = keys
     t.autograd = autograd
     t.version = version

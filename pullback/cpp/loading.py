@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from ..library import torchvision_operators
+from ..library import torchvision_images, torchvision_operators
 from ..ops.system.packet import ops
 from .registry import raise_failures
 
@@ -33,13 +33,22 @@ def load_module(name: str, path: Path) -> ModuleType:
     return _modules[key]
 
 
+def _written_here(path: str) -> ModuleType | None:
+    """The module with the operators of a file that needs PyTorch's C++: torchvision's two."""
+    if os.path.basename(os.path.dirname(path)) != "torchvision":
+        return None
+    name = os.path.basename(path)
+    return torchvision_operators if name.startswith("_C") else torchvision_images if name.startswith("image") else None
+
+
 def load_library(path: str | os.PathLike) -> None:
     """Load a library for the operators that it registers."""
     path = os.path.realpath(path)
     if path in ops.loaded_libraries:
         return
-    if os.path.basename(os.path.dirname(path)) == "torchvision" and os.path.basename(path).startswith("_C"):
-        torchvision_operators.define()  # that file needs PyTorch's C++; its operators are written here
+    written_here = _written_here(path)
+    if written_here is not None:
+        written_here.define()
         ops.loaded_libraries.add(path)
         return
     try:

@@ -304,6 +304,17 @@ def error_message(frame: traceback.FrameSummary) -> str:
 
 
 # ---- attributes by dotted path
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"  # in `meta`: what copies of a module keep of it
+
+
+class _CodeOnlyModule(Module):
+    """The state of a module without its class: what a copy is made from."""
+
+    def __init__(self, body: dict[str, Any]):
+        super().__init__()
+        self.__dict__ = body
+
+
 def _targets(graph: Graph, root: dict | None = None) -> list[str]:
     """What a graph refers to in its module, each once."""
     found: dict[str, None] = {}

@@ -90,35 +90,56 @@ def _bilinear_in_zeros(images: Tensor, image: Tensor, y: Tensor, x: Tensor) -> T
     return total
 
 
-def _align_one(
-    input: Tensor, region: Tensor, scale: float, ph: int, pw: int, ratio: int, offset: float, least: float
-) -> Tensor:
-    """The averages over the cells of one region: (C, ph, pw)."""
-    start_w, start_h, end_w, end_h = (region[1:] * scale - offset).unbind()
-    width, height = end_w - start_w, end_h - start_h
-    if least:
-        width, height = width.clamp(min=least), height.clamp(min=least)
-    cell_h, cell_w = height / ph, width / pw
-    rows = ratio if ratio > 0 else max(1, int(np.ceil(float(height.detach()) / ph)))
-    columns = ratio if ratio > 0 else max(1, int(np.ceil(float(width.detach()) / pw)))
-    arange = _t("arange")
-    y = start_h + (arange(ph).unsqueeze(1) + (arange(rows) + 0.5) / rows) * cell_h  # (ph, rows)
-    x = start_w + (arange(pw).unsqueeze(1) + (arange(columns) + 0.5) / columns) * cell_w
-    y = y.reshape(ph, 1, rows, 1).expand(ph, pw, rows, columns).to(input.dtype)
-    x = x.reshape(1, pw, 1, columns).expand(ph, pw, rows, columns).to(input.dtype)
-    image = region[0].long().expand(y.shape)
-    return _bilinear(input, image, y, x).mean((2, 3)).permute(2, 0, 1)
+def _align(input: Tensor, rois: Tensor, corners: tuple, ph: int, pw: int, rows: int, columns: int) -> Tensor:
+    """The averages over the cells of regions with `rows` x `columns` samples in a cell: (K, C, ph, pw)."""
+    start_h, start_w, height, width = corners
+    arange, each = _t("arange"), (-1, 1, 1)
+    y = start_h.view(each) + (arange(ph).unsqueeze(1) + (arange(rows) + 0.5) / rows) * (height / ph).view(each)
+    x = start_w.view(each) + (arange(pw).unsqueeze(1) + (arange(columns) + 0.5) / columns) * (width / pw).view(each)
+    shape = (len(rois), ph, pw, rows, columns)
+    y = y.reshape(-1, ph, 1, rows, 1).expand(shape).to(input.dtype)
+    x = x.reshape(-1, 1, pw, 1, columns).expand(shape).to(input.dtype)
+    image = rois[:, 0].long().view(-1, 1, 1, 1, 1).expand(shape)
+    return _bilinear(input, image, y, x).mean((3, 4)).permute(0, 3, 1, 2)
 
 
 def roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned) -> Tensor:
     """Each region as a grid of averages of bilinear samples."""
     offset, least = (0.5, 0.0) if aligned else (0.0, 1.0)
-    cells = [
-        _align_one(input, r, spatial_scale, pooled_height, pooled_width, sampling_ratio, offset, least) for r in rois
-    ]
-    if not cells:
-        return input.new_zeros((0, input.size(1), pooled_height, pooled_width))
-    return _t("stack")(cells)
+    return _align_all(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, offset, least)
+
+
+def _align_all(
+    input: Tensor, rois: Tensor, scale: float, ph: int, pw: int, ratio: int, offset: float, least: float
+) -> Tensor:
+    """The averages over the cells of all regions, which are at least `least` wide and high."""
+    if not len(rois):
+        return input.new_zeros((0, input.size(1), ph, pw))
+    start_w, start_h, end_w, end_h = (rois[:, 1:] * scale - offset).unbind(1)
+    height, width = end_h - start_h, end_w - start_w
+    if least:
+        height, width = height.clamp(min=least), width.clamp(min=least)
+    corners = (start_h, start_w, height, width)
+    cells, places = [], []
+    for (rows, columns), members in _alike(height.detach(), width.detach(), ph, pw, ratio).items():
+        for start in range(0, len(members), _TOGETHER):
+            at = wrap(np.array(members[start : start + _TOGETHER]))
+            cells.append(_align(input, rois[at], tuple(c[at] for c in corners), ph, pw, rows, columns))
+        places += members
+    return _t("cat")(cells)[wrap(np.argsort(np.array(places), kind="stable"))]
+
+
+_TOGETHER = 64  # regions whose samples are in memory at a time
+
+
+def _alike(height: Tensor, width: Tensor, ph: int, pw: int, ratio: int) -> dict[tuple[int, int], list[int]]:
+    """The regions by the number of samples in their cells: `ratio` in each direction, or one for about each pixel."""
+    if ratio > 0:
+        return {(ratio, ratio): list(range(len(height)))}
+    groups: dict[tuple[int, int], list[int]] = {}
+    for k, (h, w) in enumerate(zip(height.tolist(), width.tolist(), strict=True)):
+        groups.setdefault((max(1, int(np.ceil(h / ph))), max(1, int(np.ceil(w / pw)))), []).append(k)
+    return groups
 
 
 def _edges(start: float, size: float, cells: int, limit: int) -> list[tuple[int, int]]:
@@ -184,9 +205,8 @@ def _mapping(own: Tensor, n: int) -> Tensor:
 def ps_roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio) -> tuple[Tensor, Tensor]:
     """`roi_align` where every cell reads a channel of its own."""
     own = _own_channels(input.size(1), pooled_height, pooled_width)
-    cells = [_align_one(input, r, spatial_scale, pooled_height, pooled_width, sampling_ratio, 0.5, 0.1) for r in rois]
-    stacked = _t("stack")(cells) if cells else input.new_zeros((0, input.size(1), pooled_height, pooled_width))
-    return _pick(stacked, own), _mapping(own, len(rois))
+    cells = _align_all(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, 0.5, 0.1)
+    return _pick(cells, own), _mapping(own, len(rois))
 
 
 def ps_roi_pool(input, rois, spatial_scale, pooled_height, pooled_width) -> tuple[Tensor, Tensor]:
@@ -254,7 +274,10 @@ def _gradient_of(function: Callable, shape: tuple, grad_out: Tensor, *arguments)
     with enable_grad():
         x = grad_out.new_zeros(shape, requires_grad=True)
         out = function(x, *arguments)
-    (result,) = grad(out[0] if isinstance(out, tuple) else out, x, grad_out, allow_unused=True)
+        out = out[0] if isinstance(out, tuple) else out
+    if not out.requires_grad:  # there are no regions
+        return grad_out.new_zeros(shape)
+    (result,) = grad(out, x, grad_out, allow_unused=True)
     return grad_out.new_zeros(shape) if result is None else result
 
 
