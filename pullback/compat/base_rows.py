@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .library_rows import C_ROWS as LIBRARY_C_ROWS
+from .package_rows import TORCH_ROWS
 
 # "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
 ROWS: dict[str, dict[str, str]] = {
@@ -20,6 +21,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_subclasses": "torch._subclasses:",
         "types": "torch.types:",
         "FunctionSchema": "pullback.ops.system.schema:Schema",
+        **TORCH_ROWS,
     },
     "torch.autograd": {
         "_force_original_view_tracking": "pullback.autograd.views:original_view_tracking",
@@ -58,6 +60,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_get_tracing_state": "pullback.compat.private_names:get_tracing_state",
         "_get_privateuse1_backend_name": "pullback.compat.private_names:get_privateuse1_backend_name",
         "_are_functorch_transforms_active": "pullback.compat.private_names:are_transforms_active",
+        "_get_accelerator": "pullback.compat.private_names:get_accelerator",
         "_get_default_device": "pullback.compat.private_names:get_default_device",
         "_is_alias_of": "pullback.compat.private_names:is_alias_of",
         "_TensorBase": "pullback:Tensor",

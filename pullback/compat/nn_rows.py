@@ -43,6 +43,7 @@ ROWS: dict[str, dict[str, str]] = {
 }
 ROWS["torch.nn.modules.activation"]["MultiheadAttention"] = "pullback.nn.attention_module:MultiheadAttention"
 ROWS["torch.nn.modules.adaptive"]["_ASMoutput"] = "pullback.nn.adaptive:ASMoutput"
+ROWS["torch.nn.modules.transformer"]["_get_activation_fn"] = "pullback.nn.transformer:_activation"
 ROWS["torch.nn.modules.module"] |= {
     "_IncompatibleKeys": "pullback.nn.module_state:IncompatibleKeys",
     "_EXTRA_STATE_KEY_SUFFIX": "pullback.nn.module_state:EXTRA_STATE",

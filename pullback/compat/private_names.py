@@ -114,6 +114,11 @@ def are_transforms_active() -> bool:
     return ambient.function_levels > 0 or bool(ambient.transforms)
 
 
+def get_accelerator():
+    """The device type that is not the CPU, where there is one."""
+    return device_type(get_available_device_type() or "cpu")
+
+
 def get_default_device() -> str:
     return str(default())
 

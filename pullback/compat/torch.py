@@ -25,6 +25,7 @@ from .fx_rows import ROWS as FX_ROWS
 from .higher_order_rows import ROWS as HIGHER_ORDER_ROWS
 from .library_rows import ROWS as LIBRARY_ROWS
 from .nn_rows import ROWS as NN_ROWS
+from .package_rows import ROWS as PACKAGE_ROWS
 from .shape_rows import ROWS as SHAPE_ROWS
 
 # "module": {name: "home:attribute"}. Rows of a module that exists here are set on it; other modules are made of rows.
@@ -40,6 +41,8 @@ PRIVATE: dict[str, dict[str, str]] = {
     **EXPORT_ROWS,
 }
 OBJECTS = {**COMPILE_OBJECTS, **EXPORT_OBJECTS}
+for _name, _rows in PACKAGE_ROWS.items():
+    PRIVATE[_name] = {**PRIVATE.get(_name, {}), **_rows}
 # Packages that have modules of the table below them, and the names of these.
 INSIDE: dict[str, set[str]] = {}
 for _name in (*PRIVATE, *OBJECTS, *RENAMED):

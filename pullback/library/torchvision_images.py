@@ -35,7 +35,9 @@ def read_file(filename: str) -> Tensor:
 
 def write_file(filename: str, data: Tensor) -> None:
     if data.dtype.name != "uint8" or data.dim() != 1:
-        raise RuntimeError(f"Input tensor to write to file should be 1-dimensional uint8, got {data.dtype} {tuple(data.shape)}")
+        raise RuntimeError(
+            f"Input tensor to write to file should be 1-dimensional uint8, got {data.dtype} {tuple(data.shape)}"
+        )
     Path(filename).write_bytes(data.numpy().tobytes())
 
 

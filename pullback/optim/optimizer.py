@@ -125,6 +125,13 @@ class Optimizer:
 
     profile_hook_step = staticmethod(_with_hooks)
 
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices: bool = False) -> dict:
+        """Parallel lists of tensors, split by the device and dtype of the first."""
+        from .grouping import group_by_device_and_dtype
+
+        return group_by_device_and_dtype(tensorlistlist, with_indices)
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")

@@ -81,3 +81,29 @@ made = torch.vmap(lambda p: Pair(p.a.sum(), torch.ones(2)))(Pair(torch.arange(6.
 print(made.a.tolist(), made.b.tolist(), torch.vmap(torch.sin)(torch.zeros(2)).tolist())
 """
     assert ask(code) == "[3.0, 12.0] [[1.0, 1.0], [1.0, 1.0]] [0.0, 0.0]"
+
+
+def test_functions_that_torch_does_not_document():
+    code = """
+print(torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 4).tolist())
+print(torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 3]), torch.tensor([1, 2, 0])).tolist())
+print(torch._shape_as_tensor(torch.ones(2, 3)).tolist(), torch._cast_Long(torch.tensor([1.5])).tolist())
+try:
+    torch._assert_async(torch.tensor(False), "no")
+except RuntimeError as error:
+    print(error)
+"""
+    assert ask(code).splitlines() == ["[0, 2, 2, 3, 3]", "[[0, 0, 1], [1, 2, 0]]", "[2, 3] [1]", "no"]
+
+
+def test_lists_of_tensors_by_device_and_dtype():
+    code = """
+from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+a, b, c = torch.ones(1), torch.ones(1).double(), torch.ones(2)
+for (device, dtype), (lists, places) in group([[a, b, c], [None, b, c]], with_indices=True).items():
+    print(device, dtype, [[t is not None for t in part] for part in lists], places)
+"""
+    assert ask(code).splitlines() == [
+        "cpu torch.float32 [[True, True], [False, True]] [0, 2]",
+        "cpu torch.float64 [[True], [True]] [1]",
+    ]

@@ -95,3 +95,21 @@ def test_kernels_at_autocast_keys_are_called_under_autocast():
     assert torch.ops.vision_test.twice(x).tolist() == [2, 2] and not seen
     with torch.autocast("cpu"):
         assert torch.ops.vision_test.twice(x).tolist() == [3, 3] and seen
+
+
+def test_no_regions_have_no_gradient():
+    x = torch.randn(1, 2, 8, 8, requires_grad=True)
+    torch.ops.torchvision.roi_align(x.detach(), torch.zeros(0, 5), 1.0, 2, 2, 2, True)
+    grad = torch.ops.torchvision._roi_align_backward(
+        torch.zeros(0, 2, 2, 2), torch.zeros(0, 5), 1.0, 2, 2, 1, 2, 8, 8, 2, True
+    )
+    assert grad.shape == (1, 2, 8, 8) and not grad.any()
+
+
+def test_regions_are_aligned_in_their_order():
+    """Regions with other numbers of samples are computed apart; results keep the order of the regions."""
+    x = torch.arange(64.0).reshape(1, 1, 8, 8)
+    rois = torch.tensor([[0.0, 0, 0, 7, 7], [0, 1, 1, 2, 2], [0, 0, 0, 6, 6], [0, 3, 3, 4, 4]])
+    together = torch.ops.torchvision.roi_align(x, rois, 1.0, 2, 2, 0, True)
+    alone = [torch.ops.torchvision.roi_align(x, r[None], 1.0, 2, 2, 0, True) for r in rois]
+    assert torch.equal(together, torch.cat(alone))

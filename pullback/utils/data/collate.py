@@ -7,6 +7,7 @@ member by member. `collate` takes a table of types for other rules.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 
 import numpy as np
@@ -21,8 +22,11 @@ Rules = dict[type | tuple[type, ...], Callable]
 CollateFunction = Callable[[list], object]  # what `DataLoader(collate_fn=...)` takes
 
 
+NO_NUMBERS = re.compile("[SaUO]")  # in the kind of an array's dtype: strings and objects
+
+
 def _holds_no_numbers(array: np.ndarray) -> bool:
-    return array.dtype.kind in "SUO"
+    return NO_NUMBERS.search(array.dtype.kind) is not None
 
 
 def _mapping_like(source: Mapping, result: dict):

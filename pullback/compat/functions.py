@@ -1,0 +1,102 @@
+"""Functions on tensors and modules behind undocumented names of PyTorch that packages call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+from ..core.tensor import Tensor
+from ..ops.system.operator import public
+
+
+def _t(name: str) -> Any:
+    return public("torch", name)
+
+
+def shape_as_tensor(input: Tensor) -> Tensor:
+    """The shape as a tensor of integers."""
+    return _t("tensor")(list(input.shape), dtype=_t("arange")(0).dtype)
+
+
+def assert_async(condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise where a tensor of one element is zero; on the CPU there is nothing to wait for."""
+    if condition.numel() != 1:
+        raise RuntimeError(f"Boolean value of Tensor with {condition.numel()} values is ambiguous")
+    if not bool(condition):
+        raise RuntimeError(message)
+
+
+def check_tensor_all_with(kind: type[Exception], condition: Tensor, message: Callable[[], str] | None = None) -> None:
+    """Raise an error of some kind unless every element is True."""
+    if not isinstance(condition, Tensor) or str(condition.dtype) != "torch.bool":
+        raise TypeError(f"cond must be a bool tensor, but got {condition!r}")
+    if not bool(condition.all()):
+        raise kind("Expected cond to be True for every element" if message is None else message())
+
+
+check_tensor_all = partial(check_tensor_all_with, RuntimeError)
+
+
+def rows_to_compressed(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Where each of `size` rows begins in sorted row indices, and where the last ends."""
+    rows = _t("arange")(size + 1, device=input.device, dtype=input.dtype)
+    return _t("searchsorted")(input.contiguous(), rows, out_int32=out_int32)
+
+
+def compressed_to_rows(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """(2, elements): the row and the column of each element of compressed rows; the other way round if `transpose`."""
+    counts = crow_indices.diff()
+    rows = _t("repeat_interleave")(_t("arange")(len(counts), device=counts.device), counts)
+    pair = [col_indices, rows] if transpose else [rows, col_indices]
+    stacked = _t("stack")([p.long() for p in pair])
+    return stacked.int() if out_int32 else stacked
+
+
+def _cast(method: str, input: Tensor, non_blocking: bool = False) -> Tensor:
+    return getattr(input, method)()
+
+
+cast_Byte, cast_Char = partial(_cast, "byte"), partial(_cast, "char")
+cast_Double, cast_Float, cast_Half = partial(_cast, "double"), partial(_cast, "float"), partial(_cast, "half")
+cast_Int, cast_Long, cast_Short = partial(_cast, "int"), partial(_cast, "long"), partial(_cast, "short")
+
+
+class TensorType:
+    """TorchScript's type of tensors, which packages write in annotations; there is no TorchScript to read them."""
+
+    @staticmethod
+    def get() -> TensorType:
+        return TensorType()
+
+
+def always_record(_: int) -> Any:
+    """The schedule of a profiler that was given none: every step is recorded."""
+    from ..profiler import ProfilerAction
+
+    return ProfilerAction.RECORD
+
+
+def no_cuda_profile() -> NoReturn:
+    raise RuntimeError("torch.cuda.profiler.profile: the profiler of CUDA is not bound here; torch.profiler.profile is")
+
+
+def sync_module_states(
+    module: Any,
+    process_group: Any,
+    broadcast_bucket_size: int,
+    src: int,
+    params_and_buffers_to_ignore: Any = (),
+    **_: Any,
+) -> None:
+    """Give all ranks the parameters and buffers that rank `src` has."""
+    from ..core.modes import no_grad
+    from ..distributed import broadcast
+
+    ignored = set(params_and_buffers_to_ignore)
+    with no_grad():
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            if name not in ignored:
+                broadcast(tensor.detach(), src, group=process_group)
