@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ...core.layers import above
 from ...core.logs import logger
+from ...ops.network.recurrent import whole_layers
 from .config import native
 
 BACKENDS: dict[str, Callable] = {}
@@ -72,7 +73,8 @@ def inductor(module, example_inputs, options: dict | None = None) -> Callable:
         if native.triton.cudagraphs:
             skip_cuda_graph()
     compiler = functools.partial(native_code, options=options or {})
-    return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)
+    with whole_layers:
+        return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)
 
 
 def skip_cuda_graph() -> None:

@@ -8,6 +8,8 @@ or projected sequences, the same steps run in other operators, from which every 
 
 from __future__ import annotations
 
+import threading
+
 from ...core import dtype as dtypes
 from ...core.modes import GRAD, ambient
 from ...core.tensor import FAKE, META, PLAIN, TRANSFORMED, Tensor
@@ -50,7 +52,7 @@ def _layer_kernel(xp, input, hx, cx, w_ih, w_hh, b_ih, b_hh, kind, reverse):
     out, final, kept = steps.forward(steps.Arrays(xp), kind, x, _state(h, c), Cell(*weights), reverse, keep=True)
     if kept is None:
         kept = xp.zeros((*out.shape[:2], 0), dtype=out.dtype)
-    result = [a.astype(input.dtype) for a in (out, *final)]
+    result = [a.astype(input.dtype, copy=False) for a in (out, *final)]
     return result[0], result[1], result[2] if c is not None else None, kept
 
 
@@ -78,7 +80,7 @@ def _backward_kernel(xp, g_out, g_h, g_c, output, reserve, input, hx, cx, w_ih, 
     cell = Cell(w_ih, w_hh)
     result = steps.backward(steps.Arrays(xp), kind, g_out, final, x, state, cell, reverse, out, kept)
     given = (input, hx, cx, w_ih, w_hh, b_ih, b_hh)
-    return tuple(None if t is None else g.astype(input.dtype) for g, t in zip(result, given, strict=True))
+    return tuple(None if t is None else g.astype(input.dtype, copy=False) for g, t in zip(result, given, strict=True))
 
 
 layer = operator(
@@ -131,11 +133,29 @@ def _run_padded(kind: str, x: Tensor, state: tuple, cell: Cell, reverse: bool):
 
 @bypassing(*_WITHIN_STEPS)
 def _fusable(x, *others) -> bool | None:
-    """Whether nothing listens and all tensors are plain and of one floating dtype; the last is the projection."""
-    if ambient.mode >= 2 or others[-1] is not None or not x.dtype.is_floating_point:
+    """Whether nothing listens (or a trace wants layers whole) and all tensors are plain and of one floating dtype; the last is
+    the projection."""
+    traced = ambient.mode >= 2 and whole_layers.wanted
+    if ambient.mode >= 2 and not traced or others[-1] is not None or not x.dtype.is_floating_point:
         return False
     given = (x, *(t for t in others if t is not None))
-    return all(t.__class__ in PLAIN and not t.keys and t.dtype is x.dtype for t in given)
+    keys = FAKE | META if traced else 0
+    return all(t.__class__ in PLAIN and not t.keys & ~keys and t.dtype is x.dtype for t in given)
+
+
+class WholeLayers(threading.local):
+    """Inside this context traces keep a recurrent layer as one operator: written out, every step would be a part of the graph."""
+
+    wanted = False
+
+    def __enter__(self) -> None:
+        self.wanted = True
+
+    def __exit__(self, *exc) -> None:
+        self.wanted = False
+
+
+whole_layers = WholeLayers()
 
 
 def _run_packed(kind: str, x: Tensor, batch_sizes: list[int], state: tuple, cell: Cell, reverse: bool):
