@@ -231,6 +231,10 @@ class Seams:
         _not_for("fake"), asked_by="ops.system.execute library.operator", set_by="capture.fake.mode",
         promise="the shape rule of an operator, with the device of its arguments; no data is touched",
     )
+    run_as_plain: Callable[[Operator, tuple, dict], Any] = seam(
+        _not_for("subclasses"), asked_by="core.tensor", set_by="ops.system.plain_classes",
+        promise="an operator on tensors of subclasses as on plain ones; nothing is recorded, no class is asked",
+    )
     write_fake: Callable[[Operator, tuple], None] = seam(
         _not_for("fake"), asked_by="ops.system.inplace", set_by="capture.fake.mode",
         promise="every check of an in-place operator where nothing can be written; the version goes up",

@@ -305,8 +305,8 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
 
 
 def disabled_torch_dispatch(func, types, args=(), kwargs=None):
-    """A class that takes this as `__torch_dispatch__` is treated as a plain tensor."""
-    return func(*args, **(kwargs or {}))
+    """A class that takes this as `__torch_dispatch__` is treated as a plain tensor; others reach it by `super()`."""
+    return above.run_as_plain(func, args, kwargs or {})
 
 
 def stride_of(t: Tensor) -> tuple[int, ...]:
@@ -449,6 +449,11 @@ def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
 
 
 def make_subclass(cls, data: Tensor, require_grad: bool = False, **ignored):
+    if data.keys & DISPATCH_SUBCLASS and data.array.__class__ is Geometry and not issubclass(type(data), cls):
+        raise RuntimeError(
+            f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
+            f"object of type {type(data).__name__} which is not a subclass of the requested type"
+        )
     return subclass_of(cls, data, require_grad)
 
 
@@ -457,6 +462,8 @@ def make_wrapper_subclass(
     device=None, pin_memory=False, requires_grad=False, **extra,
 ):  # fmt: skip
     """A `cls` with metadata and no data, for classes whose `__torch_dispatch__` does the work."""
+    if not cls.class_keys & DISPATCH_SUBCLASS:
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     size = tuple(size)
     dtype = dtype or dtypes.float32
     stride = tuple(strides) if strides is not None else contiguous_strides(size)
@@ -468,6 +475,7 @@ def make_wrapper_subclass(
     return t
 
 
+Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))

@@ -8,7 +8,8 @@ Written in differentiable operators: elements that are left out get gradient 0.
 from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 
-__all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
-    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
-]  # fmt: skip
+_PUBLIC = (
+    amax, amin, argmax, argmin, cumprod, cumsum, log_softmax, logaddexp, logsumexp, mean, median, norm, normalize, prod, softmax,
+    softmin, std, sum, var,
+)  # fmt: skip
+__all__ = [function.__name__ for function in _PUBLIC]  # noqa: PLE0604 - the names of these functions

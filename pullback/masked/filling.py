@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..core import dtype as dtypes
@@ -51,12 +53,12 @@ def cast(input: Tensor, dtype: dtype_type | None) -> Tensor:
     return input if dtype is None else input.to(dtype)
 
 
-def inexact(name: str, input: Tensor, dtype: dtype_type | None) -> Tensor:
+def inexact(function: Callable, input: Tensor, dtype: dtype_type | None) -> Tensor:
     """The input in a dtype with fractions; raises where it is not said which."""
     input = cast(input, dtype)
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise ValueError(
-            f"{name}(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"{function.__name__}(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
             f"Got: {input.dtype}"
         )
     return input

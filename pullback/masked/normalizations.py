@@ -22,19 +22,19 @@ def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) 
 
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """Softmax; 0 where an element is left out, NaN in slices where all are."""
-    t = inexact("softmax", input, dtype)
+    t = inexact(softmax, input, dtype)
     return filled(t, mask, lowest(t.dtype)).softmax(dim)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of `softmax`."""
-    t = inexact("log_softmax", input, dtype)
+    t = inexact(log_softmax, input, dtype)
     return filled(t, mask, lowest(t.dtype)).log_softmax(dim)
 
 
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """Softmax of the negated elements."""
-    t = inexact("softmin", input, dtype)
+    t = inexact(softmin, input, dtype)
     return (-filled(t, mask, highest(t.dtype))).softmax(dim)
 
 
@@ -42,7 +42,7 @@ def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None
 ) -> Tensor:
     """Vectors divided by their norm, or by `eps` where that is larger; 0 where an element is left out."""
-    t = inexact("normalize", input, dtype)
+    t = inexact(normalize, input, dtype)
     return filled(t, mask, 0) / norm(t, ord, dim, keepdim=True, mask=mask).clamp_min(eps)
 
 

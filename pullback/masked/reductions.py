@@ -57,7 +57,7 @@ def argmin(
 
 def mean(input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The mean; NaN where no element takes part."""
-    t, dims = inexact("mean", input, dtype), every(dim, input.ndim)
+    t, dims = inexact(mean, input, dtype), every(dim, input.ndim)
     return filled(t, mask, 0).sum(dims, keepdim) / count(t, mask, dims, keepdim)
 
 
@@ -83,7 +83,7 @@ def norm(
     input: Tensor, ord: float = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None
 ) -> Tensor:
     """The vector norm; what is left out counts as 0, as infinity for the smallest magnitude."""
-    t = inexact("norm", input, dtype)
+    t = inexact(norm, input, dtype)
     value = inf if ord == -inf else 0
     return public("linalg", "vector_norm")(filled(t, mask, value), ord, every(dim, input.ndim), keepdim)
 

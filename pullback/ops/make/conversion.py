@@ -10,7 +10,7 @@ from ...core.dtype import PYTHON_TYPES, computable
 from ...core.dtype import dtype as dtype_type
 from ...core.modes import ambient
 from ...core.storage import new_array
-from ...core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of, wrap
+from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, META, SPARSE, Tensor, stride_of, wrap
 from ..family.base import Family
 from ..family.factory import FACTORY
 from ..shape import view_inverses
@@ -135,7 +135,10 @@ detach_op = Operator(
 
 @front("torch.detach", "Tensor.detach")
 def detach(input) -> Tensor:
-    return dispatch(detach_op, (input,))
+    result = dispatch(detach_op, (input,))
+    if input.keys & result.keys & DISPATCH_SUBCLASS:
+        result.version = input.version  # a class may have made another tensor, on the same memory
+    return result
 
 
 # ---- casts and moves

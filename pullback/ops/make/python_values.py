@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core import modes
 from ...core.arrays import to_host
+from ...core.geometry import Geometry
 from ...core.layers import extend
 from ...core.modes import ambient, is_grad_enabled
 from ...core.tensor import (
@@ -78,6 +79,8 @@ def tolist(self):
         return [t.tolist() for t in self.unbind(0)] if self.ndim else self.item()
     if self.keys & (META | TRANSFORMED):
         raise no_numbers(self, "tolist")
+    if self.array.__class__ is Geometry:
+        raise RuntimeError(".tolist() is not supported for tensor subclasses.")
     t = plain_numbers(self)
     array = to_host(t.array)
     array = array if t.dtype.numpy.kind in "biufc" else array.astype(np.float32)
@@ -87,7 +90,7 @@ def tolist(self):
 @front("Tensor.numpy")
 def numpy(self, *, force: bool = False):
     """The NumPy array on the same memory."""
-    if self.keys & FAKE:
+    if self.keys & FAKE or self.keys & DISPATCH_SUBCLASS and self.array.__class__ is Geometry:
         raise NoData(".numpy() is not supported for tensor subclasses.")
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()

@@ -76,6 +76,8 @@ def autograd_layer(op: Operator, args: tuple):
             check_inference(op, args)
         out = record(op, out, args)
     if op.is_view and not keys & LAYOUTS:  # those layouts have no memory that a view could share
+        if keys & DISPATCH_SUBCLASS:
+            share_version(out, tensors[0])
         mark_views(op, out, args)
     return out
 
@@ -96,6 +98,13 @@ def check_inference(op: Operator, args: tuple) -> None:
             "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
             "`torch.no_grad()` instead of `torch.inference_mode()`."
         )
+
+
+def share_version(out, source: Tensor) -> None:
+    """Writes to a view that a subclass made are writes to what it shows."""
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and t.keys & DISPATCH_SUBCLASS:
+            t.version = source.version
 
 
 def mark_views(op: Operator, out, args: tuple) -> None:

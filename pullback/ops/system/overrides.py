@@ -202,7 +202,7 @@ def call_dispatch(op, args: tuple):
         with without_dispatch_mode():
             result = _handler(op, mode, type(mode))(op, types, positional, keywords)
         if result is not NotImplemented:
-            return result
+            return _checked(op, result)
     return _offer(op, overridden, types, positional, keywords)
 
 
@@ -229,13 +229,26 @@ def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict
         with modes.masked(0, modes.BELOW_AUTOGRAD):
             result = _handler(op, type(o), type(o))(op, types, positional, keywords)
         if result is not NotImplemented:
-            return result
+            return _checked(op, result)
     if not overridden:
         return NotImplemented
     raise TypeError(
         f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(f"  - tensor subclass {t}" for t in types)
     )
+
+
+def _checked(op, result):
+    """What a handler gave, if the operator can give it: a tensor where it gives one, or None, which stands for no gradient."""
+    if isinstance(result, Tensor) or result is None:
+        return result
+    returns = op.schema.returns
+    if len(returns) == 1 and returns[0][0].startswith("Tensor") and not returns[0][0].endswith("]"):
+        raise RuntimeError(
+            f"Unable to cast Python instance of type {type(result)} to C++ type 'Tensor': {op} was answered by "
+            "__torch_dispatch__ with what is no tensor"
+        )
+    return result
 
 
 def _handler(op, who, cls: type) -> Callable:

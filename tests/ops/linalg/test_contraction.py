@@ -192,3 +192,11 @@ def test_kron_and_outer_are_numpys():
     a, b = torch.randn(2, 3), torch.randn(4, 2)
     assert np.allclose(torch.kron(a, b).numpy(), np.kron(a.numpy(), b.numpy()))
     assert np.allclose(torch.outer(a[0], b[:, 0]).numpy(), np.outer(a[0].numpy(), b[:, 0].numpy()))
+
+
+def test_products_of_bytes_are_summed_in_wide_integers():
+    a, b = torch.randint(-128, 127, (5, 300), dtype=torch.int8), torch.randint(-128, 127, (300, 3), dtype=torch.int8)
+    result = torch._int_mm(a, b)
+    assert result.dtype is torch.int32 and torch.equal(result.long(), a.long() @ b.long())
+    with pytest.raises(RuntimeError, match="Expected mat2 dtype to be int8"):
+        torch._int_mm(a, b.int())

@@ -1,0 +1,96 @@
+"""Subclasses with `__torch_dispatch__`: calls to `super()`, what handlers may answer, versions of views, wrong classes."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+from pullback.core.tensor import disabled_torch_function
+
+
+class Sub(torch.Tensor):
+    """A tensor that notes what it is asked and leaves the work to `super()`."""
+
+    seen: list = []
+    __torch_function__ = disabled_torch_function
+
+    @staticmethod
+    def __new__(cls, elem):
+        return torch.Tensor._make_subclass(cls, elem, elem.requires_grad)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(str(func))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+class Wrapped(torch.Tensor):
+    """A tensor around another."""
+
+    __torch_function__ = disabled_torch_function
+
+    @staticmethod
+    def __new__(cls, elem):
+        return torch.Tensor._make_wrapper_subclass(cls, elem.shape, dtype=elem.dtype)
+
+    def __init__(self, elem):
+        self.elem = elem
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        strip = lambda v: v.elem if isinstance(v, Wrapped) else v
+        return cls(func(*map(strip, args), **(kwargs or {})))
+
+
+def test_super_runs_the_operator_as_on_plain_tensors():
+    Sub.seen = []
+    x, y = torch.arange(3.0), torch.ones(3)
+    result = Sub(x) + Sub(y)
+    assert result.tolist() == [1, 2, 3] and type(result) is torch.Tensor and Sub.seen == ["aten.add.Tensor"]
+
+
+def test_super_writes_in_place_and_gives_the_tensor_itself():
+    x = torch.arange(3.0)
+    s = Sub(x)
+    assert s.add_(1) is s and x.tolist() == [1, 2, 3]
+
+
+def test_super_does_not_record_again():
+    x = Sub(torch.ones(2, requires_grad=True))
+    out = x.neg()
+    assert out.requires_grad and type(out.grad_fn).__name__ == "NegBackward0"
+
+
+def test_a_handler_may_not_answer_with_what_is_no_tensor():
+    class Wrong(Sub):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return "text"
+
+    with pytest.raises(RuntimeError, match="Unable to cast"):
+        Wrong(torch.zeros(1)).neg()
+
+
+def test_a_write_to_a_view_of_a_wrapper_is_one_to_the_wrapper():
+    x = Wrapped(torch.ones(1))
+    before = x._version
+    x.detach().add_(2)
+    after = x._version
+    assert after != before
+    x.data.add_(2)
+    assert x._version == after
+
+
+def test_a_wrapper_has_no_numbers_and_no_other_class():
+    x = Wrapped(torch.ones(2))
+    for name in ("tolist", "numpy"):
+        with pytest.raises(RuntimeError, match="is not supported for tensor subclasses"):
+            getattr(x, name)()
+
+    class Other(torch.Tensor):
+        pass
+
+    with pytest.raises(RuntimeError, match="already associated to a python object of type Wrapped"):
+        torch.Tensor._make_subclass(Other, x)
+    with pytest.raises(TypeError, match="Other must define __torch_dispatch__"):
+        torch.Tensor._make_wrapper_subclass(Other, (2, 2))
