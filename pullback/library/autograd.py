@@ -132,7 +132,9 @@ class Formula:
         lengths = ctx._pt_metadata
         if lengths is None:
             result = self.backward(ctx, *grads)
-            return (*result, None) if isinstance(result, tuple) else (result, None)
+            result = result if isinstance(result, tuple) else (result,)
+            rest = ctx.is_tensor[len(result) : -1]  # numbers at the end have no gradients, and none need be returned
+            return (*result, *(() if any(rest) else (None,) * len(rest)), None)
         needed = ctx.needs_input_grad
         ctx.needs_input_grad = _group(needed[:-1], lengths)
         try:

@@ -204,3 +204,18 @@ def test_refused_backwards(lib):
         register_autograd("t_grad::k", lambda ctx, g: g, lib=lib)
     with pytest.raises(AttributeError, match="has no attribute 'nope'"):
         register_autograd("t_grad::nope", lambda ctx, g: g, lib=lib)
+
+
+def test_no_gradients_need_be_returned_for_numbers_at_the_end():
+    with torch.library._scoped_library("_numbers_at_the_end", "FRAGMENT") as lib:
+        lib.define("foo(Tensor w, int x = 2, *, int y = 3) -> Tensor")
+        lib.impl("foo", lambda w, x=2, *, y=3: w * x * y, "CPU")
+
+        def setup_context(ctx, inputs, keyword_only_inputs, output):
+            ctx.factor = inputs[1] * keyword_only_inputs["y"]
+
+        backward = lambda ctx, g: g * ctx.factor
+        torch.library.register_autograd("_numbers_at_the_end::foo", backward, setup_context=setup_context, lib=lib)
+        w = torch.ones(2, requires_grad=True)
+        torch.ops._numbers_at_the_end.foo(w, y=5).sum().backward()
+        assert w.grad.tolist() == [10, 10]

@@ -1,0 +1,84 @@
+"""The law of compilation: what a compiled program gives, and its gradient, is what eager calls give, in every layout and dtype."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pullback as torch
+import pullback.nn.functional as F
+from tests.laws.programs import bounded, differentiable, inputs, numbers, program
+from tests.laws.test_layouts import CALLS
+
+UNCOMPILED = {"inner_grad", "inner_jvp", "inner_vmap", "custom"}  # the laws of transforms have these
+IMAGES = {
+    "conv": lambda x: F.conv2d(x, x.new_ones(2, x.shape[1], 1, 1)),
+    "pool": lambda x: F.max_pool2d(x, 2),
+    "average": lambda x: F.avg_pool2d(x, 2),
+    "normalized": lambda x: F.batch_norm(x, None, None, training=True),
+    "resized": lambda x: F.interpolate(x, scale_factor=2.0),
+    "padded": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "shuffled": lambda x: F.pixel_unshuffle(x, 2),
+    "rolled": lambda x: x.roll(1, 2),
+    "flipped": lambda x: x.flip((1, 3)),
+    "stacked": lambda x: torch.stack([x, x + 1], 1).sum(1),
+    "activated": F.gelu,
+}
+TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+@bounded
+@given(differentiable, inputs)
+def test_compiled_programs_are_eager_programs(names, drawn):
+    run = program([n for n in names if n not in UNCOMPILED] or ["sin"])
+    results = []
+    for function in (run, torch.compile(run)):
+        x = numbers(*drawn).requires_grad_()
+        out = function(x)
+        (gradient,) = torch.autograd.grad(out.sum(), x)
+        results.append((out.detach(), gradient))
+    (out, gradient), (compiled, compiled_gradient) = results
+    assert (compiled.shape, compiled.dtype, compiled.stride()) == (out.shape, out.dtype, out.stride())
+    torch.testing.assert_close(compiled, out)
+    torch.testing.assert_close(compiled_gradient, gradient)
+
+
+@bounded
+@given(st.sampled_from(sorted(CALLS)), inputs, st.sampled_from(sorted(TOLERANCE)))
+def test_compiled_calls_lie_as_eager_calls_do(name, drawn, dtype):
+    x = numbers(*drawn).to(getattr(torch, dtype))
+    x = x if x.ndim else x.reshape(1)
+    out, compiled = CALLS[name](x), torch.compile(CALLS[name])(x)
+    assert (compiled.shape, compiled.dtype, compiled.stride()) == (out.shape, out.dtype, out.stride())
+    torch.testing.assert_close(compiled, out, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@bounded
+@given(st.lists(st.sampled_from(sorted(IMAGES)), min_size=1, max_size=3), st.booleans())
+def test_images_keep_their_format_through_compiled_programs(names, last):
+    def run(x):
+        for name in names:
+            x = IMAGES[name](x)
+        return x
+
+    x = numbers((2, 4, 16, 16), 3)
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    results = []
+    for function in (run, torch.compile(run)):
+        leaf = x.clone().requires_grad_()
+        out = function(leaf)
+        (gradient,) = torch.autograd.grad(out.square().sum(), leaf)
+        results.append((out.detach(), gradient))
+    (out, gradient), (compiled, compiled_gradient) = results
+    assert compiled.stride() == out.stride() and compiled_gradient.stride() == gradient.stride()
+    torch.testing.assert_close(compiled, out)
+    torch.testing.assert_close(compiled_gradient, gradient)
+
+
+@pytest.mark.parametrize("name", sorted(IMAGES))
+def test_each_operator_on_images(name):
+    x = numbers((2, 4, 16, 16), 3).contiguous(memory_format=torch.channels_last)
+    out, compiled = IMAGES[name](x), torch.compile(IMAGES[name])(x)
+    assert compiled.stride() == out.stride()
+    torch.testing.assert_close(compiled, out)
