@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .device import device
+from .modes import process
 
 NO_CUDA = "Torch not compiled with CUDA enabled"
 _HELP = "CUDA devices need CuPy and an NVIDIA driver: pip install 'pullback[cuda]'"
@@ -52,6 +53,13 @@ def load(where: device) -> Library:
 def loaded() -> Library:
     """The library, made at first need."""
     return Library()
+
+
+def use_matmul_precision(precision: str) -> None:
+    """Let products of float32 on devices use TF32, unless they are to be of the "highest" precision."""
+    process.matmul_precision = precision
+    if loaded.cache_info().currsize:
+        loaded().use_tf32(precision != "highest")
 
 
 def place(array, where: device):
@@ -112,6 +120,8 @@ class Library:
         self.lib = cupy.lib
         self.ndarray = cupy.ndarray
         self.insert = on_cpu(np.insert)
+        if process.matmul_precision != "highest":
+            self.use_tf32(True)
 
     def __getattr__(self, name: str):
         found: Any = getattr(self.cupy, name)
@@ -121,6 +131,16 @@ class Library:
             found = _taking_numbers(self.cupy, found)
         self.__dict__[name] = found
         return found
+
+    def use_tf32(self, allowed: bool) -> None:
+        """Whether CuPy's products of float32 may round their operands to TF32; where it cannot, they do not."""
+        from cupy._core import _routines_linalg as routines
+
+        try:
+            kind = routines.COMPUTE_TYPE_TF32 if allowed else routines.COMPUTE_TYPE_DEFAULT
+            routines.set_compute_type(np.dtype(np.float32), kind)
+        except (AttributeError, self.cupy.cuda.runtime.CUDARuntimeError):
+            pass
 
     def errstate(self, **kwargs):
         """Devices raise no floating-point warnings."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from .cache import cached
 from .launcher import Api, Plan, launcher
 
 OPTIONS = ("--std=c++17",)
+TOGETHER = 16  # functions that are compiled as one file
 OUT_OF_BOUNDS = (
     "CUDA error: device-side assert triggered\n"
     "An index was out of bounds in a compiled graph; results since then are not to be used. "
@@ -82,15 +85,24 @@ class Machine:
 
     def load(self, source: Any, flags: tuple[str, ...]) -> Program:
         """The program of a `CudaSource`."""
-        if not source.names:
-            return Program(source.plan, [])
+        parts = _parts(source)
+        with ThreadPoolExecutor(max(min(len(parts), os.cpu_count() or 1), 1)) as pool:
+            codes = list(pool.map(lambda part: cubin(part[0], self.architecture, flags), parts))
+        functions: list[Any] = []
+        modules = []
+        with self.cupy.cuda.Device(self.index):
+            for code, (_, names) in zip(codes, parts, strict=True):
+                modules.append(self.loaded(code))
+                functions += [modules[-1].get_function(name) for name in names]
+        return Program(source.plan, [f.ptr for f in functions], (modules, functions))
+
+    def loaded(self, code: bytes) -> Any:
+        """Machine code on the device."""
         from cupy.cuda.function import Module
 
-        with self.cupy.cuda.Device(self.index):
-            module = Module()
-            module.load(cubin(source.text, self.architecture, flags))
-            functions = [module.get_function(name) for name in source.names]
-        return Program(source.plan, [f.ptr for f in functions], (module, functions))
+        module = Module()
+        module.load(code)
+        return module
 
     def check(self) -> None:
         """Raise where a kernel has found an index out of bounds."""
@@ -124,6 +136,15 @@ class Machine:
             )  # fmt: skip
         if wrong:
             raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a compiled graph gave {wrong % 100000}")
+
+
+def _parts(source: Any) -> list[tuple[str, list[str]]]:
+    """(text, names of its functions) of files that are compiled side by side: each has the beginning, and some functions."""
+    starts = range(0, len(source.names), TOGETHER)
+    return [
+        ("\n".join([source.prelude, *source.functions[k : k + TOGETHER]]), source.names[k : k + TOGETHER])
+        for k in starts
+    ]
 
 
 @functools.cache

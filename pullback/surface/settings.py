@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ..core.cupy_library import use_matmul_precision
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
 from ..core.layers import above, extend
@@ -131,7 +132,7 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', or 'medium' in set_float32_matmul_precision")
-    process.matmul_precision = precision
+    use_matmul_precision(precision)
 
 
 @_public

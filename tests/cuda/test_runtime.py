@@ -106,3 +106,26 @@ def test_randomised_leaks(cuda):
     torch.manual_seed(1)
     assert y.is_cuda and y.equal(torch.nn.functional.rrelu(x, 0.1, 0.3, training=True))
     assert -0.3 <= y.min() and y.max() <= -0.1 and y.std() > 0.03
+
+
+def test_the_precision_of_products_is_told_to_the_library(monkeypatch):
+    from types import SimpleNamespace
+
+    from pullback.core import cupy_library
+
+    told = []
+    library = SimpleNamespace(use_tf32=told.append)
+
+    def loaded():
+        return library
+
+    loaded.cache_info = lambda: SimpleNamespace(currsize=1)
+    monkeypatch.setattr(cupy_library, "loaded", loaded)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        assert torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        assert torch.get_float32_matmul_precision() == "highest" and told == [True, False]
+    finally:
+        torch.set_float32_matmul_precision(before)

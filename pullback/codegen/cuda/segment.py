@@ -40,11 +40,14 @@ class CudaSegment(Segment):
         self.device = self.where()
         self.on = self.machine()
         flags = ("--fmad=false",) if strict() else ()
+        self.expected = [
+            (v.dtype, v.shape, tuple([s * v.dtype.itemsize for s in v.strides])) for v in self.source.inputs
+        ]
         self.program: Program = self.on.load(self.source, flags)
 
     def run(self, values: dict) -> None:
         tensors = [values[n] for n in self.given]
-        if self.others or not all(self.fits(t, v) for t, v in zip(tensors, self.source.inputs, strict=True)):
+        if self.others or not all(map(self.fits, tensors, self.expected)):
             run_nodes(self.nodes, values)
             return
         outs = [self.blank(m) for m in self.makers]
@@ -67,13 +70,18 @@ class CudaSegment(Segment):
         result = self.on.empty(m.shape, m.dtype.numpy)
         return result if m.back is None else result.transpose(m.back)
 
-    def fits(self, t: Tensor, v: Value) -> bool:
+    def fits(self, t: Tensor, expected: tuple) -> bool:
         """Whether an argument is what was compiled for."""
+        d, shape, strides = expected
         a = t.array
-        if t.keys != self.keys or t.dtype is not v.dtype or t.device is not self.device or a.shape != v.shape:
+        if t.dtype is not d or t.device is not self.device or t.keys != self.keys or a.shape != shape:
             return False
-        size = v.dtype.itemsize
-        return not a.size or all(n == 1 or s == w * size for n, s, w in zip(a.shape, a.strides, v.strides, strict=True))
+        found = a.strides
+        return (
+            found == strides
+            or 0 in shape
+            or all(n == 1 or s == w for n, s, w in zip(shape, found, strides, strict=True))
+        )
 
 
 def _tensors(node: Node) -> list[Tensor]:

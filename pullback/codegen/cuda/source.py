@@ -25,13 +25,18 @@ from .printer import CudaPrinter, Launch
 class CudaSource:
     """See the module's docstring. The caller passes addresses for `inputs`, then for `outputs`."""
 
-    text: str
-    names: list[str]  # of the functions in the text
+    prelude: str  # what every file begins with
+    names: list[str]
     functions: list[str]
     inputs: list[Value]
     outputs: list[Buffer]
     plan: Plan
     kernels: list[str]
+
+    @property
+    def text(self) -> str:
+        """All functions as one file."""
+        return "\n".join([self.prelude, *self.functions])
 
     @property
     def arena(self) -> int:
@@ -62,8 +67,7 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
     names, functions, entries = _entries(items, slots)
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena)
-    text = PRELUDE + "\n" + "\n".join(functions)
-    return CudaSource(text, names, functions, inputs, outputs, plan, [describe(item) for item in order])
+    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, [describe(item) for item in order])
 
 
 def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:

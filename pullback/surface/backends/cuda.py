@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...core.cupy_library import device_count
+from ...core.cupy_library import device_count, use_matmul_precision
 from ...core.modes import process
 
 
@@ -35,7 +35,7 @@ class _Matmul:
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        process.matmul_precision = "high" if value else "highest"
+        use_matmul_precision("high" if value else "highest")
 
 
 matmul = _Matmul()

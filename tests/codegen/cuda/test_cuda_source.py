@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -123,6 +126,30 @@ def test_machine_code_is_kept_by_text_architecture_and_version(monkeypatch, tmp_
     nvrtc.version = (13, 1)
     runtime.cubin("a", "sm_90")
     assert len(built) == 4
+
+
+def test_large_files_are_compiled_in_parts_and_functions_keep_their_order(monkeypatch):
+    names = [f"kernel{k}" for k in range(2 * runtime.TOGETHER + 3)]
+    source = SimpleNamespace(
+        prelude="// types", names=names, functions=[f"void {n}();" for n in names], plan=Plan([], 0, 0, [], 0)
+    )
+    machine = runtime.Machine.__new__(runtime.Machine)
+    machine.index, machine.architecture = 0, "sm_90"
+    machine.cupy = SimpleNamespace(cuda=SimpleNamespace(Device=lambda index: contextlib.nullcontext()))
+    texts = []
+    monkeypatch.setattr(runtime, "cubin", lambda text, architecture, flags: texts.append(text) or text.encode())
+
+    def loaded(code):
+        def get_function(name):
+            assert f"void {name}();" in code.decode()
+            return SimpleNamespace(ptr=100 + names.index(name))
+
+        return SimpleNamespace(get_function=get_function)
+
+    machine.loaded = loaded
+    program = machine.load(source, ())
+    assert len(texts) == 3 and all(t.startswith("// types") for t in texts)
+    assert list(program.functions) == [100 + k for k in range(len(names))]
 
 
 def test_what_a_kernel_found_is_raised_before_the_host_sees_numbers(monkeypatch):
