@@ -140,12 +140,7 @@ class GraphModule(Module):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """The graph's function by itself: compiled code is no module of the user's, so no module hook hears of it."""
-        try:
-            return self.forward(*args, **kwargs)
-        except Exception as e:
-            if not getattr(e, "is_expected", False):
-                explain(e)
-            raise
+        return self.forward(*args, **kwargs)
 
     # ---- submodules
     def add_submodule(self, target: str, m: Module) -> bool:

@@ -18,6 +18,7 @@ from .generators import Generator, outside
 from .handlers import HANDLERS, Handler
 from .handlers_calls import received
 from .signals import RUNNING, Break, Enter, Resume
+from .tracebacks import passed
 from .world import NativeWorld, World
 
 
@@ -187,6 +188,7 @@ class Machine:
             frame = frames[-1]
             place = frame.index - 1 if frame.waiting else frame.index
             handler = frame.steps.handler(place)
+            passed(exception, frame)
             if handler is not None:
                 target, depth, with_place = handler
                 frame.stack[depth:] = (place, exception) if with_place else (exception,)

@@ -28,6 +28,7 @@ from .lookups import HEAP_TYPE
 from .native import Callback, contents
 from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, plain_setter
 from .signals import Break
+from .tracebacks import lines_of, traceback_of
 from .tracing import Items, Tracing, Unseen
 
 ATOMS = (
@@ -283,7 +284,11 @@ class Rebuild:
         return result
 
     def _causes(self, result: str, value: BaseException) -> None:
-        """What an exception was raised from, and while handling what."""
+        """What an exception was raised from, and while handling what, and where."""
+        lines = lines_of(value.__traceback__)
+        if lines:
+            self.conditions.namespace["traceback_of"] = traceback_of
+            self.lines.append(f"{result}.__traceback__ = traceback_of({lines!r})")
         for slot in ("__context__", "__cause__"):
             if getattr(value, slot) is not None:
                 self.lines.append(f"{result}.{slot} = {self.expression(getattr(value, slot))}")

@@ -28,6 +28,7 @@ from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
 from ..bytecode.segment import Entry, Wanted
 from ..bytecode.signals import BREAKS
+from ..bytecode.tracebacks import shown
 from ..trace.program import Unsupported
 from . import guard_manager
 from .backends import BACKENDS, lookup_backend
@@ -269,7 +270,11 @@ class OptimizedModule(Module):
         self.__dict__["compiled_call"] = make(mod)
 
     def __call__(self, /, *args, **kwargs):
-        return self.compiled_call(*args, **kwargs)
+        try:
+            return self.compiled_call(*args, **kwargs)
+        except BaseException as error:
+            shown(error)
+            raise
 
     forward = __call__
 
@@ -380,7 +385,11 @@ def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
-        return compiled(*args, **kwargs)
+        try:
+            return compiled(*args, **kwargs)
+        except BaseException as error:
+            shown(error)
+            raise
 
     call._torchdynamo_orig_callable = fn
     call.compiled = compiled
