@@ -11,11 +11,15 @@ import functools
 import itertools
 import math
 import operator
+import os
+import re
+import sys
 import types
 from typing import TYPE_CHECKING, Any
 
 from ...core.tensor import Tensor
 from .attributes import class_of
+from .copying import copied, deep_copied
 from .lookups import ABSENT, class_attribute, may_change
 from .outside import CONTAINERS, is_symbol
 from .polyfills import POLYFILLS
@@ -35,7 +39,7 @@ PURE_TYPES = (
     filter, reversed, object, property, staticmethod, classmethod, collections.OrderedDict, collections.defaultdict,
     collections.deque, collections.Counter, functools.partial, types.MethodType, types.SimpleNamespace, type(iter([])),
     type(iter(())), type(iter({})), type({}.keys()), type({}.values()), type({}.items()), type(iter(range(0))),
-    types.MappingProxyType, operator.itemgetter, operator.attrgetter,
+    types.MappingProxyType, operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
     *(v for v in vars(itertools).values() if isinstance(v, type)),
 )  # fmt: skip
 
@@ -205,6 +209,7 @@ def _iterable_type(kind: type):
 
 
 def _dict(world: Tracing, *args, **kwargs):
+    args = tuple(map(world.outside.proxied, args))
     if args and not isinstance(args[0], dict) and _hasattr(world, args[0], "keys"):
         keys = world.all_of(world.call_now(world.load_attribute(args[0], "keys"), (), {}))
         return {**{key: world.load_item(args[0], key) for key in keys}, **kwargs}
@@ -309,11 +314,21 @@ def _repr(function):
     return call
 
 
-def _copy(world: Tracing, value):
-    if isinstance(value, CONTAINERS):
-        result = world.inside(value)
-        return copy.copy(result) if result is value else result
-    raise Break("it calls copy.copy")
+def _namedtuple(world: Tracing, *args, **kwargs):
+    """A class of tuples: it is the same one at each run."""
+    kwargs.setdefault("module", world.machine.frames[-1].globals.get("__name__"))
+    return world.outside.constant(world.refusing(collections.namedtuple, tuple(map(world.deep, args)), kwargs))
+
+
+def _asked(function):
+    """A function that tells a setting: it is asked again."""
+
+    def call(world: Tracing, *args, **kwargs):
+        out = function(*args, **kwargs)
+        world._still_gives(function, args, kwargs, out)
+        return out
+
+    return call
 
 
 def _polyfilled(function: types.FunctionType):
@@ -327,7 +342,9 @@ HANDLED: dict[Any, Any] = {
     zip: _lazy_type(zip), enumerate: _lazy_type(enumerate), map: _lazy_type(map), filter: _lazy_type(filter),
     reversed: _reversed, sum: _over_items(sum), sorted: _ordering(sorted),
     min: _ordering(min), max: _ordering(max), any: _any_all(True), all: _any_all(False), repr: _repr(repr), str: _repr(str),
-    copy.copy: _copy, math.prod: _over_items(math.prod),
+    copy.copy: copied, copy.deepcopy: deep_copied, math.prod: _over_items(math.prod), collections.namedtuple: _namedtuple,
+    sys.getrecursionlimit: _asked(sys.getrecursionlimit), sys.getdefaultencoding: _asked(sys.getdefaultencoding),
+    os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
 HANDLED.update({function: _polyfilled(python) for function, python in POLYFILLS.items()})

@@ -12,11 +12,13 @@ import collections
 import functools
 import inspect
 import operator
+import re
 import types
 import weakref
 from typing import Any
 
 from ...core.tensor import Tensor
+from ...graph import GraphModule
 from ...nn.module import Module
 from ...nn.parameter import Parameter
 from ..front.config import config
@@ -66,8 +68,9 @@ SPREADING = frozenset(
     "extend extendleft update __iadd__ __ior__ difference_update intersection_update symmetric_difference_update".split()
 )
 KEYED = frozenset("add discard remove pop setdefault __setitem__ __delitem__ move_to_end".split())
-GETTERS = (operator.itemgetter, operator.attrgetter)
+GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 KEEPING_TYPES = (
+    weakref.ref,
     functools.partial,
     types.MethodType,
     types.SimpleNamespace,
@@ -191,11 +194,20 @@ class Calls(Native):
     def _get(self, getter, obj):
         """`operator.itemgetter` and `operator.attrgetter`."""
         wanted = getter.__reduce__()[1]
+        if isinstance(getter, operator.methodcaller):
+            return self._method_called(getter, obj)
         if isinstance(getter, operator.itemgetter):
             found = [self.load_item(obj, key) for key in wanted]
         else:
             found = [functools.reduce(self.load_attribute, name.split("."), obj) for name in wanted]
         return found[0] if len(wanted) == 1 else tuple(found)
+
+    def _method_called(self, getter: operator.methodcaller, obj):
+        """`operator.methodcaller(name, *args, **kwargs)(obj)`."""
+        maker, given = getter.__reduce__()
+        whole: Any = functools.partial(maker, *given)  # with keywords, the maker is a partial function itself
+        name, *args = whole.args
+        return self.call_now(self.load_attribute(obj, name), tuple(args), dict(whole.keywords))
 
     def _referent(self, reference: weakref.ref):
         """What a weak reference from outside refers to."""
@@ -223,6 +235,10 @@ class Calls(Native):
             raise Break(f"it calls {function.__name__}, which looks at frames")
         if function.__code__.co_flags & COROUTINES:
             raise Break(f"it calls {function.__name__}, a coroutine function")
+        if module_of(function) == "re" and all(
+            isinstance(v, (*CONSTANTS, re.Pattern)) for v in (*args, *kwargs.values())
+        ):
+            return function(*args, **kwargs)
         if not self.enters(function):
             module = module_of(function)
             if not self.is_ours(module) or module.startswith(UNTOUCHABLE) or self.decorates(function):
@@ -274,7 +290,7 @@ class Calls(Native):
             self.refuse_instances(args)
             self._refuse_iterators(args)
             return self._pure(cls, args, kwargs, 1)
-        if issubclass(cls, (Module, Parameter)):
+        if issubclass(cls, Parameter) or issubclass(cls, GraphModule):
             raise Break(f"it makes a {cls.__name__}")
         meta = class_attribute(type(cls), "__call__")
         if isinstance(meta, types.FunctionType) and not self.is_ours(module_of(meta)) and "enum" not in module_of(meta):
@@ -349,6 +365,9 @@ class Calls(Native):
         )
 
     def _method_of_builtin(self, function, owner, name: str, args: tuple, kwargs: dict):
+        behind = self.outside.proxied(owner)
+        if behind is not owner:
+            return self._method_of_builtin(getattr(behind, name), behind, name, args, kwargs)
         if isinstance(owner, type):  # a class method: dict.fromkeys, object.__new__
             return (
                 self._pure(function, args, kwargs)

@@ -176,6 +176,7 @@ class Native(Attributes):
 
     def inside(self, value):
         """A value with containers from outside replaced by the program's own copies."""
+        value = self.outside.proxied(value)
         return self.outside.copy(value) if isinstance(value, CONTAINERS) and self.outside.is_outside(value) else value
 
     def concrete(self, value):

@@ -48,7 +48,7 @@ class Operations(Calls):
                 return self.call_now(method, (obj, key), {})
             return self._ours(method, method, (obj, key))
         if self.outside.is_outside(obj):
-            return self._outside_item(obj, key)
+            return self._outside_item(self.outside.proxied(obj), key)
         if isinstance(obj, dict):
             self.outside.key(key)
             if not dict.__contains__(obj, key):
@@ -192,6 +192,7 @@ class Operations(Calls):
         return self.refusing(COMPARE[op], (self.deep(a), self.deep(b)), {})
 
     def contains(self, container, item, invert: bool) -> bool:
+        container = self.outside.proxied(container)
         result = self._dunder(container, "__contains__", item)
         if result is not NotImplemented:
             found = self.truth(result)
@@ -223,6 +224,7 @@ class Operations(Calls):
     def truth(self, value) -> bool:
         if value is True or value is False or value is None:
             return bool(value)
+        value = self.outside.proxied(value)
         for name in ("__bool__", "__len__"):
             method = class_attribute(type(value), name)
             if method is not ABSENT and method is not None:
@@ -243,6 +245,7 @@ class Operations(Calls):
         return bool(value)
 
     def length(self, value) -> int:
+        value = self.outside.proxied(value)
         method = class_attribute(type(value), "__len__")
         if isinstance(method, types.FunctionType) and self.enters(method):
             return self.call_now(method, (value,), {})

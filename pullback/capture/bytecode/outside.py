@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -333,6 +334,17 @@ class Outside:
         self.conditions.test(f"{v} == {c}", f"{source.name} == {original!r}")
         return _kind(container)(_kind(container).__iter__(container))
 
+    def proxied(self, value):
+        """The dict behind a read-only view from outside: it is read, and tested, through the view."""
+        if type(value) is not types.MappingProxyType or not self.is_outside(value):
+            return value
+        (behind,) = gc.get_referents(value)
+        if not isinstance(behind, dict) or type(value).__len__(value) != len(behind):
+            return value
+        if not self.is_outside(behind):
+            self.enter_table(behind, self.source_of(value))
+        return behind
+
     def absorb(self, container) -> None:
         """Enter all that a container holds, before its items move."""
         if self.journal.is_touched(container, ALL):
@@ -391,7 +403,16 @@ ITERATORS = tuple(
     {type(iter(v)) for v in ([], (), {}, set(), "", b"", range(0), {}.values(), {}.items(), range(10**20))}
     | {zip, map, filter, enumerate, reversed, type(reversed([])), types.GeneratorType}
 )
-READABLE = (*ITERATORS, types.MethodType, functools.partial, types.CellType, property, classmethod, staticmethod)
+READABLE = (
+    *ITERATORS,
+    types.MappingProxyType,
+    types.MethodType,
+    functools.partial,
+    types.CellType,
+    property,
+    classmethod,
+    staticmethod,
+)
 BASE_GET = {
     list: list.__getitem__,
     tuple: tuple.__getitem__,

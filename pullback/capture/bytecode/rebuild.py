@@ -218,6 +218,10 @@ class Rebuild:
         (mapping,) = gc.get_referents(value)
         return self._keep(value, f"{self.expression(mapping)}.{type(value).__name__.partition('_')[2]}()")
 
+    def _proxy(self, value: types.MappingProxyType) -> str:
+        (behind,) = gc.get_referents(value)
+        return self._keep(value, f"{self.name(types.MappingProxyType)}({self.expression(behind)})")
+
     def _weakref(self, value: weakref.ref) -> str:
         if value() is None or value.__callback__ is not None:
             raise Break("a weak reference that the program made cannot be made again")
@@ -357,6 +361,6 @@ RULES: list[tuple] = [
     (types.FunctionType, Rebuild._function), (types.CellType, Rebuild._cell), (types.MethodType, Rebuild._method),
     ((types.BuiltinFunctionType, types.MethodWrapperType), Rebuild._builtin), (functools.partial, Rebuild._partial), (Items, Rebuild._items),
     ((*(type(v()) for v in ({}.keys, {}.values, {}.items)), *(type(getattr(collections.OrderedDict(), n)()) for n in ("keys", "values", "items"))), Rebuild._view),
-    (weakref.ref, Rebuild._weakref), (super, Rebuild._super), (Callback, Rebuild._callback), (Frame, Rebuild.frame),
+    (types.MappingProxyType, Rebuild._proxy), (weakref.ref, Rebuild._weakref), (super, Rebuild._super), (Callback, Rebuild._callback), (Frame, Rebuild.frame),
     (PendingHandle, Rebuild._handle),
 ]  # fmt: skip

@@ -141,6 +141,9 @@ class Tracing(Operations):
         self.made_leaves: dict[
             int, tuple[Tensor, int]
         ] = {}  # tensors that the program made and asked gradients of, and where
+        self.copiers: dict[
+            int, Any
+        ] = {}  # copies that are being made, by the id of what `__deepcopy__` methods hand on
         self.listening: list[kept.PendingHandle] = []  # hooks that are registered when the graph has run
         self.top: Any = None  # the outermost machine
 
@@ -225,6 +228,7 @@ class Tracing(Operations):
 
     # ---- iteration
     def iterate(self, value):
+        value = self.outside.proxied(value)
         if isinstance(value, Tensor):
             return self.native_call(iter, (value,), {})
         method = class_attribute(type(value), "__iter__")
