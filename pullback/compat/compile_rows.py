@@ -79,7 +79,6 @@ ROWS: dict[str, dict[str, str]] = {
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
         "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
         "same": "pullback.testing.comparison:same",
-        "ifdynstaticdefault": "pullback.compat.private_names:ifdynstaticdefault",
     },
     "torch._dynamo.exc": {
         "Unsupported": f"{_COMPILE}:Unsupported",

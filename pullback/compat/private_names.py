@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..capture.front.config import config
 from ..capture.trace.graph_trace import GraphTrace
 from ..core.device import device as device_type
 from ..core.device import device as device_type_of
@@ -145,8 +144,3 @@ def is_compile_supported(device_type: str) -> bool:
 def is_dynamo_supported() -> bool:
     """Whether this Python's bytecode can be captured: wherever the package runs."""
     return True
-
-
-def ifdynstaticdefault(count_static: Any, count_dynamic: Any) -> Any:
-    """One of two values: the first where sizes are numbers until they change, the second where they are symbols at once."""
-    return count_static if config.assume_static_by_default else count_dynamic

@@ -204,8 +204,8 @@ class Calls(Native):
 
     def _method_called(self, getter: operator.methodcaller, obj):
         """`operator.methodcaller(name, *args, **kwargs)(obj)`."""
-        maker, given = getter.__reduce__()
-        whole: Any = functools.partial(maker, *given)  # with keywords, the maker is a partial function itself
+        parts: Any = getter.__reduce__()
+        whole: Any = functools.partial(parts[0], *parts[1])  # with keywords, the maker is a partial function itself
         name, *args = whole.args
         return self.call_now(self.load_attribute(obj, name), tuple(args), dict(whole.keywords))
 
