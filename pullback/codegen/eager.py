@@ -132,7 +132,8 @@ def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
         return None
     if not isinstance(output, Element) or output.expr.dtype is not wanted or wanted not in LETTERS:
         return None
-    return printable(Kernel(name, tuple(arrays), tuple(numbers), (output.expr,)))
+    kernel = Kernel(name, tuple(arrays), tuple(numbers), (output.expr,))
+    return printable(kernel, 1 if op.declared.constant is not None else 2)
 
 
 def of_update(name: str, d: dtype) -> Kernel | None:
@@ -143,15 +144,15 @@ def of_update(name: str, d: dtype) -> Kernel | None:
     return printable(Kernel(name, tuple(buffers[:arrays]), tuple(buffers[arrays:]), tuple(e.expr for e in results)))
 
 
-def printable(kernel: Kernel) -> Kernel | None:
-    """The kernel where it is more than one operation and everything in it vectorises."""
+def printable(kernel: Kernel, least: int = 2) -> Kernel | None:
+    """The kernel where it is more than one operation (or `least`) and everything in it vectorises."""
     single = kernel.arrays[0].dtype is dtypes.float32 or kernel.symbol.endswith("_f")
     found = {e for result in kernel.results for e in walk(result)}
     if any(e.op not in SIMPLE and not (e.op in OURS and single) for e in found):
         return None
     if (
         any(e.dtype not in LETTERS for e in found)
-        or sum(1 + (e.op in OURS) for e in found if e.op not in ("load", "const")) < 2
+        or sum(1 + (e.op in OURS) for e in found if e.op not in ("load", "const")) < least
     ):
         return None
     return kernel

@@ -163,6 +163,8 @@ ROW(nan_to_num_default_None_None___f, "nan_to_num.default:None:None:*", 1, 1, 1,
 ROW(nan_to_num_default_None_None___d, "nan_to_num.default:None:None:*", 1, 1, 1, "ddd")
 ROW(nan_to_num_default_None_None_None_f, "nan_to_num.default:None:None:None", 1, 0, 1, "ff")
 ROW(nan_to_num_default_None_None_None_d, "nan_to_num.default:None:None:None", 1, 0, 1, "dd")
+ROW(relu_default_f, "relu.default", 1, 0, 1, "ff")
+ROW(relu_default_d, "relu.default", 1, 0, 1, "dd")
 ROW(rrelu_with_noise_default_False_f, "rrelu_with_noise.default:False", 2, 2, 1, "fffff")
 ROW(rrelu_with_noise_default_False_d, "rrelu_with_noise.default:False", 2, 2, 1, "ddddd")
 ROW(rsqrt_default_f, "rsqrt.default", 1, 0, 1, "ff")
@@ -1809,6 +1811,28 @@ static void V(nan_to_num_default_None_None_None_d)(i64 n, char *const *a) {
         const f64 v5 = v2 ? 1.7976931348623157e+308 : v4;
         const f64 v6 = v1 ? (-1.7976931348623157e+308) : v5;
         y0[i] = v6;
+    }
+}
+
+static void V(relu_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_max(v0, 0.0f);
+        y0[i] = v1;
+    }
+}
+
+static void V(relu_default_d)(i64 n, char *const *a) {
+    const f64 *x0 = (const f64 *)a[0];
+    f64 *y0 = (f64 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f64 v0 = x0[i];
+        const f64 v1 = d_max(v0, 0.0);
+        y0[i] = v1;
     }
 }
 

@@ -86,7 +86,7 @@ def _planar(a):
     return a if a.ndim == 4 else a[:, :, None] if a.ndim == 3 else None
 
 
-def _pairs(axes: int, *attributes: Sequence[int]) -> tuple[int, ...]:
+def pairs(axes: int, *attributes: Sequence[int]) -> tuple[int, ...]:
     """(stride, padding, dilation) of one or two axes, as numbers of two."""
     fills = (1, 0, 1)
     return tuple(
@@ -94,7 +94,7 @@ def _pairs(axes: int, *attributes: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def _blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> tuple[int, bool]:
+def blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> tuple[int, bool]:
     """(how many, whether of rows instead of images) go into one product, for columns of a length."""
     area = prod(places)
     if columns * area * itemsize > COLUMN_BYTES:
@@ -105,8 +105,8 @@ def _blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> 
 def _convolve(what: int, x, w, y, stride, padding, dilation, groups: int) -> bool:
     x, w, y = _planar(x), _planar(w), _planar(y)
     columns = prod(w.shape[1:])
-    block, by_rows = _blocks(columns, y.shape[2:], x.shape[0], x.itemsize)
-    numbers = _pairs(len(stride), stride, padding, dilation)
+    block, by_rows = blocks(columns, y.shape[2:], x.shape[0], x.itemsize)
+    numbers = pairs(len(stride), stride, padding, dilation)
     return kernels().convolve(what, x, w, y, numbers, groups, block, by_rows, thread_count())
 
 
@@ -145,7 +145,7 @@ def max_pool(x, kernel, stride, padding, dilation, places: Sequence[int]):
     if x.ndim not in (3, 4) or not apply_to(x) or not x.size or not prod(places):
         return None
     axes = len(kernel)
-    numbers = ((1,) * (2 - axes) + tuple(kernel)) + _pairs(axes, stride, padding, dilation)
+    numbers = ((1,) * (2 - axes) + tuple(kernel)) + pairs(axes, stride, padding, dilation)
     values, at = np.empty((*x.shape[:2], *places), x.dtype), np.empty((*x.shape[:2], *places), np.int64)
     planes = prod(x.shape[:2])
     flat = [a.reshape(planes, *((1,) * (2 - axes)), *a.shape[2:]) for a in (np.ascontiguousarray(x), values, at)]

@@ -70,6 +70,11 @@ def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[li
     return conditions, [*arrays, *numbers]
 
 
+def has_loop(op: Operator) -> bool:
+    """Whether there is a loop in C for the operator, in some dtype."""
+    return key_of(op) in table
+
+
 def run_into(op: Operator, values: list, out) -> None:
     """`out[...] = kernel(np, *values)`, without a temporary where a loop in C does it."""
     kernel = kernel_of(op)

@@ -26,7 +26,7 @@ from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
-from ..eager.kernels import kernel_of, run_into
+from ..eager.kernels import has_loop, kernel_of, run_into
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
@@ -344,7 +344,7 @@ def _run_in_pieces(op: Operator, values: list[_Piece], out) -> None:
     """Shares of the result to threads; each share in pieces that stay in cache, unless one ufunc does it all."""
     length, each = len(out), out.size // len(out)
     share = -(-length // thread_count())
-    ufunc = ufuncs.ufunc_of(op, [v.value for v in values], out.dtype)
+    ufunc = None if has_loop(op) else ufuncs.ufunc_of(op, [v.value for v in values], out.dtype)
     step = share if ufunc is not None else max(CHUNK // each, 1)
 
     def work(first: int, last: int) -> None:

@@ -18,6 +18,7 @@ from ..family.formats import prefers_channels_last
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Spec
+from . import shortcuts
 from .batching import in_front
 from .conv_lowering import lower_convolution, lower_convolution_backward
 from .conv_shape import check_dtypes, conv_shape, expanded, settings
@@ -283,6 +284,9 @@ def _declare_conv(spatial: int) -> None:
         return _padded_by_name(name, spatial, input, weight, bias, stride, padding, dilation, groups)
 
     def public(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        t = shortcuts.convolution(input, weight, bias, stride, padding, dilation, groups) if spatial < 3 else None
+        if t is not None:
+            return t
         op = by_name if isinstance(padding, str) else by_amount
         return op(input, weight, bias, stride, padding, dilation, groups)
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...core.tensor import Tensor
 from ..system.calls import front
 from ..system.operator import Operator, export, exports
-from . import avg_pool, max_pool
+from . import avg_pool, max_pool, shortcuts
 
 _WITH_INDICES: dict[int, Operator] = {
     1: max_pool.max_pool1d_with_indices,
@@ -44,6 +44,10 @@ def _declare_max(spatial: int) -> None:
         return tuple(_WITH_INDICES[spatial](input, kernel_size, stride, padding, dilation, ceil_mode))
 
     def public(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        if spatial == 2 and not return_indices:
+            t = shortcuts.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+            if t is not None:
+                return t
         op = _WITH_INDICES[spatial] if return_indices else _VALUES[spatial]
         out = op(input, kernel_size, () if stride is None else stride, padding, dilation, ceil_mode)
         return tuple(out) if return_indices else out

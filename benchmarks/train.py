@@ -1,0 +1,111 @@
+"""Whole training steps (forward, backward, Adam) side by side with PyTorch in one process.
+
+In: nothing but options. Out: a table of milliseconds a step: ours eager, ours compiled (the loss; the optimizer as it is), ours with the
+whole step compiled, PyTorch eager and, with `--peers`, the two compiled ways of PyTorch; and the ratio of ours to theirs, eager to eager and
+best to best (below 1 is ahead). All take turns, round by round; each figure is the best round.
+
+    python benchmarks/train.py                     every workload, eager and compiled
+    python benchmarks/train.py --only GPT          those whose name contains it
+    python benchmarks/train.py --ways eager        eager alone
+    python benchmarks/train.py --threads 1 --cpu   one thread, by processor time: for a machine that others use too
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+
+from models import WORKLOADS
+from stopwatch import libraries
+
+WAYS = ("eager", "compiled", "whole step")
+
+
+def stepping(lib: ModuleType, name: str, way: str) -> Callable:
+    """One training step of a workload."""
+    lib.manual_seed(0)
+    model, loss = WORKLOADS[name](lib)
+    optimizer = lib.optim.Adam(model.parameters(), lr=1e-4)
+    forward = lib.compile(loss) if way == "compiled" else loss
+
+    def step():
+        value = forward()
+        value.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return value
+
+    return lib.compile(step) if way == "whole step" else step
+
+
+def best_times(steps: dict[tuple, Callable], rounds: int, clock: Callable[[], float]) -> dict[tuple, float]:
+    """Seconds a step, each the best of its rounds."""
+    best = dict.fromkeys(steps, float("inf"))
+    for step in steps.values():
+        step(), step()
+    for _ in range(rounds):
+        for key, step in steps.items():
+            for _ in range(3):
+                start = clock()
+                step()
+                best[key] = min(best[key], clock() - start)
+    return best
+
+
+def measure(
+    name: str, libs: list[ModuleType], ways: tuple[str, ...], peers: bool, rounds: int, clock: Callable
+) -> dict:
+    steps = {}
+    for lib in libs:
+        ours = lib.__name__ == "pullback"
+        for way in ways if ours or peers else ways[:1]:
+            steps[lib.__name__, way] = stepping(lib, name, way)
+    best = best_times(steps, rounds, clock)
+    return {f"{lib} {way}": seconds * 1e3 for (lib, way), seconds in best.items()}
+
+
+def show(figures: dict[str, dict]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    headings = list(next(iter(figures.values())))
+    table = Table(title="milliseconds a step", title_justify="left", box=None, pad_edge=False)
+    for heading in ("", *headings, "eager ratio", "best ratio"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, row in figures.items():
+        ours, theirs = ([v for k, v in row.items() if k.startswith(lib)] for lib in ("pullback", "torch"))
+        ratios = [f"{ours[0] / theirs[0]:.2f}", f"{min(ours) / min(theirs):.2f}"] if theirs else ["-", "-"]
+        table.add_row(name, *[f"{row[h]:.3f}" for h in headings], *ratios)
+    Console(highlight=False, width=150).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    libs = libraries()
+    for lib in libs if options.threads else ():
+        lib.set_num_threads(options.threads)
+    clock = time.process_time if options.cpu else time.perf_counter
+    ways = tuple(options.ways.split(","))
+    names = [name for name in WORKLOADS if any(part in name for part in options.only.split(","))]
+    figures = {name: measure(name, libs, ways, options.peers, options.rounds, clock) for name in names}
+    show(figures)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump(figures, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""The plain cases of convolution and max pooling, computed without the general path.
+
+Each function takes the arguments of a public call and gives the result, or None where something listens, dtypes differ, memory
+is not row-major, there is no kernel in C or an argument is wrong: then the general path decides, and raises what there is to
+raise. What follows from sizes and attributes alone is worked out once for each set of them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core.modes import ambient
+from ...core.tensor import PLAIN, Tensor, wrap
+from ...core.threads import thread_count
+from ...runtime import network
+from ..eager.functions import bypassing
+from ..system.operator import registry
+from . import conv_shape, pool_shape
+
+REMEMBERED = 512  # sets of sizes
+
+
+class Convolution(NamedTuple):
+    """What a call comes to: attributes as the operator records them, and the arguments of the kernel."""
+
+    attributes: tuple
+    shape: tuple
+    numbers: tuple
+    block: int
+    by_rows: bool
+
+
+def _ints(value):
+    """An attribute as something to look up by; None where it is no number, list or tuple."""
+    if value.__class__ is int:
+        return value
+    return tuple(value) if value.__class__ in (tuple, list) else None
+
+
+@lru_cache(REMEMBERED)
+def _plan(
+    x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int, itemsize: int
+) -> Convolution | None:
+    axes = len(w) - 2
+    if len(x) != len(w) or groups > 1 and w[1] == 1 or not prod(x) or not prod(w):
+        return None
+    given = [(v,) * axes if v.__class__ is int else v for v in (stride, padding, dilation)]
+    if groups.__class__ is not int or any(len(v) != axes or any(n.__class__ is not int for n in v) for v in given):
+        return None
+    attributes = (*given, False, (0,) * axes, groups)
+    try:
+        shape = conv_shape.conv_shape(x, w, bias, *attributes)
+    except RuntimeError:
+        return None
+    block, by_rows = network.blocks(prod(w[1:]), shape[2:], x[0], itemsize)
+    return Convolution(attributes, shape, network.pairs(axes, *given), block, by_rows)
+
+
+@bypassing("convolution.default")
+def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
+    """A convolution over one or two axes."""
+    if (
+        ambient.mode >= 2
+        or x.__class__ not in PLAIN
+        or w.__class__ not in PLAIN
+        or x.keys
+        or w.keys
+        or x.dtype is not w.dtype
+    ):
+        return None
+    if bias is not None and (bias.__class__ not in PLAIN or bias.keys or bias.dtype is not x.dtype):
+        return None
+    a, f = x.array, w.array
+    if f.ndim not in (3, 4) or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not f.flags.c_contiguous:
+        return None
+    kernels = network.kernels()
+    key = (_ints(stride), _ints(padding), _ints(dilation))
+    if kernels is None or None in key:
+        return None
+    plan = _plan(a.shape, f.shape, None if bias is None else bias.array.shape, *key, groups, a.itemsize)
+    if plan is None:
+        return None
+    y = np.empty(plan.shape, a.dtype)
+    images = (a, f, y) if a.ndim == 4 else (a[:, :, None], f[:, :, None], y[:, :, None])
+    if not kernels.convolve(network.FORWARD, *images, plan.numbers, groups, plan.block, plan.by_rows, thread_count()):
+        return None
+    if bias is not None:
+        y += bias.array.reshape((-1,) + (1,) * (a.ndim - 2))
+    t = wrap(y, x.dtype)
+    if ambient.mode and (
+        x.autograd is not None or w.autograd is not None or bias is not None and bias.autograd is not None
+    ):
+        return registry["convolution.default"].record(t, x, w, bias, *plan.attributes)
+    return t
+
+
+@lru_cache(REMEMBERED)
+def _windows(shape: tuple, kernel, stride, padding, dilation, ceil: bool) -> tuple | None:
+    given = [(v, v) if v.__class__ is int else v for v in (kernel, stride, padding, dilation)]
+    if any(len(v) != 2 and not (v is given[1] and not v) or any(n.__class__ is not int for n in v) for v in given):
+        return None
+    try:
+        found = pool_shape.regular("max_pool2d", shape, 2, *given, ceil)
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    numbers = (*found.kernel, *found.stride, *found.padding, *found.dilation)
+    return found.out, numbers, (*given, ceil)
+
+
+@bypassing("max_pool2d_with_indices.default")
+def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
+    """The largest of each window over two axes."""
+    if ambient.mode >= 2 or x.__class__ not in PLAIN or x.keys or ceil.__class__ is not bool:
+        return None
+    a, kernels = x.array, network.kernels()
+    if kernels is None or a.ndim != 4 or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not a.size:
+        return None
+    key = (_ints(kernel), () if stride is None else _ints(stride), _ints(padding), _ints(dilation))
+    found = None if None in key else _windows(a.shape, *key, ceil)
+    if found is None:
+        return None
+    out, numbers, attributes = found
+    y, places = np.empty((*a.shape[:2], *out), a.dtype), np.empty((*a.shape[:2], *out), np.int64)
+    planes = a.shape[0] * a.shape[1]
+    flat = (a.reshape(planes, *a.shape[2:]), y.reshape(planes, *out), places.reshape(planes, *out))
+    if not kernels.max_pool(*flat, numbers, thread_count()):
+        return None
+    t = wrap(y, x.dtype)
+    if ambient.mode and x.autograd is not None:
+        return registry["max_pool2d_with_indices.default"].record((t, wrap(places)), x, *attributes)[0]
+    return t
