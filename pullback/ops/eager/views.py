@@ -60,7 +60,10 @@ def new_axis(a, dim: int):
     d = dim if dim >= 0 else dim + n + 1
     if not 0 <= d <= n or 0 in shape or not a.flags.c_contiguous:
         raise IndexError(dim)
-    return a.reshape((*shape[:d], 1, *shape[d:]))  # of a row-major array, the strides are what they must be
+    result = a.reshape((*shape[:d], 1, *shape[d:]))  # of a row-major array, the strides are what they must be
+    if 1 in shape and (result.strides[:d] != a.strides[:d] or result.strides[d + 1 :] != a.strides[d:]):
+        raise IndexError(dim)  # NumPy does not keep odd strides of dimensions of size 1
+    return result
 
 
 def refuse():

@@ -17,7 +17,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.arrays import LARGE, library, run_chunks
 from ...core.dtype import dtype
-from ...core.geometry import elementwise_strides, is_contiguous, wrap_dim
+from ...core.geometry import contiguous_strides, elementwise_strides, is_contiguous, wrap_dim
 from ...core.storage import new_array
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
@@ -102,7 +102,7 @@ class Along(Family):
             ordered = new_array(array.shape, result, stride, library(t.device))
             ordered[...] = array
             array = ordered
-        elif not array.flags.c_contiguous:
+        elif not array.flags.c_contiguous or 1 in array.shape and _has_odd_strides(array):
             array = array.copy()
         return wrap(array, result, t.device)
 
@@ -142,6 +142,12 @@ class Along(Family):
         if isinstance(out, Tensor):
             return out if keeps else out.squeeze(-1), 0
         return out if keeps else type(out)([o.squeeze(-1) for o in out]), 0
+
+
+def _has_odd_strides(array) -> bool:
+    """Whether dimensions of size 1 have strides that a new array would not have."""
+    size = array.itemsize
+    return array.size > 0 and tuple([s // size for s in array.strides]) != contiguous_strides(array.shape)
 
 
 def run_along(op: Operator, xp, array, axis: int, rest: tuple):
