@@ -75,7 +75,8 @@ class Machine:
 
         self.cupy, self.index = cupy, index
         self.as_strided = cupy.lib.stride_tricks.as_strided
-        with cupy.cuda.Device(index) as here:
+        here = cupy.cuda.Device(index)
+        with here:
             self.architecture = f"sm_{here.compute_capability}"
             cupy.cuda.device.get_cublas_handle()  # loads cuBLAS
             self.shared, flag = _shared_flag(cupy)
@@ -163,9 +164,11 @@ def _shared_flag(cupy) -> tuple[Any, Any]:
 
 def _addresses() -> list[int]:
     """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    blas = ctypes.CDLL(_loaded("libcublas.so"))
-    found = (driver.cuLaunchKernel, blas.cublasGemmStridedBatchedEx, blas.cublasSetStream_v2)
+    try:
+        driver, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(_loaded("libcublas.so"))
+        found = (driver.cuLaunchKernel, blas.cublasGemmStridedBatchedEx, blas.cublasSetStream_v2)
+    except (OSError, AttributeError) as error:
+        raise NoCompiler(f"the CUDA driver or cuBLAS cannot be called: {error}") from error
     return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found]
 
 

@@ -8,7 +8,7 @@ import pullback as torch
 import pullback.nn.functional as F
 from pullback.codegen import compile_graph
 from pullback.codegen import segment as cpu
-from pullback.codegen.cuda import segment
+from pullback.codegen.cuda import printer, segment
 from pullback.joint.aot import aot_function
 from pullback.joint.partition import min_cut_rematerialization_partition
 from tests.codegen.cuda.programs import PROGRAMS, loss, loss_arguments, same
@@ -19,6 +19,17 @@ def test_programs(emulated, name):
     torch.manual_seed(0)
     f, args = PROGRAMS[name]()
     same(emulated(f, *args)(*args), f(*args))
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "elements", "places", "running_sums"])
+def test_places_beyond_32_bits(emulated, monkeypatch, name):
+    """Kernels of huge buffers count in 64 bits: here all do."""
+    monkeypatch.setattr(printer, "SMALL", 1)
+    torch.manual_seed(0)
+    f, args = PROGRAMS[name]()
+    compiled = emulated(f, *args)
+    assert "const i64 row" in compiled.source or "const i64 t" in compiled.source
+    same(compiled(*args), f(*args))
 
 
 def test_a_training_step(emulated):

@@ -128,6 +128,22 @@ def test_machine_code_is_kept_by_text_architecture_and_version(monkeypatch, tmp_
     assert len(built) == 4
 
 
+@pytest.mark.parametrize("error", [runtime.NoCompiler("no driver"), runtime.CompileFailed("NVRTC: no")])
+def test_where_nothing_can_be_built_graphs_run_as_operators(monkeypatch, error):
+    from pullback.capture.front.config import native
+    from pullback.codegen import compile_graph, program
+
+    def machine(self):
+        raise error
+
+    monkeypatch.setattr(CudaSegment, "machine", machine)
+    monkeypatch.setattr(program, "_warned", False)
+    with FakeTensorMode(), native.patch({"cuda.native": True}):
+        graph = make_fx(lambda x: x * 2)(torch.empty(8, device="cuda"))
+        with pytest.warns(RuntimeWarning, match="operator by operator"):
+            assert compile_graph(graph) is graph
+
+
 def test_large_files_are_compiled_in_parts_and_functions_keep_their_order(monkeypatch):
     names = [f"kernel{k}" for k in range(2 * runtime.TOGETHER + 3)]
     source = SimpleNamespace(
