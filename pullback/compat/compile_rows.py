@@ -50,7 +50,7 @@ ROWS: dict[str, dict[str, str]] = {
         "optimize_assert": f"{_COMPILE}:optimize_assert",
         "is_compiling": "pullback.surface.compiler:is_compiling",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
-        "export": "pullback.capture.front.exporting:export",
+        "export": "pullback.export.functions:export",
         "explain": "pullback.capture.front.explain:explain",
         "list_backends": "pullback.capture.front.backends:list_backends",
         "lookup_backend": "pullback.capture.front.backends:lookup_backend",

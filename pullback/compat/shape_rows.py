@@ -28,6 +28,11 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.fx.experimental.symbolic_shapes": {
         "*": f"{_HOME}.questions",
         **{name: f"{_HOME}.{file}:{name}" for name, file in _SHAPES.items()},
+        **{
+            name: f"pullback.capture.trace.placeholders:{name}"
+            for name in ("bind_symbols", "eval_guards", "fx_placeholder_targets", "fx_placeholder_vals")
+        },
+        "ValueRanges": f"{_HOME}.contexts:ValueRanges",
         "_constrain_range_for_size": f"{_HOME}.questions:constrain_range_for_size",
         "_advise_is_size": f"{_HOME}.questions:advise_is_size",
     },

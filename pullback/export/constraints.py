@@ -187,6 +187,10 @@ class NotInRange(UserError, ConstraintViolationError):
     """An example that lies outside of the bounds that were said."""
 
 
+class ConstraintsViolated(UserError, ConstraintViolationError):
+    """Dimensions of which the program needs more than was said."""
+
+
 class HintRefused(UserError, ValueError):
     """What was said of a dimension without a name does not fit what the program needs."""
 
@@ -268,7 +272,7 @@ class Links:
 
     def constant(self, name: str, value: int) -> UserError:
         """The error for a size or number that was to be dynamic, and is one value."""
-        return bad(
+        return ConstraintsViolated(
             f'Constraints violated ({name})! For more information, run with TORCH_LOGS="+dynamic".\n'
             f"  - {CONSTANT.format(name=name, value=value)}\nSuggested fixes:\n  {name} = {value}"
         )
@@ -318,14 +322,14 @@ class Links:
             names = ", ".join(dict.fromkeys(name for name, _ in broken))
             fixes = suggested_fixes(self.env, self.roots, [name for name, _ in broken])
             advice = "\nSuggested fixes:\n" + "\n".join(f"  {fix}" for fix in fixes) if fixes else ""
-            raise bad(
+            raise ConstraintsViolated(
                 f'Constraints violated ({names})! For more information, run with TORCH_LOGS="+dynamic".\n'
                 + "\n".join(f"  - {text}" for _, text in broken) + advice
             )  # fmt: skip
         try:
             check_constraints(self.env)
         except ConstraintViolationError as error:
-            raise bad(str(error)) from error
+            raise ConstraintsViolated(str(error)) from error
 
     def _related(self) -> list[tuple]:
         """Names that turned out to be numbers, equal, or made of each other."""

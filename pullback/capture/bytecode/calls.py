@@ -230,7 +230,7 @@ class Calls(Native):
             if "_torchdynamo_orig_callable" in own:
                 return self.call(own["_torchdynamo_orig_callable"], args, kwargs)
             if own.get("_dynamo_marked_constant"):
-                return self.outside.constant(function(*args, **kwargs))
+                return self.outside.constant(self.concretely(function, args, kwargs))
         if looks_at_frames(function.__code__):
             raise Break(f"it calls {function.__name__}, which looks at frames")
         if function.__code__.co_flags & COROUTINES:

@@ -21,6 +21,7 @@ from ...core.modes import ambient
 from ...core.node import Node
 from ...core.random import Generator as RandomGenerator
 from ...core.tensor import FAKE, NoData, Tensor
+from ...graph import map_arg
 from ...nn.module import Module
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..front.fakes import NO_FAKES, holds_fakes
@@ -92,6 +93,16 @@ def changes_settings(name: str) -> bool:
 def takes_programs(function) -> bool:
     """Whether a function is an operator that makes graphs of functions which it is given."""
     return getattr(type(function), "takes_programs", False) or getattr(function, "differentiates", False)
+
+
+def computed(node, values: dict, constants: dict) -> Tensor:
+    """The value of a node of a trace, of values of its inputs, which stay as they are."""
+    if node in values:
+        return values[node].clone() if isinstance(values[node], Tensor) else values[node]
+    if node.op == "get_attr":
+        return constants[node.target]
+    args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: computed(n, values, constants))
+    return node.target(*args, **kwargs)
 
 
 @functools.cache
@@ -272,6 +283,34 @@ class Native(Attributes):
                 f"HOP: Unsafe side effect: a function given to {function.__name__} changes what is outside of it"
             )
         return out
+
+    def concretely(self, function, args: tuple, kwargs: dict):
+        """Call a function on real values, outside of the program."""
+        args, kwargs = self.real(args), self.real(kwargs)
+        with modes.masked(modes.CAPTURE | modes.DISPATCH):
+            return function(*args, **kwargs)
+
+    def real(self, value):
+        """A value with the tensors that its fakes stand for in this call: those of the program's are computed of its inputs."""
+        return tree.tree_map_only(Tensor, self._real_tensor, tree.tree_map(self.inside, value))
+
+    def _real_tensor(self, t: Tensor) -> Tensor:
+        known = self.outside.reals.get(id(t))
+        if known is not None and isinstance(known.value, Tensor):
+            return known.value
+        node = marks_of(t).get(self.trace)
+        if node is None:
+            return t
+        inputs = {id(known.source): known.value for known in self.outside.known.values()}
+        values = dict(
+            zip(
+                self.trace.graph.find_nodes(op="placeholder"),
+                [inputs.get(id(s)) for s in self.trace.inputs],
+                strict=True,
+            )
+        )
+        with modes.masked(modes.CAPTURE | modes.DISPATCH | modes.GRAD):
+            return computed(node, values, self.trace.constants)
 
     def _still_gives(self, function, args: tuple, kwargs: dict, out) -> None:
         """A function that is given no tensors, and says something: it may be about a setting, so it is asked again."""

@@ -113,7 +113,8 @@ def parameter_names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
     except (TypeError, ValueError):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [named[i] if i < len(named) else f"rest_{i}" for i in range(len(args))] + list(kwargs)
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "rest")
+    return [named[i] if i < len(named) else f"{rest}_{i - len(named)}" for i in range(len(args))] + list(kwargs)
 
 
 def leaf_names(names: list[str], args: tuple, kwargs: dict) -> list[str]:

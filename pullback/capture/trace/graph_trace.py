@@ -21,6 +21,7 @@ from typing import Any
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, next_sequence, requires_grad
+from ...core.size import Size
 from ...core.source import GENERATED
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
@@ -70,6 +71,7 @@ class Composition:
 class GraphTrace(TorchDispatchMode):
     """Records what is called while it is active. `graph` and `constants` (attribute name -> tensor) are the result."""
 
+    refuses_data = False  # whether, without fakes, Python may not read what tensors hold
     body_names: dict[str, str] = {}  # what graphs of functions are called, where it is not as operators say
     whole = False  # whether composite operators that the table of decompositions does not name are kept as they are
     partitioned = False  # whether what is to be computed again is decided later, by tags on the nodes (`tagging`)
@@ -89,6 +91,7 @@ class GraphTrace(TorchDispatchMode):
         self.expressions: dict = {}  # symbolic expression -> node
         self.numbers: list[int] = []  # sequence numbers of the forward's nodes, and where each was called
         self.forward: list[str | None] = []
+        self.constant_nodes: set[Node] = set()  # of single numbers that are the same whatever the inputs are
         self.lifted: dict[int, tuple] = {}  # id of a constant tensor -> (the tensor, its node)
 
     # ---- values and nodes
@@ -214,6 +217,8 @@ class GraphTrace(TorchDispatchMode):
             return self.node_of(value)
         if value.__class__ in (list, tuple):
             return type(value)([self.argument(v) for v in value])
+        if isinstance(value, Size):
+            return tuple([self.argument(v) for v in value])
         if value.__class__ is dict:
             return {k: self.argument(v) for k, v in value.items()}
         if getattr(value, "is_symbolic", False):
@@ -313,13 +318,37 @@ class GraphTrace(TorchDispatchMode):
         return op.trace_rule(self, *args, **kwargs)
 
     def record(self, op: Operator, args: tuple):
+        self.refuse_data(op, args)
         positional, keywords = call_form(op, args)
         nodes = tuple([self.argument(a) for a in positional])
         named = {k: self.argument(v) for k, v in keywords.items()} if keywords else keywords
         out = dispatching.autograd_layer(op, args) if op.body is None else op.body(*args)
         node = self.create_node(op, nodes, named, op.name)
+        self._note_constant(op, args, out, node)
         self.track(out, node)
         return out
+
+    def _note_constant(self, op: Operator, args: tuple, out, node: Node) -> None:
+        """Remember single numbers that are computed of constants alone: what Python reads of them is no data of the program's."""
+        known = all(marks_of(t).get(self) in self.constant_nodes for t in op.tensors(args))
+        if op.schema.is_mutable and not known:
+            self.constant_nodes.clear()  # other tensors may show the memory that was written
+        elif known and op.tensors(args) and isinstance(out, Tensor) and out.numel() == 1:
+            tags = op.tags if op.inplace_of is None else (*op.tags, *op.inplace_of.tags)
+            if "nondeterministic_seeded" not in tags:
+                self.constant_nodes.add(node)
+
+    def refuse_data(self, op: Operator, args: tuple) -> None:
+        """Python gets a value out of a tensor that is traced on its data: a graph would hold the value of this example."""
+        if self.fake_mode is not None or not self.refuses_data or op not in READS_DATA:
+            return
+        nodes = [node for t in op.tensors(args) if (node := marks_of(t).get(self)) is not None]
+        if any(node not in self.constant_nodes for node in nodes):
+            raise RuntimeError(
+                f"It appears that you're trying to get value out of a tracing tensor with {op} - erroring out! It's likely that this is caused by "
+                "data-dependent control flow or similar.  It may be possible to trace this with dynamic shapes; try setting "
+                "tracing_mode='symbolic' in your make_fx call."
+            )
 
     def set_memory(self, target: Tensor, source: Tensor) -> None:
         """A tensor takes over another's memory: from now on it is that value."""
@@ -342,12 +371,16 @@ def _lift_fresh(trace: GraphTrace, op: Operator, args: tuple):
     out = dispatching.autograd_layer(op, args)
     if out is t:
         out = t.shallow()
-    trace.track(out, trace.create_node(lift_fresh_copy, (source,), {}, "lift_fresh_copy"))
+    node = trace.create_node(lift_fresh_copy, (source,), {}, "lift_fresh_copy")
+    if out.numel() == 1:
+        trace.constant_nodes.add(node)
+    trace.track(out, node)
     return out
 
 
 def _number(trace: GraphTrace, op: Operator, args: tuple):
     """`item()`: a symbol's node where the number is symbolic; a plain number is a constant of the trace."""
+    trace.refuse_data(op, args)
     source = trace.node_of(args[0]) if marks_of(args[0]).get(trace) is not None else None
     out = dispatching.autograd_layer(op, args)
     if getattr(out, "is_symbolic", False) and source is not None:
@@ -357,6 +390,7 @@ def _number(trace: GraphTrace, op: Operator, args: tuple):
 
 
 SPECIAL = {lift_fresh: _lift_fresh, local_scalar_dense: _number}
+READS_DATA = {local_scalar_dense}
 
 
 def user_stack() -> str | None:

@@ -45,6 +45,7 @@ def make_fx(
     @functools.wraps(f)
     def traced(*args) -> GraphModule:
         result = Tracing(f, args, decomposition_table or {}, tracing_mode, pre_dispatch, _allow_non_fake_inputs)
+        result.trace.refuses_data = _error_on_data_dependent_ops
         return result.run()
 
     return traced

@@ -120,8 +120,42 @@ def test_item_of_data_is_refused_without_data() -> None:
 
     with pytest.raises(DataDependentOutputException):
         make_fx(lambda x: x * x.sum().item(), tracing_mode="fake")(torch.randn(3))
-    module = make_fx(lambda x: x * x.sum().item(), tracing_mode="real")(torch.ones(3))
-    torch.testing.assert_close(module(torch.ones(3)), torch.full((3,), 3.0))
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        make_fx(lambda x: x * x.sum().item(), tracing_mode="real")(torch.ones(3))
+    module = make_fx(lambda x: x * x.sum().item(), _error_on_data_dependent_ops=False)(torch.ones(3))
+    torch.testing.assert_close(module(torch.zeros(3) + 2), torch.full((3,), 6.0))  # as it was asked for
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x + 1 if torch.allclose(x, x) else x,
+        lambda x: x + 1 if torch.equal(x, x) else x,
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x * int(x[0]),
+        lambda x: x * torch.rand(()).item(),
+        lambda x: x * torch.tensor(1.0).add_(x[0]).item(),
+        lambda x: x * torch.tensor(1.0).uniform_().item(),
+    ],
+)
+def test_data_is_not_baked_into_graphs(program) -> None:
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(program)(torch.ones(3))
+
+
+def test_constants_may_be_read() -> None:
+    module = make_fx(lambda x: x * (torch.tensor(3.0) * 2).item())(torch.ones(3))
+    assert module(torch.full((3,), 2.0)).tolist() == [12, 12, 12]
+
+
+def test_sizes_may_be_returned_and_arguments_asked_about() -> None:
+    from pullback.capture.trace.placeholders import bind_symbols, eval_guards, fx_placeholder_targets
+
+    module = make_fx(lambda x: (x.shape, x[:, :3]), tracing_mode="symbolic")(torch.ones(5, 4))
+    assert tuple(module(torch.ones(7, 6))[0]) == (7, 6)
+    assert fx_placeholder_targets(module) == ["x_1"]
+    assert eval_guards(module, torch.ones(7, 6)) and not eval_guards(module, torch.ones(7, 2))
+    assert sorted(bind_symbols(module, torch.ones(7, 6)).values()) == [6, 7]
 
 
 def test_a_tensor_that_is_traced_keeps_its_methods():
