@@ -2,8 +2,9 @@
 
 Python looks methods, properties and operators up in classes, which anybody may change at any time: replace a method, add
 a property, give `__len__` or `__eq__`. `class_attribute` is how a capture looks; while one is under way (`noting`), it
-notes of each class on the way what was there, or that nothing was. `Lookups.tests` gives one test for each class. Classes
-of this package and of the standard library stay what they are.
+notes of each class on the way what was there, or that nothing was. `Lookups.tests` gives one test for each class. Of
+classes of this package only the methods that were found are noted, and may be replaced; those of the standard library stay
+what they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,13 +34,22 @@ def may_change(cls: type) -> bool:
     return bool(cls.__flags__ & HEAP_TYPE) and not known
 
 
+@functools.cache
+def is_of_package(cls: type) -> bool:
+    """Whether a class is one of this package's."""
+    return bool(cls.__flags__ & HEAP_TYPE) and of_package(cls.__module__)
+
+
 def class_attribute(cls: type, name: str):
     """What a class has for a name, as it is written there; `ABSENT` where nothing."""
     lookups = getattr(_current, "lookups", None)
     for base in cls.__mro__:
         found = base.__dict__.get(name, ABSENT)
-        if lookups is not None and may_change(base):
-            lookups.note(cls, base, name, found)
+        if lookups is not None:
+            if may_change(base):
+                lookups.note(cls, base, name, found)
+            elif type(found) is types.FunctionType and is_of_package(base):
+                lookups.found.setdefault(base, {})[name] = found
         if found is not ABSENT:
             return found
     return ABSENT

@@ -591,6 +591,28 @@ def module_forward_patch(c):
 
 
 @row
+def tensor_method_patch(c):
+    old = torch.Tensor.sin
+    return go(
+        c,
+        lambda x: x.sin(),
+        [lambda: setattr(torch.Tensor, "sin", lambda self: self * 9)],
+        lambda: setattr(torch.Tensor, "sin", old),
+    )
+
+
+@row
+def own_module_patch(c):
+    old, layer = torch.nn.ReLU.forward, torch.nn.ReLU()
+    return go(
+        c,
+        lambda x: layer(x),
+        [lambda: setattr(torch.nn.ReLU, "forward", lambda self, x: x * 9)],
+        lambda: setattr(torch.nn.ReLU, "forward", old),
+    )
+
+
+@row
 def math_patch(c):
     old = math.sqrt
     return go(
