@@ -3,8 +3,8 @@
 Python looks methods, properties and operators up in classes, which anybody may change at any time: replace a method, add
 a property, give `__len__` or `__eq__`. `class_attribute` is how a capture looks; while one is under way (`noting`), it
 notes of each class on the way what was there, or that nothing was. `Lookups.tests` gives one test for each class. Of
-classes of this package only the methods that were found are noted, and may be replaced; those of the standard library stay
-what they are.
+classes of this package only methods are noted, which may be replaced or added; those of the standard library stay what
+they are.
 """
 
 from __future__ import annotations
@@ -43,14 +43,17 @@ def is_of_package(cls: type) -> bool:
 def class_attribute(cls: type, name: str):
     """What a class has for a name, as it is written there; `ABSENT` where nothing."""
     lookups = getattr(_current, "lookups", None)
+    own: list[type] = []  # classes of this package on the way
     for base in cls.__mro__:
         found = base.__dict__.get(name, ABSENT)
         if lookups is not None:
             if may_change(base):
                 lookups.note(cls, base, name, found)
-            elif type(found) is types.FunctionType and is_of_package(base):
-                lookups.found.setdefault(base, {})[name] = found
+            elif is_of_package(base):
+                own.append(base)
         if found is not ABSENT:
+            if own and type(found) is types.FunctionType:
+                lookups.note_method(own, name)
             return found
     return ABSENT
 
@@ -65,6 +68,11 @@ class Lookups:
     def note(self, cls: type, base: type, name: str, found) -> None:
         self.found.setdefault(base, {})[name] = found
         self.orders.setdefault(cls, cls.__mro__)
+
+    def note_method(self, classes: list[type], name: str) -> None:
+        """Classes of this package, in which a method was looked for: it is in the last, if in any."""
+        for cls in classes:
+            self.found.setdefault(cls, {})[name] = cls.__dict__.get(name, ABSENT)
 
     def tests(self, conditions: Conditions) -> Iterator[tuple[str, str]]:
         """(code, words) for each class."""
