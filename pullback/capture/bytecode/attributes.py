@@ -102,6 +102,9 @@ class Attributes(World):
         return value
 
     def _of_class(self, cls: type, name: str):
+        if name == "__dict__":  # the table of the class itself, not what its instances have under that name
+            known = self.outside.sources.constant(cls, cls.__qualname__)
+            return self.outside.enter(cls.__dict__, self.outside.sources.get("attribute", known, name))
         for base in cls.__mro__:
             if name in base.__dict__ and self.journal.is_touched(cls, name):
                 return self.outside.settled(getattr(cls, name))

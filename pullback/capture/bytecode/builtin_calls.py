@@ -8,6 +8,7 @@ import builtins
 import collections
 import copy
 import functools
+import inspect
 import itertools
 import math
 import operator
@@ -15,11 +16,13 @@ import os
 import re
 import sys
 import types
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ...core.tensor import Tensor
 from .attributes import class_of
 from .copying import copied, deep_copied
+from .journal import Effect
 from .lookups import ABSENT, class_attribute, may_change
 from .outside import CONTAINERS, is_symbol
 from .polyfills import POLYFILLS
@@ -320,6 +323,33 @@ def _namedtuple(world: Tracing, *args, **kwargs):
     return world.outside.constant(world.refusing(collections.namedtuple, tuple(map(world.deep, args)), kwargs))
 
 
+def _warn(world: Tracing, message, category=None, stacklevel=1, source=None, **named):
+    """A warning: it is given when the graph has run, for the line of the program that it is about."""
+    frames = [f for f in world.machine.frames if f.code is not None]
+    if named or source is not None or not isinstance(message, str) or not 1 <= stacklevel <= len(frames):
+        raise Break("it warns")
+    frame = frames[-stacklevel]
+    name = frame.globals.get("__name__")
+    registry = frame.globals.setdefault("__warningregistry__", {})
+    kind = UserWarning if category is None else category
+    given = (str(message), kind, frame.code.co_filename, frame.line, name, world.outside.constant(registry))
+    world.outside.constant(warnings.warn_explicit)
+    world.journal.log.append(Effect("later", warnings.warn_explicit, given, {}))
+
+
+def _signature(world: Tracing, function, **named):
+    """`inspect.signature(f)`: of a function that must be the same one, with the same defaults."""
+    if named or not isinstance(function, (types.FunctionType, types.MethodType)):
+        raise Break("it calls inspect.signature")
+    plain = function.__func__ if isinstance(function, types.MethodType) else function
+    source = world.outside.source_of(plain)
+    if source is not None and source.kind != "constant":
+        world.outside.conditions.is_object(source, plain)
+    if not world.is_made_inside(plain):
+        world._enter_defaults(plain, source or world.outside.sources.constant(plain, plain.__qualname__))
+    return world.outside.constant(inspect.signature(function))
+
+
 def _asked(function):
     """A function that tells a setting: it is asked again."""
 
@@ -344,7 +374,7 @@ HANDLED: dict[Any, Any] = {
     min: _ordering(min), max: _ordering(max), any: _any_all(True), all: _any_all(False), repr: _repr(repr), str: _repr(str),
     copy.copy: copied, copy.deepcopy: deep_copied, math.prod: _over_items(math.prod), collections.namedtuple: _namedtuple,
     sys.getrecursionlimit: _asked(sys.getrecursionlimit), sys.getdefaultencoding: _asked(sys.getdefaultencoding),
-    os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
+    warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
 HANDLED.update({function: _polyfilled(python) for function, python in POLYFILLS.items()})

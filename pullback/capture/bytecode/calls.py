@@ -25,7 +25,7 @@ from ..front.config import config
 from ..front.effects import effect_of
 from . import custom_functions, modules
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
-from .journal import ALL
+from .journal import ALL, Effect
 from .lookups import ABSENT, class_attribute
 from .native import DEEP, Callback, Native
 from .outside import CONSTANTS, CONTAINERS, is_ours, module_of
@@ -54,6 +54,7 @@ OUTSIDE_WORLD = frozenset(
     "threading logging warnings traceback inspect os io random time unittest pytest tempfile subprocess importlib "
     "numpy multiprocessing pickle copy sys gc socket asyncio concurrent _pytest weakref".split()
 )
+SIGNATURES = ("Signature.", "BoundArguments.", "Parameter.")  # classes of `inspect` that are plain Python
 BUILTINS = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType,
     types.ClassMethodDescriptorType,
@@ -106,6 +107,8 @@ class Calls(Native):
         module = module_of(function)
         if not self.is_ours(module):
             root = module.partition(".")[0]
+            if root == "inspect":
+                return function.__qualname__.startswith(SIGNATURES)
             return root not in OUTSIDE_WORLD or root == "unittest" and config.enable_trace_unittest
         if (
             module.startswith(ENTERED)
@@ -134,6 +137,11 @@ class Calls(Native):
             other, is_whole, handler = None, False, None
         if other is not None:
             return self.call(other, args, kwargs)
+        if config.reorderable_logging_functions or config.ignore_logging_functions:
+            if function in config.ignore_logging_functions:
+                return None
+            if function in config.reorderable_logging_functions:
+                return self.call_later(function, args, kwargs)
         if is_whole:
             return self.refusing(self.trace.call, (function, tuple([self.inside(a) for a in args]), kwargs), {})
         if handler is not None:
@@ -245,6 +253,14 @@ class Calls(Native):
                 raise Break(f"it calls {module}.{function.__qualname__}")
             return self.native_call(function, args, kwargs)
         return self.entered(function, args, kwargs)
+
+    def call_later(self, function, args: tuple, kwargs: dict) -> None:
+        """Call a function when the graph has run: one of which the program sees nothing."""
+        for value in (*args, *kwargs.values()):
+            if not isinstance(value, (*CONSTANTS, Tensor, type)):
+                raise Break(f"it calls {getattr(function, '__name__', function)} with a {type(value).__name__}")
+        self.outside.constant(function)
+        self.journal.log.append(Effect("later", function, args, kwargs))
 
     def _nonstrict(self, function: types.FunctionType, args: tuple, kwargs: dict):
         """A function that its user vouches for: it runs as it is, on fakes, and the graph has what it computes."""

@@ -16,7 +16,8 @@ ALL = object()  # every item of a container
 
 
 class Effect(NamedTuple):
-    """One write. `kind`: "item", "no item" (deleted), "attribute", "no attribute", "cell", or a method's name."""
+    """One write. `kind`: "item", "no item" (deleted), "attribute", "no attribute", "cell", or a method's name; or a call that
+    the program sees nothing of ("later": of the target, with arguments and keywords)."""
 
     kind: str
     target: object

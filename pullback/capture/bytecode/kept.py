@@ -8,6 +8,7 @@ of names around it, it may read functions, classes and modules only.
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import types
@@ -70,7 +71,7 @@ def check_hook(world: Tracing, hook) -> None:
 def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwargs: dict) -> None:
     """End the graph before a custom function that does more than compute, or is given what it may change."""
     for value in (*args, *kwargs.values()):
-        if not isinstance(value, (*CONSTANTS, Tensor, dtype, types.FunctionType)) and not is_plain(value):
+        if not isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType)) and not is_plain(value):
             raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
     for name in ("forward", "setup_context", "backward", "vjp", "jvp"):
         class_attribute(cls, name)  # noted: another may be put there
@@ -84,7 +85,7 @@ def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwar
 def is_plain(value) -> bool:
     """Whether a value cannot be changed, nor anything in it; a symbolic number among them."""
     if type(value) is tuple:
-        return all(isinstance(v, (*CONSTANTS, Tensor)) or is_plain(v) for v in value)
+        return all(isinstance(v, (*CONSTANTS, Tensor, enum.Enum)) or is_plain(v) for v in value)
     return is_symbol(value) or is_ours(type(value).__module__) and not hasattr(value, "__dict__")
 
 

@@ -326,6 +326,9 @@ class Rebuild:
         target = self.expression(effect.target)
         if effect.kind == "listen":
             return f"{target}  # registered where it was made"
+        if effect.kind == "later":
+            given, named = self.items(effect.key), self.pairs(effect.value)
+            return f"{target}({given}{', ' if given else ''}**{{{named}}})"
         if effect.kind == "cell":
             return f"{target}.cell_contents = {self.expression(effect.value)}"
         if effect.kind == "attribute":

@@ -66,6 +66,8 @@ class FrameTrace(ProgramTrace):
     def given(self, t: Tensor, source: Source, context) -> Tensor:
         """A tensor from outside as an input."""
         fake = self.stand_ins[id(t)] = self.input(t, self.input_name(source), source.name, context)
+        if t.__dict__:
+            self.last_input.meta["tensor_dict"] = dict(t.__dict__)  # the attributes that a user gave it
         self.inputs.append(source)
         return fake
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import enum
 import functools
 import math
 import operator
@@ -168,10 +169,13 @@ def effect_of_object(name: str, value: object) -> str | None:
     """What reaching a value that is neither a function of Python nor a tensor may do."""
     if isinstance(value, (*SIMPLE, *CONSTANTS)):
         return None if type(value) in (*SIMPLE, *CONSTANTS) else f"reaches {name!r}, a {type(value).__name__}"
+    if isinstance(value, enum.Enum):
+        return None
     if isinstance(value, types.ModuleType):
         return None if value in MODULES or of_package(value.__name__) else f"uses the module {value.__name__}"
     if isinstance(value, type):
         known = value in HARMLESS or of_package(value.__module__) or is_builtin_exception(value)
+        known = known or issubclass(value, enum.Enum)  # whose members stay what they are
         return None if known else f"uses the class {value.__name__}"
     if isinstance(value, types.BuiltinFunctionType):
         known = value in HARMLESS or value.__module__ in ("math", "_operator", "_functools")

@@ -2,15 +2,19 @@
 
 import collections
 import copy
+import enum
+import inspect
 import operator
 import re
 import sys
 import types
+import warnings
 import weakref
 
 import pytest
 
 import pullback as torch
+from pullback.capture.front.config import config
 
 
 class Point:
@@ -91,6 +95,42 @@ def settings(x):
     return x + sys.getrecursionlimit()
 
 
+def takes(a, b=2, *rest):
+    return a
+
+
+def signatures(x):
+    found = inspect.signature(takes)
+    return x + len(found.parameters), list(found.parameters), found.bind(x, 3).arguments["b"]
+
+
+def of_classes(x):
+    return x + ("a" in Table.__dict__) + len(Table.__dict__) + Table.__dict__["a"]
+
+
+def of_members(x):
+    return Chosen.apply(x, Way.UP) + Chosen.apply(x, Way.DOWN)
+
+
+class Table:
+    a = 1
+
+
+class Way(enum.Enum):
+    UP, DOWN = 1, 2
+
+
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, way):
+        ctx.way = way
+        return x.sin() if way is Way.UP else x.cos()
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g if ctx.way is Way.UP else -g), None
+
+
 def through_views(x):
     own = types.MappingProxyType({"a": x})
     first = view["p"][0] if "p" in view else 0
@@ -107,7 +147,22 @@ def through_views(x):
 
 @pytest.mark.parametrize(
     "f",
-    [of_tables, of_instances, by_own_methods, shallow, modules, named, weak, matched, called, settings, through_views],
+    [
+        of_tables,
+        of_instances,
+        by_own_methods,
+        shallow,
+        modules,
+        named,
+        weak,
+        matched,
+        called,
+        settings,
+        signatures,
+        of_classes,
+        of_members,
+        through_views,
+    ],
 )
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_one_graph_gives_what_the_program_gives(f, backend):
@@ -134,3 +189,47 @@ def test_what_is_one_object_has_one_copy():
         given["b"] = given["a"] if same else [1]
         made = run(torch.ones(1))[1]
         assert (made["a"] is made["b"]) == same and made["a"] is not given["a"]
+
+
+def test_a_class_that_gets_more_is_read_again():
+    class Local:
+        a = 1
+
+    run = torch.compile(lambda x: x + len(Local.__dict__), backend="eager", fullgraph=True)
+    before = run(torch.zeros(1)).item()
+    Local.b = 2
+    assert run(torch.zeros(1)).item() == before + 1
+
+
+def test_a_warning_is_given_at_each_run_for_its_own_line():
+    def inner():
+        warnings.warn("careful", RuntimeWarning, stacklevel=2)
+
+    def f(x):
+        inner()
+        return x + 1
+
+    def heard(f):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            f(torch.ones(2))
+        return [(str(w.message), w.category, w.filename, w.lineno) for w in found]
+
+    run = torch.compile(f, backend="eager", fullgraph=True)
+    assert heard(run) == heard(run) == heard(f) != []
+
+
+def test_functions_that_may_be_called_later(capsys):
+    def f(x):
+        y = x + 1
+        print("y is", y)
+        return y * 2
+
+    x = torch.ones(2)
+    with config.patch(reorderable_logging_functions={print}):
+        run = torch.compile(f, backend="eager", fullgraph=True)
+        for _ in range(2):
+            assert run(x).tolist() == [4.0, 4.0] and capsys.readouterr().out == "y is tensor([2., 2.])\n"
+    with config.patch(ignore_logging_functions={print}):
+        torch.compile(f, backend="eager", fullgraph=True)(x)
+        assert capsys.readouterr().out == ""
