@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
     void *x, *w, *y; /* y: the result, or its gradient */
     void *dx, *dw;
-    i64 images, channels, outputs, groups, size[2], places[2], kernel[2], stride[2], padding[2], dilation[2], step[4];
+    i64 images, channels, outputs, groups, size[3], places[3], kernel[3], stride[3], padding[3], dilation[3], step[5];
     i64 block; /* images, or, where one image has too many columns, rows of an image, that are worked on together */
     int by_rows, failed;
 } Windows;
@@ -115,7 +115,7 @@ GEMM(double, d, 1)
 
 /* ---- the templates */
 typedef struct {
-    Body attention, attention_back, convolve[3], max_pool, scatter;
+    Body attention, attention_back, convolve[3], depthwise[3], max_pool, scatter;
     void (*lstm)(Recurrent *), (*lstm_back)(Recurrent *), (*gru)(Recurrent *), (*gru_back)(Recurrent *);
     void (*rnn)(Recurrent *, int), (*rnn_back)(Recurrent *, int);
 } Functions;
@@ -124,11 +124,20 @@ enum { FORWARD, TO_INPUT, TO_WEIGHT };
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define N(name) JOIN(name, SUFFIX)
-#define FUNCTIONS                                                                                                        \
-    static const Functions N(functions) = {                                                                             \
-        N(attention_part), N(attention_back_part), {N(forward_part), N(input_part), N(weight_part)}, N(max_pool_part),  \
-        N(scatter_part),   N(lstm),                N(lstm_back),                                     N(gru),            \
-        N(gru_back),       N(rnn),                 N(rnn_back)};
+#define FUNCTIONS                                                                                \
+    static const Functions N(functions) = {                                                     \
+        N(attention_part),                                                                      \
+        N(attention_back_part),                                                                 \
+        {N(forward_part), N(input_part), N(weight_part)},                                       \
+        {N(depthwise_forward_part), N(depthwise_input_part), N(depthwise_weight_part)},         \
+        N(max_pool_part),                                                                       \
+        N(scatter_part),                                                                        \
+        N(lstm),                                                                                \
+        N(lstm_back),                                                                           \
+        N(gru),                                                                                 \
+        N(gru_back),                                                                            \
+        N(rnn),                                                                                 \
+        N(rnn_back)};
 
 #define LEVEL _plain
 #include "native_layers.h"
@@ -280,16 +289,17 @@ static PyObject *py_attention(PyObject *self, PyObject *args) {
     return job.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
 }
 
-static int take_pairs(PyObject *given, i64 *const *into, int n) {
-    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 2 * n)
+/* numbers of `n` attributes, one for each of some axes */
+static int take_numbers(PyObject *given, i64 *const *into, int n, int axes) {
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != axes * n)
         return 0;
-    for (int i = 0; i < 2 * n; i++)
-        into[i / 2][i % 2] = PyLong_AsLongLong(PyTuple_GET_ITEM(given, i));
+    for (int i = 0; i < axes * n; i++)
+        into[i / axes][i % axes] = PyLong_AsLongLong(PyTuple_GET_ITEM(given, i));
     return !PyErr_Occurred();
 }
 
-/* convolve(what, x or dx, w or dw, y, (stride, padding, dilation: two each), groups, block, by_rows, threads): what 0 writes y, 1 adds
- * to dx (y its gradient), 2 adds to dw. x is (images, channels, height, width) with any strides, the others are contiguous. */
+/* convolve(what, x or dx, w or dw, y, (stride, padding, dilation: three each), groups, block, by_rows, threads): what 0 writes y, 1 adds
+ * to dx (y its gradient), 2 adds to dw. x is (images, channels, depth, height, width) with any strides, the others are contiguous. */
 static PyObject *py_convolve(PyObject *self, PyObject *args) {
     PyObject *o[3], *pairs;
     Arrays a = {.n = 0};
@@ -300,40 +310,39 @@ static PyObject *py_convolve(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "iOOOOLLil", &what, &o[0], &o[1], &o[2], &pairs, &j.groups, &j.block, &j.by_rows, &threads))
         return NULL;
     i64 *const into[] = {j.stride, j.padding, j.dilation};
-    if (!take_pairs(pairs, into, 3) || what < 0 || what > 2)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "convolve: expected 0 to 2 and six numbers");
-    int fits = take(&a, o[0], 4, what == TO_INPUT, what != TO_INPUT, NULL) && take(&a, o[1], 4, what == TO_WEIGHT, 0, NULL) &&
-               take(&a, o[2], 4, what == FORWARD, 0, NULL) && a.held[0] && a.held[1] && a.held[2] && ready(&a);
+    if (!take_numbers(pairs, into, 3, 3) || what < 0 || what > 2)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "convolve: expected 0 to 2 and nine numbers");
+    int fits = take(&a, o[0], 5, what == TO_INPUT, what != TO_INPUT, NULL) && take(&a, o[1], 5, what == TO_WEIGHT, 0, NULL) &&
+               take(&a, o[2], 5, what == FORWARD, 0, NULL) && a.held[0] && a.held[1] && a.held[2] && ready(&a);
     if (fits) {
         j.images = extent(&a, 0, 0);
         j.channels = extent(&a, 0, 1);
         j.outputs = extent(&a, 1, 0);
-        for (int d = 0; d < 2; d++) {
+        for (int d = 0; d < 3; d++) {
             j.size[d] = extent(&a, 0, 2 + d);
             j.kernel[d] = extent(&a, 1, 2 + d);
             j.places[d] = extent(&a, 2, 2 + d);
         }
-        for (int d = 0; d < 4; d++)
-            j.step[d] = what == TO_INPUT ? 0 : step(&a, 0, d);
-        j.step[3] = what == TO_INPUT ? 1 : j.step[3];
-        j.step[2] = what == TO_INPUT ? j.size[1] : j.step[2];
+        for (int d = 0; d < 5; d++)
+            j.step[d] = step(&a, 0, d);
         fits = j.groups > 0 && j.block > 0 && extent(&a, 2, 0) == j.images && extent(&a, 2, 1) == j.outputs && !(j.channels % j.groups) &&
                !(j.outputs % j.groups) && extent(&a, 1, 1) == j.channels / j.groups && count(&a, 2) > 0 && count(&a, 1) > 0;
-        for (int d = 0; d < 2 && fits; d++)
+        for (int d = 0; d < 3 && fits; d++)
             fits = j.stride[d] > 0 && j.padding[d] >= 0 && j.dilation[d] > 0 &&
                    j.places[d] <= (j.size[d] + 2 * j.padding[d] - j.dilation[d] * (j.kernel[d] - 1) - 1) / j.stride[d] + 1;
     }
     if (fits) {
-        if (what == TO_INPUT)
-            j.dx = data(&a, 0);
-        else
-            j.x = data(&a, 0);
+        j.x = what == TO_INPUT ? NULL : data(&a, 0);
+        j.dx = what == TO_INPUT ? data(&a, 0) : NULL;
         j.w = what == TO_WEIGHT ? NULL : data(&a, 1);
         j.dw = what == TO_WEIGHT ? data(&a, 1) : NULL;
         j.y = data(&a, 2);
-        i64 tasks = j.by_rows ? j.images * ((j.places[0] + j.block - 1) / j.block) : (j.images + j.block - 1) / j.block;
-        int alone = what == TO_WEIGHT || (what == TO_INPUT && j.by_rows); /* where tasks add to the same memory */
-        share(functions(&a)->convolve[what], tasks, 1, &j, alone ? 1 : threads);
+        int single = j.groups > 1 && j.channels == j.groups; /* each channel by itself */
+        i64 height = j.places[0] * j.places[1], blocks = (height + j.block - 1) / j.block;
+        i64 tasks = single ? j.images * j.outputs : j.by_rows ? j.images * blocks : (j.images + j.block - 1) / j.block;
+        /* where tasks add to the same memory, there is one thread */
+        int alone = what == TO_WEIGHT || (what == TO_INPUT && (single ? j.outputs > j.groups : j.by_rows));
+        share((single ? functions(&a)->depthwise : functions(&a)->convolve)[what], tasks, 1, &j, alone ? 1 : threads);
     }
     drop(&a);
     return j.failed ? PyErr_NoMemory() : PyBool_FromLong(fits);
@@ -349,7 +358,7 @@ static PyObject *py_max_pool(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOl", &o[0], &o[1], &o[2], &pairs, &threads))
         return NULL;
     i64 *const into[] = {j.kernel, j.stride, j.padding, j.dilation};
-    if (!take_pairs(pairs, into, 4))
+    if (!take_numbers(pairs, into, 4, 2))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "max_pool: expected eight numbers");
     int fits = take(&a, o[0], 3, 0, 0, NULL) && take(&a, o[1], 3, 1, 0, NULL) && take(&a, o[2], 3, 1, 0, "lq") && a.held[0] && a.held[1] &&
                a.held[2] && same_shape(&a, 1, 2, 3) && same_shape(&a, 0, 1, 1) && a.view[2].itemsize == 8;

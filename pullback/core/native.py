@@ -37,6 +37,11 @@ def is_host(a) -> bool:
     return isinstance(a, np.ndarray)
 
 
+def dense(a):
+    """An array of the host as the kernels take it: itself, or a row-major copy."""
+    return np.ascontiguousarray(a) if is_host(a) and not a.flags.c_contiguous else a
+
+
 def on_device():
     """The kernels of CUDA devices, which few programs need."""
     from . import cuda_rows
@@ -59,6 +64,7 @@ def softmax(a, axis: int, logarithm: bool = False):
 
 def layer_norm(x, n: int, weight, bias, eps: float):
     """(standardized rows of length n, scaled and shifted; their means; their inverse deviations), flat statistics."""
+    x = dense(x)
     if not applies(x) or any(p is not None and (not applies(p) or p.dtype != x.dtype) for p in (weight, bias)):
         return None if is_host(x) else on_device().layer_norm(x, n, weight, bias, eps)
     out = np.empty(x.shape, x.dtype)
@@ -78,6 +84,7 @@ def softmax_backward(g, out, axis: int, logarithm: bool = False):
 
 def layer_norm_backward(g, x, n: int, mean, rstd, weight, mask: tuple):
     """Gradients of rows of length n, of the weight and of the bias (flat), where `mask` wants them."""
+    g, x = dense(g), dense(x)
     given = (g, x, mean, rstd) if weight is None else (g, x, mean, rstd, weight)
     if any(not applies(a) or a.dtype != x.dtype for a in given):
         return None if is_host(x) else on_device().layer_norm_backward(g, x, n, mean, rstd, weight, mask)

@@ -2,65 +2,80 @@
 #define X(field) ((T *)j->field)
 /* ---- windows: x is (images, channels, height, width) with any strides; y is (images, outputs, rows * columns), contiguous */
 
+/* Where row `row` of the places (depth and height counted as one) reads from, for a tap: its depth and height; 0 if that is outside. */
+INLINE int N(row_at)(const Windows *j, i64 row, i64 kd, i64 kh, i64 *z, i64 *y) {
+    *z = row / j->places[1] * j->stride[0] - j->padding[0] + kd * j->dilation[0];
+    *y = row % j->places[1] * j->stride[1] - j->padding[1] + kh * j->dilation[1];
+    return *z >= 0 && *z < j->size[0] && *y >= 0 && *y < j->size[1];
+}
+
+/* Which columns of a row a tap reads inside the image: low <= q < high, from first + q * stride. */
+INLINE void N(columns_at)(const Windows *j, i64 kw, i64 *first, i64 *low, i64 *high) {
+    i64 s = j->stride[2], width = j->places[2];
+    *first = kw * j->dilation[2] - j->padding[2];
+    *low = *first < 0 ? (-*first + s - 1) / s : 0;
+    *low = *low < width ? *low : width;
+    *high = j->size[2] > *first ? (j->size[2] - *first + s - 1) / s : 0;
+    *high = *high < width ? *high : width;
+    *high = *high > *low ? *high : *low;
+}
+
 /* columns of a block: (channels of the group * kernel, images * rows * columns) */
 static void N(to_columns)(const Windows *j, i64 image, i64 images, i64 row, i64 rows, i64 group, T *columns) {
-    i64 width = j->places[1], each = rows * width, all = images * each, c_count = j->channels / j->groups;
+    i64 width = j->places[2], each = rows * width, all = images * each, c_count = j->channels / j->groups, s = j->stride[2] * j->step[4];
+    i64 taps = j->kernel[0] * j->kernel[1] * j->kernel[2], first, low, high, z, y;
     for (i64 c = 0; c < c_count; c++)
-        for (i64 kh = 0; kh < j->kernel[0]; kh++)
-            for (i64 kw = 0; kw < j->kernel[1]; kw++, columns += all)
-                for (i64 n = 0; n < images; n++) {
-                    const T *plane = X(x) + (image + n) * j->step[0] + (group * c_count + c) * j->step[1];
-                    for (i64 r = 0; r < rows; r++) {
-                        T *to = columns + n * each + r * width;
-                        i64 y = (row + r) * j->stride[0] - j->padding[0] + kh * j->dilation[0];
-                        i64 first = kw * j->dilation[1] - j->padding[1], s = j->stride[1];
-                        if (y < 0 || y >= j->size[0]) {
-                            memset(to, 0, sizeof(T) * (size_t)width);
-                            continue;
-                        }
-                        i64 low = first < 0 ? (-first + s - 1) / s : 0, high = j->size[1] > first ? (j->size[1] - first + s - 1) / s : 0;
-                        low = low < width ? low : width;
-                        high = high < width ? high : width;
-                        const T *from = plane + y * j->step[2] + first * j->step[3];
-                        for (i64 q = 0; q < low; q++)
-                            to[q] = 0;
-                        if (s * j->step[3] == 1)
-                            for (i64 q = low; q < high; q++)
-                                to[q] = from[q];
-                        else
-                            for (i64 q = low; q < high; q++)
-                                to[q] = from[q * s * j->step[3]];
-                        for (i64 q = high > low ? high : low; q < width; q++)
-                            to[q] = 0;
+        for (i64 tap = 0; tap < taps; tap++, columns += all) {
+            i64 kd = tap / (j->kernel[1] * j->kernel[2]), kh = tap / j->kernel[2] % j->kernel[1];
+            N(columns_at)(j, tap % j->kernel[2], &first, &low, &high);
+            for (i64 n = 0; n < images; n++) {
+                const T *plane = X(x) + (image + n) * j->step[0] + (group * c_count + c) * j->step[1];
+                for (i64 r = 0; r < rows; r++) {
+                    T *to = columns + n * each + r * width;
+                    if (!N(row_at)(j, row + r, kd, kh, &z, &y)) {
+                        memset(to, 0, sizeof(T) * (size_t)width);
+                        continue;
                     }
+                    const T *from = plane + z * j->step[2] + y * j->step[3] + first * j->step[4];
+                    for (i64 q = 0; q < low; q++)
+                        to[q] = 0;
+                    if (s == 1)
+                        for (i64 q = low; q < high; q++)
+                            to[q] = from[q];
+                    else
+                        for (i64 q = low; q < high; q++)
+                            to[q] = from[q * s];
+                    for (i64 q = high; q < width; q++)
+                        to[q] = 0;
                 }
+            }
+        }
 }
 
 /* the reverse: columns added to where they came from; dx is contiguous */
 static void N(from_columns)(const Windows *j, i64 image, i64 images, i64 row, i64 rows, i64 group, const T *columns) {
-    i64 width = j->places[1], each = rows * width, all = images * each, c_count = j->channels / j->groups, area = j->size[0] * j->size[1];
+    i64 width = j->places[2], each = rows * width, all = images * each, c_count = j->channels / j->groups, s = j->stride[2];
+    i64 taps = j->kernel[0] * j->kernel[1] * j->kernel[2], area = j->size[0] * j->size[1] * j->size[2], first, low, high, z, y;
     for (i64 c = 0; c < c_count; c++)
-        for (i64 kh = 0; kh < j->kernel[0]; kh++)
-            for (i64 kw = 0; kw < j->kernel[1]; kw++, columns += all)
-                for (i64 n = 0; n < images; n++) {
-                    T *plane = X(dx) + ((image + n) * j->channels + group * c_count + c) * area;
-                    for (i64 r = 0; r < rows; r++) {
-                        const T *from = columns + n * each + r * width;
-                        i64 y = (row + r) * j->stride[0] - j->padding[0] + kh * j->dilation[0];
-                        i64 first = kw * j->dilation[1] - j->padding[1], s = j->stride[1];
-                        if (y < 0 || y >= j->size[0])
-                            continue;
-                        i64 low = first < 0 ? (-first + s - 1) / s : 0, high = j->size[1] > first ? (j->size[1] - first + s - 1) / s : 0;
-                        high = high < width ? high : width;
-                        T *to = plane + y * j->size[1] + first;
-                        if (s == 1)
-                            for (i64 q = low; q < high; q++)
-                                to[q] += from[q];
-                        else
-                            for (i64 q = low; q < high; q++)
-                                to[q * s] += from[q];
-                    }
+        for (i64 tap = 0; tap < taps; tap++, columns += all) {
+            i64 kd = tap / (j->kernel[1] * j->kernel[2]), kh = tap / j->kernel[2] % j->kernel[1];
+            N(columns_at)(j, tap % j->kernel[2], &first, &low, &high);
+            for (i64 n = 0; n < images; n++) {
+                T *plane = X(dx) + ((image + n) * j->channels + group * c_count + c) * area;
+                for (i64 r = 0; r < rows; r++) {
+                    const T *from = columns + n * each + r * width;
+                    if (!N(row_at)(j, row + r, kd, kh, &z, &y))
+                        continue;
+                    T *to = plane + (z * j->size[1] + y) * j->size[2] + first;
+                    if (s == 1)
+                        for (i64 q = low; q < high; q++)
+                            to[q] += from[q];
+                    else
+                        for (i64 q = low; q < high; q++)
+                            to[q * s] += from[q];
                 }
+            }
+        }
 }
 
 /* (outputs, images, places) and (images, outputs, places): a block of several images is one product */
@@ -73,11 +88,12 @@ INLINE void N(regroup)(const Windows *j, T *y, T *rows, i64 image, i64 images, i
 }
 
 static void N(convolve_part)(Windows *j, int what, long begin, long end, T *dw) {
-    i64 c_count = j->channels / j->groups, o_count = j->outputs / j->groups, taps = j->kernel[0] * j->kernel[1], k = c_count * taps;
-    i64 height = j->places[0], width = j->places[1], area = height * width;
+    i64 c_count = j->channels / j->groups, o_count = j->outputs / j->groups, taps = j->kernel[0] * j->kernel[1] * j->kernel[2];
+    i64 k = c_count * taps, height = j->places[0] * j->places[1], width = j->places[2], area = height * width;
     i64 per = j->by_rows ? (height + j->block - 1) / j->block : 1, most = j->by_rows ? j->block * width : j->block * area;
-    i64 pointwise = taps == 1 && j->stride[0] == 1 && j->stride[1] == 1 && !j->padding[0] && !j->padding[1] && j->step[3] == 1 &&
-                    j->step[2] == j->size[1] && (j->by_rows || j->block == 1);
+    i64 pointwise = taps == 1 && j->step[4] == 1 && j->step[3] == j->size[2] && j->step[2] == j->size[1] * j->size[2] && (j->by_rows || j->block == 1);
+    for (int d = 0; d < 3; d++)
+        pointwise = pointwise && j->stride[d] == 1 && !j->padding[d];
     T *columns = malloc(sizeof(T) * (size_t)(k * most)), *side = !j->by_rows && j->block > 1 ? malloc(sizeof(T) * (size_t)(o_count * most)) : NULL;
     if (!columns || (!j->by_rows && j->block > 1 && !side))
         j->failed = 1;
@@ -123,6 +139,62 @@ static void N(weight_part)(long begin, long end, void *const *given) {
     Windows *j = given[0];
     N(convolve_part)(j, TO_WEIGHT, begin, end, X(dw));
 }
+
+/* ---- convolution of each channel by itself: a group has one channel, and one or more outputs; a task is a plane of y */
+static void N(depthwise_part)(Windows *j, int what, long begin, long end) {
+    i64 height = j->places[0] * j->places[1], width = j->places[2], area = height * width, s = j->stride[2], each = j->outputs / j->groups;
+    i64 taps = j->kernel[0] * j->kernel[1] * j->kernel[2], plane = j->size[0] * j->size[1] * j->size[2], first, low, high, z, y;
+    for (long t = begin; t < end; t++) {
+        i64 n = t / j->outputs, o = t % j->outputs, c = o / each;
+        const T *x = what == TO_INPUT ? NULL : X(x) + n * j->step[0] + c * j->step[1];
+        T *to = X(y) + t * area, *dx = what == TO_INPUT ? X(dx) + (n * j->channels + c) * plane : NULL;
+        if (what == FORWARD)
+            memset(to, 0, sizeof(T) * (size_t)area);
+        for (i64 tap = 0; tap < taps; tap++) {
+            i64 kd = tap / (j->kernel[1] * j->kernel[2]), kh = tap / j->kernel[2] % j->kernel[1];
+            T w = what == TO_WEIGHT ? 0 : X(w)[o * taps + tap], total = 0;
+            N(columns_at)(j, tap % j->kernel[2], &first, &low, &high);
+            for (i64 r = 0; r < height; r++) {
+                if (!N(row_at)(j, r, kd, kh, &z, &y))
+                    continue;
+                T *row = to + r * width;
+                if (what == TO_INPUT) {
+                    T *into = dx + (z * j->size[1] + y) * j->size[2] + first;
+                    if (s == 1)
+                        for (i64 q = low; q < high; q++)
+                            into[q] += w * row[q];
+                    else
+                        for (i64 q = low; q < high; q++)
+                            into[q * s] += w * row[q];
+                    continue;
+                }
+                i64 stride = s * j->step[4];
+                const T *from = x + z * j->step[2] + y * j->step[3] + first * j->step[4];
+                if (what == FORWARD && stride == 1)
+                    for (i64 q = low; q < high; q++)
+                        row[q] += w * from[q];
+                else if (what == FORWARD)
+                    for (i64 q = low; q < high; q++)
+                        row[q] += w * from[q * stride];
+                else if (stride == 1) {
+                    T part = 0;
+                    SIMD_SUM(part)
+                    for (i64 q = low; q < high; q++)
+                        part += row[q] * from[q];
+                    total += part;
+                } else
+                    for (i64 q = low; q < high; q++)
+                        total += row[q] * from[q * stride];
+            }
+            if (what == TO_WEIGHT)
+                X(dw)[o * taps + tap] += total;
+        }
+    }
+}
+
+static void N(depthwise_forward_part)(long begin, long end, void *const *given) { N(depthwise_part)(given[0], FORWARD, begin, end); }
+static void N(depthwise_input_part)(long begin, long end, void *const *given) { N(depthwise_part)(given[0], TO_INPUT, begin, end); }
+static void N(depthwise_weight_part)(long begin, long end, void *const *given) { N(depthwise_part)(given[0], TO_WEIGHT, begin, end); }
 
 /* ---- pooling: planes (outer, height, width), contiguous */
 

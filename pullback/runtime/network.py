@@ -17,7 +17,7 @@ from ..core.threads import native_pool, thread_count
 from . import blas
 
 FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
-COLUMN_BYTES = 1 << 20  # columns of a convolution that are worked on at a time
+COLUMN_BYTES = 1 << 19  # columns of a convolution that are worked on at a time
 POSITIONS = 512  # images with few positions are worked on together, to about this many
 FORWARD, TO_INPUT, TO_WEIGHT = range(3)
 GATES = {"rnn_tanh": 1, "rnn_relu": 1, "lstm": 4, "gru": 3}
@@ -81,16 +81,16 @@ def attention_backward(g, query, key, value, out, lse, mask, results: Sequence, 
 
 
 # ---- windows
-def _planar(a):
-    """Images of one or two axes as images of two; None for others."""
-    return a if a.ndim == 4 else a[:, :, None] if a.ndim == 3 else None
+def spatial(a):
+    """Images of one to three axes as images of three."""
+    return a if a.ndim == 5 else a[:, :, None] if a.ndim == 4 else a[:, :, None, None]
 
 
-def pairs(axes: int, *attributes: Sequence[int]) -> tuple[int, ...]:
-    """(stride, padding, dilation) of one or two axes, as numbers of two."""
+def triples(*attributes: Sequence[int]) -> tuple[int, ...]:
+    """(stride, padding, dilation) of one to three axes, as numbers of three."""
     fills = (1, 0, 1)
     return tuple(
-        n for values, fill in zip(attributes, fills, strict=True) for n in ((fill,) * (2 - axes) + tuple(values))
+        n for values, fill in zip(attributes, fills, strict=True) for n in ((fill,) * (3 - len(values)) + tuple(values))
     )
 
 
@@ -103,21 +103,19 @@ def blocks(columns: int, places: Sequence[int], images: int, itemsize: int) -> t
 
 
 def _convolve(what: int, x, w, y, stride, padding, dilation, groups: int) -> bool:
-    x, w, y = _planar(x), _planar(w), _planar(y)
-    columns = prod(w.shape[1:])
-    block, by_rows = blocks(columns, y.shape[2:], x.shape[0], x.itemsize)
-    numbers = pairs(len(stride), stride, padding, dilation)
-    return kernels().convolve(what, x, w, y, numbers, groups, block, by_rows, thread_count())
+    block, by_rows = blocks(prod(w.shape[1:]), y.shape[2:], x.shape[0], x.itemsize)
+    numbers = triples(stride, padding, dilation)
+    return kernels().convolve(what, spatial(x), spatial(w), spatial(y), numbers, groups, block, by_rows, thread_count())
 
 
-def convolves(x, w, groups: int) -> bool:
-    """Whether the kernels are for such a convolution: one or two axes, more than one channel to a group."""
-    return x.ndim in (3, 4) and (groups == 1 or w.shape[1] > 1) and apply_to(x, w)
+def convolves(x, w) -> bool:
+    """Whether the kernels are for such a convolution: one to three axes."""
+    return x.ndim in (3, 4, 5) and apply_to(x, w)
 
 
 def convolution(x, w, stride, padding, dilation, groups: int, places: Sequence[int]):
     """x convolved with w, or None."""
-    if not convolves(x, w, groups):
+    if not convolves(x, w):
         return None
     y = np.empty((x.shape[0], w.shape[0], *places), x.dtype)
     return y if _convolve(FORWARD, x, np.ascontiguousarray(w), y, stride, padding, dilation, groups) else None
@@ -125,7 +123,7 @@ def convolution(x, w, stride, padding, dilation, groups: int, places: Sequence[i
 
 def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, groups: int):
     """The gradient of x, or None."""
-    if not convolves(g, w, groups):
+    if not convolves(g, w):
         return None
     dx = np.zeros((g.shape[0], w.shape[1] * groups, *size), g.dtype)
     w, g = np.ascontiguousarray(w), np.ascontiguousarray(g)
@@ -135,7 +133,7 @@ def convolution_input(g, w, size: Sequence[int], stride, padding, dilation, grou
 def convolution_weight(g, x, shape: Sequence[int], stride, padding, dilation, groups: int):
     """The gradient of w, or None."""
     dw = np.zeros(shape, x.dtype)
-    if not convolves(x, dw, groups) or not apply_to(x, g):
+    if not convolves(x, dw) or not apply_to(x, g):
         return None
     return dw if _convolve(TO_WEIGHT, x, dw, np.ascontiguousarray(g), stride, padding, dilation, groups) else None
 
@@ -145,7 +143,8 @@ def max_pool(x, kernel, stride, padding, dilation, places: Sequence[int]):
     if x.ndim not in (3, 4) or not apply_to(x) or not x.size or not prod(places):
         return None
     axes = len(kernel)
-    numbers = ((1,) * (2 - axes) + tuple(kernel)) + pairs(axes, stride, padding, dilation)
+    fills = zip((kernel, stride, padding, dilation), (1, 1, 0, 1), strict=True)
+    numbers = tuple(n for given, fill in fills for n in ((fill,) * (2 - axes) + tuple(given)))
     values, at = np.empty((*x.shape[:2], *places), x.dtype), np.empty((*x.shape[:2], *places), np.int64)
     planes = prod(x.shape[:2])
     flat = [a.reshape(planes, *((1,) * (2 - axes)), *a.shape[2:]) for a in (np.ascontiguousarray(x), values, at)]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ..lowering.loops import Value
 
 REFUSED = NotLowerable("attention with dropout, or of nothing")
+LONG = 1 << 18  # scores of a head; on the CPU, the operator itself does not hold more of them at once
+TOO_LONG = NotLowerable("attention over long sequences: its operator never holds all scores")
 
 
 def _scores(b: Builder, q: Value, k: Value, mask: Value | None, causal: bool, scale: float) -> Value:
@@ -32,10 +34,16 @@ def _scale(q: Value, scale) -> float:
     return 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else scale
 
 
+def _is_long(b: Builder, q: Value, k: Value) -> bool:
+    return q.shape[-2] * k.shape[-2] > LONG and b.fakes[0].device.type == "cpu"
+
+
 def lower_attention(b: Builder, q: Value, k: Value, v: Value, dropout, causal, mask, scale):
     o, d = b.o, b.wide(q.dtype)
     if dropout or not q.numel or not k.numel:
         return REFUSED
+    if _is_long(b, q, k):
+        return TOO_LONG
     scores = _scores(b, q, k, mask, causal, _scale(q, scale))
     axis = [len(scores.shape) - 1]
     top = b.reduce("max", [scores], lambda e: e, axis, d)
@@ -51,6 +59,8 @@ def lower_attention_backward(b: Builder, g: Value, q, k, v, out, lse, dropout, c
     o, d = b.o, b.wide(q.dtype)
     if dropout or not q.numel or not k.numel or not g.numel:
         return REFUSED
+    if _is_long(b, q, k):
+        return TOO_LONG
     factor = _scale(q, scale)
     scores = _scores(b, q, k, mask, causal, factor)
     rank = len(scores.shape)

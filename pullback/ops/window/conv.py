@@ -284,7 +284,7 @@ def _declare_conv(spatial: int) -> None:
         return _padded_by_name(name, spatial, input, weight, bias, stride, padding, dilation, groups)
 
     def public(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        t = shortcuts.convolution(input, weight, bias, stride, padding, dilation, groups) if spatial < 3 else None
+        t = shortcuts.convolution(input, weight, bias, stride, padding, dilation, groups)
         if t is not None:
             return t
         op = by_name if isinstance(padding, str) else by_amount

@@ -46,7 +46,7 @@ def _plan(
     x: tuple, w: tuple, bias: tuple | None, stride, padding, dilation, groups: int, itemsize: int
 ) -> Convolution | None:
     axes = len(w) - 2
-    if len(x) != len(w) or groups > 1 and w[1] == 1 or not prod(x) or not prod(w):
+    if len(x) != len(w) or not prod(x) or not prod(w):
         return None
     given = [(v,) * axes if v.__class__ is int else v for v in (stride, padding, dilation)]
     if groups.__class__ is not int or any(len(v) != axes or any(n.__class__ is not int for n in v) for v in given):
@@ -57,12 +57,12 @@ def _plan(
     except RuntimeError:
         return None
     block, by_rows = network.blocks(prod(w[1:]), shape[2:], x[0], itemsize)
-    return Convolution(attributes, shape, network.pairs(axes, *given), block, by_rows)
+    return Convolution(attributes, shape, network.triples(*given), block, by_rows)
 
 
 @bypassing("convolution.default")
 def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
-    """A convolution over one or two axes."""
+    """A convolution."""
     if (
         ambient.mode >= 2
         or x.__class__ not in PLAIN
@@ -75,7 +75,7 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     if bias is not None and (bias.__class__ not in PLAIN or bias.keys or bias.dtype is not x.dtype):
         return None
     a, f = x.array, w.array
-    if f.ndim not in (3, 4) or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not f.flags.c_contiguous:
+    if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not f.flags.c_contiguous:
         return None
     kernels = network.kernels()
     key = (_ints(stride), _ints(padding), _ints(dilation))
@@ -85,7 +85,7 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     if plan is None:
         return None
     y = np.empty(plan.shape, a.dtype)
-    images = (a, f, y) if a.ndim == 4 else (a[:, :, None], f[:, :, None], y[:, :, None])
+    images = [network.spatial(m) for m in (a, f, y)]
     if not kernels.convolve(network.FORWARD, *images, plan.numbers, groups, plan.block, plan.by_rows, thread_count()):
         return None
     if bias is not None:
