@@ -64,12 +64,15 @@ class Tensor(TensorMethods):
     __slots__ = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info", "__dict__", "__weakref__")  # fmt: skip
 
     class_keys = 0  # bits that every instance of a subclass has
+    class_slots: tuple[str, ...] = ()  # names of a subclass's own `__slots__`
     __array_priority__ = 1000
     _is_param = False
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         cls.class_keys = class_bits(cls)
+        own = cls.__dict__.get("__slots__", ())
+        cls.class_slots += (own,) if isinstance(own, str) else tuple(own)
 
     def __new__(cls, *args, **kwargs):
         return above.construct(cls, *args, **kwargs)
@@ -262,6 +265,9 @@ class Tensor(TensorMethods):
             self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace_marks" in self.__dict__
         ):
             t.__dict__.update(self.__dict__)
+        for name in self.class_slots:
+            if hasattr(self, name):
+                setattr(t, name, getattr(self, name))
         return t
 
     # ---- as Python values

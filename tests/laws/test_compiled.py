@@ -18,7 +18,7 @@ IMAGES = {
     "average": lambda x: F.avg_pool2d(x, 2),
     "normalized": lambda x: F.batch_norm(x, None, None, training=True),
     "resized": lambda x: F.interpolate(x, scale_factor=2.0),
-    "padded": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "padded": lambda x: F.pad(x, (2, 2, 2, 2), mode="reflect"),
     "shuffled": lambda x: F.pixel_unshuffle(x, 2),
     "rolled": lambda x: x.roll(1, 2),
     "flipped": lambda x: x.flip((1, 3)),

@@ -293,6 +293,9 @@ def _deepcopy(self, memo):
             result = subclass_of(type(self), result)
         kept = {k: v for k, v in self.__dict__.items() if k not in result.__dict__}  # a fake stays its mode's
         result.__dict__.update(copying.deepcopy(kept, memo))
+        for name in self.class_slots:
+            if hasattr(self, name):
+                setattr(result, name, copying.deepcopy(getattr(self, name), memo))
         if self.requires_grad:
             set_requires_grad(result, True)
         if self.autograd is not None and self.autograd.grad is not None:

@@ -70,7 +70,7 @@ def call_overridden(function, args: tuple, kwargs: dict):
         if result is not NotImplemented:
             return result
     for o in overridden:
-        result = type(o).__torch_function__(function, types, args, kwargs)
+        result = o.__torch_function__(function, types, args, kwargs)  # a method of the class, or of the object
         if result is not NotImplemented:
             return result
     if not overridden:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import pullback as torch
@@ -94,3 +96,30 @@ def test_a_wrapper_has_no_numbers_and_no_other_class():
         torch.Tensor._make_subclass(Other, x)
     with pytest.raises(TypeError, match="Other must define __torch_dispatch__"):
         torch.Tensor._make_wrapper_subclass(Other, (2, 2))
+
+
+def test_slots_of_a_class_go_with_its_tensors():
+    class Slotted(Wrapped):
+        __slots__ = ("other",)
+
+        def __init__(self, elem):
+            super().__init__(elem)
+            self.other = elem
+
+    x = Slotted(torch.arange(1.0, 3.0)).requires_grad_()
+    y = x.exp()
+    (gradient,) = torch.autograd.grad(y, x, Slotted(torch.ones(2)))
+    assert torch.equal(gradient.other, torch.arange(1.0, 3.0).exp())
+    copied = copy.deepcopy(x)
+    assert torch.equal(copied.other, x.other) and copied.other is not x.other
+
+
+def test_an_object_may_have_its_own_override():
+    class Listed:
+        def __init__(self, answer):
+            self.answer = answer
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return self.answer, func.__name__
+
+    assert torch.cat([torch.ones(1), Listed(7)]) == (7, "cat")
