@@ -20,6 +20,7 @@ from .layers import above
 from .modes import is_inference_mode_enabled
 from .node import UNTRACKED_VIEW, Autograd, View, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
+from .shadowed import shadow_slots
 from .size import Size, make_size
 from .storage import UntypedStorage, address_of, storage_of
 
@@ -70,6 +71,7 @@ class Tensor(TensorMethods):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        shadow_slots(cls, Tensor)
         cls.class_keys = class_bits(cls)
         own = cls.__dict__.get("__slots__", ())
         cls.class_slots += (own,) if isinstance(own, str) else tuple(own)
