@@ -112,7 +112,8 @@ class Machine:
             raise RuntimeError(OUT_OF_BOUNDS)
 
     def empty(self, shape: tuple, dtype: np.dtype):
-        return self.cupy.empty(shape, dtype)
+        with self.cupy.cuda.Device(self.index):
+            return self.cupy.empty(shape, dtype)
 
     @staticmethod
     def address(array) -> int:

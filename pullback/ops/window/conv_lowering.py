@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..lowering.builder import Builder
     from ..lowering.loops import Value
 
-LOW_PRECISION = NotLowerable("a convolution in low precision, or of integers")
+DTYPES = NotLowerable("a convolution of integers, or of two dtypes")
 EMPTY = NotLowerable("a convolution of nothing")
 LAYOUT = NotLowerable("a convolution whose result is not row-major")
 
@@ -88,8 +88,8 @@ class Convolution:
 
 def _convolution(b: Builder, shape, x: Value, weight: Value, stride, padding, dilation, groups):
     d = b.wide(x.dtype)
-    if x.dtype is not d or weight.dtype is not d or not d.is_floating_point:
-        return LOW_PRECISION
+    if x.dtype is not weight.dtype or not d.is_floating_point:
+        return DTYPES
     if not x.numel or not weight.numel or not math.prod(shape) or len(shape) < 3:
         return EMPTY
     c = Convolution(shape, d, weight, stride, padding, dilation, groups)
@@ -110,7 +110,7 @@ def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding
     out = c.apply(b, x, weight)
     if out.strides != b.result().strides:
         return LAYOUT
-    return out if bias is None else b.pointwise(lambda e, t: e + t, out, bias)
+    return b.returned(out if bias is None else b.pointwise(lambda e, t: e + t, out, bias))
 
 
 def lower_convolution_backward(
@@ -126,9 +126,10 @@ def lower_convolution_backward(
     elif mask[0]:
         result[0] = b.store(b.result(0), c.transpose(b, g, weight))
     if mask[1]:
-        result[1] = c.weight_gradient(b, large, small, weight)
-        if result[1].strides != b.result(1).strides:
+        gradient = c.weight_gradient(b, large, small, weight)
+        if gradient.strides != b.result(1).strides:
             return LAYOUT
+        result[1] = b.returned(gradient, 1)
     if mask[2]:
-        result[2] = b.reduce("sum", [g], lambda e: e, [0, *range(2, 2 + c.n)], c.d, keepdim=False)
+        result[2] = b.returned(b.reduce("sum", [g], lambda e: e, [0, *range(2, 2 + c.n)], c.d, keepdim=False), 2)
     return tuple(result)

@@ -118,10 +118,18 @@ def attention(d):
     return lambda: (f, [torch.randn(2, 16, 3 * 4 * 8).to(d)])
 
 
+def convolutions(d):
+    def f(x, w, b, across):
+        return F.conv2d(x, w, b, 2, 1, 1, 2), F.conv_transpose2d(x, across, None, 2, 1)
+
+    return lambda: (f, [torch.randn(*s).to(d) for s in ((3, 4, 9, 9), (6, 2, 3, 3), (6,), (4, 3, 3, 3))])
+
+
 PROGRAMS = {
     "rows": rows, "columns": columns, "everything": everything, "elements": elements, "many_elements": many_elements,
     "places": places, "running_sums": running_sums, "products": products, "bfloat16": narrow(torch.bfloat16),
     "float16": narrow(torch.float16), "attention": attention(torch.float32), "attention_bfloat16": attention(torch.bfloat16),
+    "convolutions": convolutions(torch.float32), "convolutions_bfloat16": convolutions(torch.bfloat16),
 }  # fmt: skip
 
 
