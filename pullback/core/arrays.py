@@ -8,6 +8,7 @@ runs an element-wise function over chunks of large arrays on a small pool of thr
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def check_devices() -> None:
         check()
 
 
-def to_host(array) -> np.ndarray:
+def to_host(array) -> Any:
     """An array's numbers in NumPy: itself, or a copy of what is on a device."""
     if isinstance(array, (np.ndarray, np.generic)):
         return array

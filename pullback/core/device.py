@@ -22,12 +22,13 @@ class device:
     type: str
     index: int | None
     keys: int
+    _entered: list[device | None]  # what was the default, of each block that was entered
 
     def __new__(cls, type: str | int | device = "cpu", index: int | None = None) -> device:
         if isinstance(type, device):
             return type
         if isinstance(type, int):
-            type, index = "cuda", type
+            index, type = type, "cuda"
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_type_name(type)}")
         name, index = _parse(type, index)

@@ -23,7 +23,9 @@ class dtype:
         "alias",
     )  # fmt: skip
 
-    def __init__(self, name: str, scalar_name: str, numpy, category: int, rank: int, signed: bool = True, alias=None):
+    def __init__(
+        self, name: str, scalar_name: str, numpy, category: int, rank: int, signed: builtins.bool = True, alias=None
+    ):
         self.name = name
         self.scalar_name = scalar_name
         self.numpy = None if numpy is None else np.dtype(numpy)

@@ -173,8 +173,8 @@ def wrap_dims(dims, ndim: int) -> tuple[int, ...]:
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):
-        wrapped = (wrap_dim(dims, ndim),)
-        return wrapped if ndim else ()
+        only = wrap_dim(dims, ndim)
+        return (only,) if ndim else ()
     wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
     if len(set(wrapped)) != len(wrapped):
         repeated = next(d for d in wrapped if wrapped.count(d) > 1)

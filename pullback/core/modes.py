@@ -198,6 +198,7 @@ class _GradMode:
     """Shared by `no_grad`, `enable_grad` and `set_grad_enabled`: a context manager and a decorator."""
 
     value = True
+    entered: list[int]  # the mode before each block that was entered
 
     def __new__(cls, function=None):
         self = object.__new__(cls)

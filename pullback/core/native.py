@@ -8,22 +8,17 @@ arrays are worked on by several threads. Arrays of a CUDA device go to the kerne
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
 from .arrays import LARGE
+from .extension import extension
 from .threads import thread_count
 
 SUM, MAX, MIN, MEAN = range(4)
 _DTYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
-_native = None
-if os.environ.get("PULLBACK_NATIVE") != "0":
-    try:
-        from . import _native  # type: ignore[no-redef,attr-defined]
-    except ImportError:
-        pass
+_native = extension("_native")
 available = _native is not None
 
 
@@ -125,7 +120,9 @@ def moments(x, axes: tuple):
 def scale_shift(x, axes: tuple, mean, scale, shift):
     """(x - mean) * scale + shift, with one of each for what remains of the axes."""
     layout = _channels(x, axes)
-    each = None if layout is None else _each(x, axes, mean, scale, shift)
+    if layout is None:
+        return None
+    each = _each(x, axes, mean, scale, shift)
     if each is None:
         return None
     out = np.empty(x.shape, x.dtype)
@@ -136,7 +133,9 @@ def scale_shift(x, axes: tuple, mean, scale, shift):
 def standardize_backward(g, x, axes: tuple, mean, rstd, weight, want_x: bool = True):
     """(gradient of x or None, sum of g * standardized x, sum of g), where x was standardized over some axes and scaled."""
     layout = _channels(x, axes)
-    each = None if layout is None or not applies(g) or g.dtype != x.dtype else _each(x, axes, mean, rstd, weight)
+    if layout is None or not applies(g) or g.dtype != x.dtype:
+        return None
+    each = _each(x, axes, mean, rstd, weight)
     if each is None:
         return None
     total, along = (np.empty(layout[1], x.dtype) for _ in range(2))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from . import modes
 from .layers import above
@@ -162,6 +162,11 @@ class Node(metaclass=NodeMeta):
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
+def derived(compute: Callable[[Any], Any]) -> Any:
+    """A fact of a node that is no slot of its class: it follows from others when it is read."""
+    return property(compute)
+
+
 class AccumulateGrad(Node):
     """The sink of a leaf: adds what arrives to `variable.grad`. It keeps the leaf alive; the leaf knows it weakly."""
 
@@ -172,17 +177,17 @@ class AccumulateGrad(Node):
     saved: list = []  # type: ignore[misc]
     sequence = 1 << 62  # type: ignore[misc]  # runs as soon as it can: its gradient may be asked for by hooks
 
-    @property
+    @derived
     def outputs(self) -> tuple:
         v = self.variable
         wanted = v.autograd.grad_dtype
         return ((v.array.shape, v.dtype if wanted is Ellipsis else wanted, v.device),)
 
-    @property
+    @derived
     def hooked(self) -> bool:
         return bool(self.__dict__) or self.variable.autograd.hooks is not None
 
-    @property
+    @derived
     def tensor_pre_hooks(self) -> dict | None:
         hooks = self.variable.autograd.hooks
         return {0: hooks} if hooks else None

@@ -11,9 +11,10 @@ here stands what they do.
 
 from __future__ import annotations
 
+from .extension import extension
 from .node import SAVED, UNTRACKED_VIEW, AccumulateGrad, Autograd, Node, View, edge_of
 from .storage import storage_of
-from .tensor import PLAIN, Tensor, assemble, native_objects, new_object
+from .tensor import PLAIN, Tensor, assemble, new_object
 from .tensor import make_tensor as make_tensor
 
 
@@ -62,7 +63,7 @@ def keep_tangents(before: Autograd, after: Autograd) -> None:
 
 def hang(result: Tensor, node_class: type, edges: tuple, sequence: int) -> Node:
     """A node with `result` as its only output; what it saves is the caller's to fill in."""
-    node = new_object(node_class)
+    node: Node = new_object(node_class)
     node.edges = edges
     node.sequence = sequence
     node.outputs = ((result.array.shape, result.dtype, result.device),)
@@ -88,6 +89,7 @@ def keep(value):
     return (SAVED, value, value.version[0], a.edge if a is not None else None)
 
 
+native_objects = extension("_objects")
 if native_objects is not None:
     native_objects.setup_nodes(Node, Autograd, SAVED, keep_tangents)
     native_objects.setup_edges(AccumulateGrad, edge_of)
@@ -98,7 +100,7 @@ if native_objects is not None:
 def native_delivery(validate, total, add, large: int):
     """The engine's `deliver` in C, or None where the extension is absent. It calls `validate` and `total` as that does, and
     `add(a, b, a)` on the arrays of sums below `large` elements."""
-    if edge is edge_of:
+    if native_objects is None:
         return None
     native_objects.setup_delivery(validate, total, add, large)
     return native_objects.deliver

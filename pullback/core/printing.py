@@ -15,7 +15,7 @@ import contextlib
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,9 +72,14 @@ def set_printoptions(
         raise ValueError(f"edgeitems must not be negative, got {edgeitems}")
     if precision is not None and precision < 0:
         raise ValueError(f"precision must not be negative, got {precision}")
-    named = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     base = PROFILES[profile] if profile is not None else _options
-    _options = replace(base, sci_mode=sci_mode, **{k: v for k, v in named.items() if v is not None})
+    _options = PrintOptions(
+        precision if precision is not None else base.precision,
+        threshold if threshold is not None else base.threshold,
+        edgeitems if edgeitems is not None else base.edgeitems,
+        linewidth if linewidth is not None else base.linewidth,
+        sci_mode,
+    )
 
 
 def get_printoptions() -> dict[str, Any]:
@@ -256,21 +261,23 @@ def format_tensor(
     device: str | None = None,
     shape: Sequence[int] | None = None,
     default_dtype: str = "torch.float32",
+    contents: str | None = None,
 ) -> str:
     """The text of a dense tensor: `prefix(numbers, device=..., size=..., dtype=..., *suffixes)`.
 
     `dtype_name` and `default_dtype` are written in full (`torch.float32`). `device` is given only where it is not the
-    usual one. `array` is None where there are no numbers (meta and fake tensors); then `shape` says the size.
+    usual one. `array` is None where there are no numbers (meta and fake tensors); then `shape` says the size. `contents` is
+    a text in the place of the numbers.
     """
     options, indent = _options, len(prefix) + 1
     said: list[str] = [] if device is None else [f"device='{device}'"]
     if array is None:
         if shape is None:
             raise ValueError("format_tensor: a tensor without numbers needs its shape")
-        body, show_size = "...", True
+        body, show_size = "..." if contents is None else contents, True
     else:
         shape = array.shape
-        body = _body(array, indent, options)
+        body = _body(array, indent, options) if contents is None else contents
         show_size = len(shape) != 1 if body == "[]" else options.edgeitems == 0
     if show_size:
         said.append(f"size={tuple(shape)}")
@@ -369,11 +376,12 @@ def _numbers_of(t: Any) -> Any | None:
     return -array if getattr(t, "is_neg", bool)() else array
 
 
-def tensor_repr(t: Any, *, tangent: str | None = None) -> str:
+def tensor_repr(t: Any, *, tangent: str | None = None, contents: str | None = None) -> str:
     """The text of `t`, read from its `dtype`, `array`, `device`, `requires_grad` and `grad_fn`.
 
     A tensor whose `layout` is sparse is asked for its parts, one without data (`meta`) for its `shape` alone.
-    `tangent` is the text of the tangent that `t` carries at the current forward-mode level, if any.
+    `tangent` is the text of the tangent that `t` carries at the current forward-mode level, if any; `contents` one that
+    is shown in the place of a dense tensor's numbers.
     """
     if getattr(t, "is_nested", False):
         return t.array.describe(t)
@@ -394,4 +402,4 @@ def tensor_repr(t: Any, *, tangent: str | None = None) -> str:
     if layout in SPARSE_PARTS:
         parts = {name.lstrip("_"): _numbers_of(getattr(t, name)()) for name in SPARSE_PARTS[layout]}
         return format_sparse(parts, str(t.dtype), size=tuple(t.shape), nnz=t._nnz(), layout=layout, **common)
-    return format_tensor(_numbers_of(t), str(t.dtype), shape=tuple(t.shape), **common)
+    return format_tensor(_numbers_of(t), str(t.dtype), shape=tuple(t.shape), contents=contents, **common)

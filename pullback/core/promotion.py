@@ -7,6 +7,7 @@ Python numbers, unless a lower rank has a higher *category* (bool < int < float 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from . import dtype as dtypes
 from .dtype import BOOL, COMPLEX, FLOAT, INT, dtype
@@ -76,7 +77,7 @@ def scalar_dtype(value: object) -> dtype:
         return ambient.default_dtype.to_complex()
     if isinstance(value, float):
         return ambient.default_dtype
-    kind = getattr(value, "symbolic_type", None)  # symbolic numbers say what they stand for
+    kind: Any = getattr(value, "symbolic_type", None)  # symbolic numbers say what they stand for
     return {int: dtypes.int64, bool: dtypes.bool}.get(kind, ambient.default_dtype)
 
 

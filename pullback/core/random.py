@@ -59,7 +59,8 @@ class Generator:
             raise RuntimeError(f"Cannot make a generator for device type '{device.type}': only cpu has one")
         self.device = devices.cpu
         self.lock = threading.RLock()
-        self._engine = self._bulk = None
+        self._engine: Any = None  # NumPy's, made at first need
+        self._bulk: Any = None
         self._reseed(DEFAULT_SEED)
 
     # ---- seeds

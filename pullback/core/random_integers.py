@@ -132,6 +132,8 @@ def _rounded(dtype: np.dtype, value: int) -> int:
 
 
 def _check_integer_bounds(dtype: np.dtype, low: int, last: int) -> None:
+    least: int | float
+    most: int | float
     if dtype.kind == "b":
         least, most = 0, 1
     elif dtype.kind in "iu":

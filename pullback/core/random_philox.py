@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,9 +134,9 @@ def _restore(where: device, state: np.ndarray) -> PhiloxGenerator:
     return result
 
 
-def draw_on_device(fill, generator: PhiloxGenerator, out, *parameters):
+def draw_on_device(fill: Callable, generator: Generator, out, *parameters):
     """`fill(generator, out, *parameters)` for an array of a device, by the Philox stream."""
-    if generator.device.type != "cuda":
+    if not isinstance(generator, PhiloxGenerator):
         raise RuntimeError(f"Expected a 'cuda' device type for generator but found '{generator.device.type}'")
     quick = _BY_PHILOX.get(fill)
     result = quick(generator, out, *parameters) if quick is not None and out.dtype.kind in "fVbiu" else None
@@ -205,7 +206,7 @@ def _random_range(gen, out, low: int, high: int | None):
     return (words + low).reshape(out.shape)
 
 
-_BY_PHILOX = {
+_BY_PHILOX: dict[Callable, Callable] = {
     streams.fill_uniform: _uniform,
     streams.fill_normal: _normal,
     streams.fill_log_normal: _log_normal,

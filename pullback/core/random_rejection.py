@@ -9,6 +9,8 @@ where its arithmetic is in float32, so is the one here.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from operator import length_hint
 
 import numpy as np
 
@@ -31,7 +33,7 @@ class Tape:
         self.gen = gen
         self.block = min(max(guess, 16), READ_AHEAD)
         self.drawn = 0
-        self.left = iter(())
+        self.left: Iterator[float] = iter(())
 
     def __enter__(self) -> Tape:
         self.gen.lock.acquire()
@@ -40,7 +42,7 @@ class Tape:
 
     def __exit__(self, *exc) -> None:
         try:
-            self.gen.rewind(self.mark, 2 * (self.drawn - self.left.__length_hint__()))
+            self.gen.rewind(self.mark, 2 * (self.drawn - length_hint(self.left)))
         finally:
             self.gen.lock.release()
 

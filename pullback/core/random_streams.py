@@ -252,7 +252,7 @@ def normal(gen: Generator, mean: np.ndarray | float, std: np.ndarray | float) ->
             raise RuntimeError("normal expects standard deviation to be non-complex")
         if std.size and not std.min() >= 0:
             raise RuntimeError("normal expects all elements of std >= 0.0")
-    like = mean if isinstance(mean, np.ndarray) else std
+    like = np.asarray(mean if isinstance(mean, np.ndarray) else std)
     out = np.empty(broadcast_shapes(np.shape(mean), np.shape(std)), like.dtype)
     if isinstance(std, np.ndarray):
         out = (fill_normal(gen, out) * std).astype(out.dtype)  # rounded here and again below, as PyTorch's two steps

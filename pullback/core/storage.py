@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Storage:
     """A block of bytes on a device. `buffer` is a flat uint8 array, or None where there is no data (meta)."""
 
     __slots__ = ("buffer", "length", "device", "resizable", "shared", "__weakref__", "__dict__")
+    face: weakref.ref[UntypedStorage]  # its public object, where somebody has asked for it
 
     def __init__(self, buffer, length: int, device: devices.device, resizable: bool = True):
         self.buffer = buffer
@@ -65,7 +67,7 @@ def storage_of(tensor) -> Storage:
     return storage
 
 
-def flat_bytes(array) -> tuple:
+def flat_bytes(array) -> tuple[Any, int]:
     """The memory under a fresh array as flat bytes, and its length."""
     stride = array.strides
     length = span_bytes(array.shape, stride, 0, 1) + array.itemsize - 1 if array.size else 0

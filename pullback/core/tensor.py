@@ -7,14 +7,14 @@ this very class (or a `Parameter`); any bit means that a call must take the gene
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
+from .extension import extension
 from .geometry import Geometry, contiguous_strides, is_channels_last_contiguous, is_contiguous, wrap_dim
 from .layers import above
 from .modes import is_inference_mode_enabled
@@ -66,6 +66,7 @@ class Tensor(TensorMethods):
 
     class_keys = 0  # bits that every instance of a subclass has
     class_slots: tuple[str, ...] = ()  # names of a subclass's own `__slots__`
+    __torch_dispatch__: ClassVar[Callable[..., Any]]  # what `super()` finds: the operator on plain tensors
     __array_priority__ = 1000
     _is_param = False
 
@@ -284,8 +285,8 @@ class Tensor(TensorMethods):
     def __dir__(self):
         return sorted({*dir(type(self)), *self.__dict__})
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        return tensor_repr(self)
+    def __repr__(self, tensor_contents: str | None = None) -> str:
+        return tensor_repr(self, contents=tensor_contents)
 
 
 def undeletable(name: str) -> Callable[[Tensor], None]:
@@ -297,7 +298,7 @@ def undeletable(name: str) -> Callable[[Tensor], None]:
     return refuse
 
 
-def class_bits(cls: type) -> int:
+def class_bits(cls: Any) -> int:
     """Which keys all instances of a subclass carry."""
     bits = 0
     if cls.__torch_function__ is not disabled_torch_function:
@@ -332,7 +333,7 @@ def wrap_dim_of_scalar(dim: int) -> None:
     raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
 
 
-def assemble(cls, array, dtype, device, keys: int, autograd, version: list, memory, offset: int):
+def assemble_in_python(cls, array, dtype, device, keys: int, autograd, version: list, memory, offset: int):
     """A tensor of class `cls` with every slot filled: in Python, tensors are made here and nowhere else."""
     t = new_object(cls)
     t.array = array
@@ -340,8 +341,8 @@ def assemble(cls, array, dtype, device, keys: int, autograd, version: list, memo
         t.dtype = dtype
         t.device = device
     except AttributeError:  # a subclass reads them through properties of its own: the slots lie below these
-        Tensor.dtype.__set__(t, dtype)
-        Tensor.device.__set__(t, device)
+        vars(Tensor)["dtype"].__set__(t, dtype)
+        vars(Tensor)["device"].__set__(t, device)
     t.keys = keys
     t.autograd = autograd
     t.version = version
@@ -349,6 +350,10 @@ def assemble(cls, array, dtype, device, keys: int, autograd, version: list, memo
     t.offset = offset
     t.view_info = None
     return t
+
+
+native_objects = extension("_objects")  # makes these objects in C
+assemble: Callable[..., Any] = getattr(native_objects, "assemble", assemble_in_python)
 
 
 def make_tensor(array, dtype: dtypes.dtype) -> Tensor:
@@ -431,8 +436,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         set_requires_grad(p, requires_grad)
         return p
 
-    def __repr__(self) -> str:
-        said = Tensor.__repr__(self)
+    def __repr__(self, tensor_contents: str | None = None) -> str:
+        said = Tensor.__repr__(self, tensor_contents)
         return f"Parameter({said})" if self.keys & FAKE else f"Parameter containing:\n{said}"
 
     __torch_function__ = disabled_torch_function
@@ -443,7 +448,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return memo[id(self)]
 
 
-def subclass_of(cls: type, data: Tensor, requires_grad: bool = False):
+def subclass_of(cls: Any, data: Tensor, requires_grad: bool = False):
     """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""
     keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
     memory = None if data.keys & LAYOUTS else storage_of(data)
@@ -488,13 +493,7 @@ Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))
 
-native_objects = None  # the extension that makes these objects in C, where it is built and not turned off
-if os.environ.get("PULLBACK_NATIVE") != "0":
-    try:
-        from . import _objects as native_objects  # type: ignore[attr-defined, no-redef]
-    except ImportError:
-        pass
-    else:
-        native_objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
-        make_tensor = native_objects.fresh
-        assemble = getattr(native_objects, "assemble", assemble)
+
+if native_objects is not None:
+    native_objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
+    make_tensor = native_objects.fresh

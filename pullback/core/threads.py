@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from .extension import extension
 from .modes import process
 
 
@@ -76,7 +77,5 @@ def run_all(tasks: list[Callable]) -> list:
 
 def native_pool() -> int | None:
     """The address of `parallel` of the pool for C code; None where the extension is not built, or by an older source."""
-    from .native import _native
-
-    pool = getattr(_native, "pool", None)
+    pool = getattr(extension("_native"), "pool", None)
     return None if pool is None else pool()

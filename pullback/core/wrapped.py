@@ -7,8 +7,12 @@ asked for where there is none.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from .geometry import contiguous_strides
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 
 class WrappedArray:
@@ -16,6 +20,8 @@ class WrappedArray:
 
     __slots__ = ()
 
+    shape: tuple[int, ...]
+    values: Tensor
     base = None
     implementation = "OpaqueTensorImpl"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import objects
+from pullback.core import objects, tensor
 
 
 @pytest.fixture(params=["chosen", "python"])
@@ -50,6 +50,18 @@ def test_a_fresh_tensor_is_its_own(made_by):
     assert t.tolist() == [1.0] * 3 and t.dtype is torch.float64 and t._version == 0
     assert t.memory is None and t.view_info is None and t.autograd is None and not t._is_view()
     assert t.version is not made_by.make_tensor(np.ones(3), torch.float64).version
+
+
+@pytest.mark.parametrize("assemble", [tensor.assemble, tensor.assemble_in_python])
+def test_every_slot_is_filled(assemble):
+    class Own(torch.Tensor):
+        pass
+
+    slots = (np.ones(3), torch.float64, torch.device("cpu"), 4, None, [2], None, 1)
+    t = assemble(Own, *slots)
+    assert type(t) is Own and t.view_info is None
+    names = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset")
+    assert all(getattr(t, name) is value for name, value in zip(names, slots))
 
 
 def test_plain_tensors_are_taken_apart(made_by):

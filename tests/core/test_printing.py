@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pullback as torch
 from pullback.core import printing
 from pullback.core.geometry import Geometry
 from pullback.core.modes import process
@@ -279,3 +280,8 @@ def test_lines_fit(shape, seed, linewidth):
     with printoptions(linewidth=linewidth):
         lines = format_tensor(array, "torch.int64").split("\n")
     assert max(map(len, lines)) <= linewidth + len(shape)  # the closing brackets may stand out
+
+
+def test_a_text_in_the_place_of_numbers():
+    assert torch.ones(2, dtype=torch.float64).__repr__(tensor_contents="zz") == "tensor(zz, dtype=torch.float64)"
+    assert torch.ones(2, device="meta").__repr__(tensor_contents="zz") == "tensor(zz, device='meta', size=(2,))"
