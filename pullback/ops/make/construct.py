@@ -22,7 +22,7 @@ from ..eager.functions import bypassing
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
-from .factories import convert_option, empty_op, sizes_from
+from .factories import convert_option, empty_op, finish, sizes_from
 from .lifting import lift_fresh, lifted
 from .storages import TypedStorage, on_storage
 
@@ -182,9 +182,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         result = _place(*array_from(np.asarray(data), dtype), device)
     else:
         result = _place(*array_from(data, dtype), device)
-    if requires_grad:
-        set_requires_grad(result, True)
-    return result
+    return finish(result, requires_grad, names=names)
 
 
 @front("torch.as_tensor")

@@ -361,8 +361,15 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
     return tuple(out)
 
 
-def finish(t: Tensor, requires_grad: bool = False, out: Tensor | None = None, by_count: bool = False) -> Tensor:
-    """The last step of a factory: `out=` and `requires_grad=`. `by_count`: an `out` of as many elements keeps its shape."""
+def finish(
+    t: Tensor, requires_grad: bool = False, out: Tensor | None = None, by_count: bool = False, names=None
+) -> Tensor:
+    """The last step of a factory: `names=`, `out=` and `requires_grad=`.
+
+    `by_count`: an `out` of as many elements keeps its shape.
+    """
+    if names is not None:
+        t = _named(t, names, out)
     if out is not None:
         check_inference_write(out)
         check_overlap(out)
@@ -375,6 +382,17 @@ def finish(t: Tensor, requires_grad: bool = False, out: Tensor | None = None, by
     if requires_grad:
         set_requires_grad(t, True)
     return t
+
+
+def _named(t: Tensor, names, out: Tensor | None) -> Tensor:
+    """A fresh tensor with names for its dimensions."""
+    if not isinstance(names, (tuple, list)):
+        raise TypeError(f"argument 'names' must be tuple of Dimnames, not {type(names).__name__}")
+    if out is not None:
+        raise TypeError(
+            "argument 'names' cannot be given beside 'out': the tensor that is written has names of its own"
+        )
+    return t.rename_(*names) if names or t.array.ndim else t
 
 
 def _options(name: str, op: Operator, dtype, layout, device, out=None) -> tuple:
@@ -408,10 +426,10 @@ def _make_sized(name: str, op: Operator):
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
         if layout is not None and layout in _SPARSE and name != "ones":
-            return finish(above.empty_sparse(shape, layout, dtype, device), requires_grad, out)
+            return finish(above.empty_sparse(shape, layout, dtype, device), requires_grad, out, names=names)
         dtype, layout, device = _options(name, op, dtype, layout, device, out)
         tail = (memory_format,) if op is empty_op else ()
-        return finish(dispatch(op, (shape, dtype, layout, device, pin_memory, *tail)), requires_grad, out)
+        return finish(dispatch(op, (shape, dtype, layout, device, pin_memory, *tail)), requires_grad, out, names=names)
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -437,7 +455,7 @@ def full(
 ):
     dtype, layout, device = _options("full", full_op, dtype, layout, device, out)
     args = full_op.convert((sizes_from("full", (size,)), fill_value, dtype, layout, device, pin_memory))
-    return finish(dispatch(full_op, args), requires_grad, out)
+    return finish(dispatch(full_op, args), requires_grad, out, names=names)
 
 
 @front("torch.empty_strided")
@@ -598,10 +616,15 @@ def _make_new(name: str, build, op: Operator):
     @front(f"Tensor.{name}")
     def make(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None, **extra):
         shape = sizes_from(name, size, extra.pop("size", None))
+        names = extra.pop("names", None)
+        if extra:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
         if _is_watched(self):
             dtype, layout, device = _options(name, op, dtype, layout, device)
-            return finish(dispatch(op, (self, shape, dtype, layout, device, pin_memory)), requires_grad)
-        result = build(shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+            return finish(dispatch(op, (self, shape, dtype, layout, device, pin_memory)), requires_grad, names=names)
+        result = build(
+            shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, names=names
+        )
         return batched_as(self, result) if self.keys & TRANSFORMED else result
 
     make.__name__ = make.__qualname__ = name

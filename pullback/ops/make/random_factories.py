@@ -135,7 +135,7 @@ normal_sized = factory(
 
 
 # ---- public forms
-OPTIONS = frozenset(("dtype", "layout", "device", "pin_memory", "requires_grad"))
+OPTIONS = frozenset(("dtype", "layout", "device", "pin_memory", "requires_grad", "names"))
 
 
 def make(name: str, ops: tuple, leading: tuple, generator, options: dict, out: Tensor | None = None) -> Tensor:
@@ -149,7 +149,7 @@ def make(name: str, ops: tuple, leading: tuple, generator, options: dict, out: T
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
     dtype, layout, device = _options(name, op, options.get("dtype"), options.get("layout"), options.get("device"), out)
     args = op.convert((*leading, *given, dtype, layout, device, options.get("pin_memory"), *last))
-    return finish(dispatch(op, args), options.get("requires_grad", False), out)
+    return finish(dispatch(op, args), options.get("requires_grad", False), out, names=options.get("names"))
 
 
 def make_into(name: str, out: Tensor, shape: tuple, options: dict, draw: Callable) -> Tensor:

@@ -122,3 +122,33 @@ def test_a_parameter_made_of_a_named_tensor_has_no_names():
 
 def test_names_are_printed():
     assert repr(torch.zeros(1).refine_names("N")) == "tensor([0.], names=('N',))"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: torch.zeros(2, 3, **k),
+        lambda **k: torch.ones(2, 3, **k),
+        lambda **k: torch.empty(2, 3, **k),
+        lambda **k: torch.full((2, 3), 1.0, **k),
+        lambda **k: torch.rand(2, 3, **k),
+        lambda **k: torch.randn(2, 3, **k),
+        lambda **k: torch.tensor([[1.0, 2.0, 3.0]] * 2, **k),
+        lambda **k: torch.ones(1).new_zeros(2, 3, **k),
+    ],
+)
+def test_factories_name_dimensions(make):
+    t = make(names=("N", None), requires_grad=True)
+    assert t.names == ("N", None) and t.shape == (2, 3) and t.is_leaf and t.requires_grad
+    assert make(names=None).names == (None, None)
+    with pytest.raises(RuntimeError, match="Number of names"):
+        make(names=("N",))
+    with pytest.raises(TypeError, match="'names' must be tuple of Dimnames, not str"):
+        make(names="NC")
+
+
+def test_factories_refuse_what_they_do_not_know():
+    with pytest.raises(TypeError, match="beside 'out'"):
+        torch.zeros(2, names=("N",), out=torch.empty(2))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nmaes'"):
+        torch.ones(1).new_zeros(2, nmaes=("N",))
