@@ -171,6 +171,10 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _InstanceNorm(_NormBase):
+    def _get_no_batch_dim(self) -> int:
+        """How many dimensions one example has, its channels counted."""
+        return self.ranks[0]
+
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, device=None, dtype=None, *, bias: bool = True,

@@ -9,7 +9,7 @@ import importlib
 
 from ..core.swap import swap_tensors
 
-_SUBMODULES = ("checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks")
+_SUBMODULES = ("benchmark", "checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks")
 
 __all__ = ["checkpoint", "cpp_extension", "data", "deterministic", "dlpack", "hooks", "swap_tensors"]
 

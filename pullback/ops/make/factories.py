@@ -13,7 +13,7 @@ from ...core.device import preserve_format
 from ...core.geometry import channels_last_strides, is_dense, strides_for_order
 from ...core.layers import above
 from ...core.modes import ambient
-from ...core.promotion import result_type, scalar_dtype
+from ...core.promotion import scalar_dtype
 from ...core.storage import new_array, unset
 from ...core.symbolic import holds, symbolic
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor, set_requires_grad
@@ -78,7 +78,7 @@ full_op = factory(
 )
 empty_strided_op = factory(
     f"empty_strided(SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
-    shape=lambda size, stride, dtype, *_: Spec(size, dtype or ambient.default_dtype, tuple(stride)),
+    shape=lambda size, stride, dtype, *_: _strided_spec(size, dtype or ambient.default_dtype, stride),
     kernel=lambda xp, spec, *_: unset(_strided_blank(xp, spec)),
 )
 scalar_tensor_op = factory(
@@ -91,6 +91,15 @@ scalar_tensor_op = factory(
 
 def _blank(xp, spec: Spec):
     return new_array(spec.shape, spec.dtype, spec.stride, xp)
+
+
+def _strided_spec(size, dtype, stride) -> Spec:
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: dimensionality of sizes ({len(size)}) must match dimensionality of "
+            f"strides ({len(stride)})"
+        )
+    return Spec(size, dtype, tuple(stride))
 
 
 def _strided_blank(xp, spec: Spec):
@@ -324,7 +333,7 @@ new_full_op = factory(
 )
 new_empty_strided_op = factory(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, {_OPTIONS}) -> Tensor",
-    shape=lambda self, size, stride, dtype, *_: Spec(size, dtype or self.dtype, tuple(stride)),
+    shape=lambda self, size, stride, dtype, *_: _strided_spec(size, dtype or self.dtype, stride),
     kernel=lambda xp, spec, *_: unset(_strided_blank(xp, spec)),
 )
 
@@ -397,6 +406,8 @@ def _named(t: Tensor, names, out: Tensor | None) -> Tensor:
 
 def _options(name: str, op: Operator, dtype, layout, device, out=None) -> tuple:
     dtype = convert_option(name, "dtype", dtype, op) if dtype is not None else (out.dtype if out is not None else None)
+    if out is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     if layout is not None and layout is not devices.strided:
         layout = convert_option(name, "layout", layout, op)
         raise RuntimeError(
@@ -495,8 +506,6 @@ def arange(
 ):
     start, end = (0, start) if end is None else (start, end)
     dtype, layout, device = _options("arange", arange_op, dtype, layout, device, out)
-    if dtype is None and any(isinstance(x, Tensor) and not x.dtype.category <= 1 for x in (start, end, step)):
-        dtype = result_type(*[x for x in (start, end, step) if isinstance(x, Tensor)])
     args = (_number(start), _number(end), _number(step), dtype, layout, device, pin_memory)
     return finish(dispatch(arange_op, args), requires_grad, out, by_count=True)
 

@@ -52,3 +52,16 @@ def test_an_empty_out_gets_the_strides_of_the_result():
 def test_short_names_of_dtypes():
     names = [d.abbr for d in (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool, torch.complex64)]
     assert names == ["f32", "bf16", "i64", "u8", "b8", "c64"]
+
+
+def test_factories_follow_the_default_dtype_and_refuse_another_out():
+    wide = torch.tensor(1.0, dtype=torch.float64)
+    assert torch.arange(wide).dtype is torch.arange(wide, 3).dtype is torch.float32
+    assert torch.arange(torch.tensor(3, dtype=torch.int16)).dtype is torch.int64
+    out = torch.zeros(3)
+    for make in (torch.zeros, lambda n, **options: torch.full((n,), 1.0, **options), torch.arange):
+        with pytest.raises(RuntimeError, match="does not match dtype of out"):
+            make(3, dtype=torch.int64, out=out)
+    assert torch.zeros(3, dtype=torch.float32, out=out) is out
+    with pytest.raises(RuntimeError, match=r"dimensionality of sizes \(1\) must match dimensionality of strides \(0\)"):
+        out.new_empty_strided((2,), ())
