@@ -14,7 +14,9 @@ __all__ = ["main"]
 
 def _run(args: argparse.Namespace) -> int:
     from .run import run
+    from .tracebacks import print_program_errors
 
+    print_program_errors()
     return run(args.target, args.arguments, as_module=args.module, compile=args.compile)
 
 

@@ -10,6 +10,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from .tried_packages import TRIED
 
 __all__ = ["doctor", "findings"]
 
@@ -79,6 +82,29 @@ def _gpu() -> str:
         return f"{driver}; CuPy: {error}"
 
 
+def _asks_for_torch(distribution: importlib.metadata.Distribution) -> bool:
+    """Whether a distribution needs torch without further ado (not only for an extra of it)."""
+    return any(re.match(r"torch(?![\w.-])", need) and "extra ==" not in need for need in distribution.requires or ())
+
+
+def _for_torch() -> str:
+    """The installed packages that ask for torch: those that were tried, with what went wrong, and the others."""
+    tried, others = [], []
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        known = TRIED.get(re.sub(r"[-_.]+", "-", name).lower())
+        if known is not None:
+            version, error = known
+            at = "" if version == distribution.version else f" (tried: {version})"
+            tried.append(f"{name} {distribution.version}{at}" + (f": {error}" if error else ""))
+        elif _asks_for_torch(distribution):
+            others.append(name)
+    said = [f"run as on PyTorch: {', '.join(sorted(tried))}"] if tried else []
+    if others:
+        said.append(f"not tried: {', '.join(sorted(others))} (`pullback scan NAME` lists what they would miss)")
+    return "; ".join(said) or "none installed"
+
+
 QUESTIONS: dict[str, Callable[[], str]] = {
     "pullback": lambda: _version("pullback") or "not installed (running from its source)",
     "Python": lambda: f"{platform.python_version()} ({platform.python_implementation()})",
@@ -88,6 +114,7 @@ QUESTIONS: dict[str, Callable[[], str]] = {
     "BLAS": _blas,
     "C compiler": _compiler,
     "GPU": _gpu,
+    "for torch": _for_torch,
 }
 
 

@@ -21,3 +21,22 @@ def test_a_broken_tool_is_a_finding(monkeypatch):
 def test_the_table_prints(capsys):
     assert doctor.doctor() == 0
     assert "BLAS" in capsys.readouterr().out
+
+
+def test_packages_that_ask_for_torch(monkeypatch):
+    class Installed:
+        def __init__(self, name, version, *requires):
+            self.metadata, self.version, self.requires = {"Name": name}, version, requires
+
+    installed = [
+        Installed("Some_Package", "1.0", "torch>=2"),
+        Installed("other", "2.0", "torch; python_version > '3'", "numpy"),
+        Installed("third", "1", "torch; extra == 'gpu'", "torchvision"),
+        Installed("fourth", "3.1", "torch"),
+    ]
+    monkeypatch.setattr(doctor.importlib.metadata, "distributions", lambda: installed)
+    monkeypatch.setattr(doctor, "TRIED", {"some-package": ("0.9", ""), "fourth": ("3.1", "stops at once")})
+    assert doctor._for_torch() == (
+        "run as on PyTorch: Some_Package 1.0 (tried: 0.9), fourth 3.1: stops at once; "
+        "not tried: other (`pullback scan NAME` lists what they would miss)"
+    )

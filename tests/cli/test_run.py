@@ -54,3 +54,21 @@ def test_exit_status_is_the_scripts(script):
 def test_a_missing_script_is_named():
     done = pullback("run", "nowhere.py")
     assert done.returncode == 2 and "nowhere.py" in done.stderr
+
+
+def test_tracebacks_begin_at_the_program(tmp_path):
+    (tmp_path / "inner.py").write_text("def fail():\n    raise ValueError('from inside')\n")
+    (tmp_path / "outer.py").write_text(
+        "import inner\ntry:\n    inner.fail()\nexcept ValueError as e:\n    raise KeyError(1) from e\n"
+    )
+    said = pullback("run", str(tmp_path / "outer.py")).stderr
+    assert "runpy" not in said and "cli" not in said
+    assert [line.split('"')[1] for line in said.splitlines() if line.startswith("  File")] == [
+        str(tmp_path / "outer.py"),
+        str(tmp_path / "inner.py"),
+        str(tmp_path / "outer.py"),
+    ]
+
+
+def test_errors_of_the_command_itself_keep_their_frames():
+    assert "cli" in pullback("run", "-m", "no_such_module_at_all").stderr
