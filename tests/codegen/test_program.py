@@ -452,3 +452,21 @@ def test_attention_lies_as_operators_lay_it(d):
     assert torch.allclose(
         compiled(x), f(x), rtol=1e-4 if d is torch.float32 else 1e-2, atol=1e-5 if d is torch.float32 else 1e-2
     )
+
+
+@pytest.mark.parametrize("d", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_in_low_precision(d, training):
+    """Statistics in single precision, as operators keep them; with gradients and the running ones."""
+    x = torch.randn(8, 4, 6, 6).to(d)
+    weight, mean, variance = torch.rand(4) + 0.5, torch.randn(4), torch.rand(4) + 0.5
+
+    def f(x, weight, mean, variance):
+        if not training:
+            return (F.batch_norm(x, mean, variance, weight),)
+        return torch.ops.aten._native_batch_norm_legit_functional(x, weight, None, mean, variance, True, 0.1, 1e-5)
+
+    compiled = native(f, x, weight, mean, variance)
+    for got, want in zip(compiled(x, weight, mean, variance), f(x, weight, mean, variance), strict=True):
+        assert got.dtype is want.dtype
+        np.testing.assert_allclose(as_numpy(got), as_numpy(want), rtol=1e-2, atol=1e-2 if got.dtype is d else 1e-5)

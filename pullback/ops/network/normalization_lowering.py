@@ -73,8 +73,8 @@ def lower_batch_norm(b: Builder, x: Value, weight, bias, running_mean, running_v
         return _by_running_statistics(b, x, weight, bias, running_mean, running_var, eps)
     if not training or not x.numel or rank < 2 or running_mean is not None and not functional:
         return NotLowerable("batch norm that writes running statistics, or has none of the batch")
-    if x.dtype is not d or not d.is_floating_point:
-        return NotLowerable("batch norm in low precision, or of integers")
+    if not d.is_floating_point:
+        return NotLowerable("batch norm of integers")
     axes = [0, *range(2, rank)]
     n = math.prod(x.shape[k] for k in axes)
     mean, squares = b.moments(x, axes)
@@ -82,7 +82,7 @@ def lower_batch_norm(b: Builder, x: Value, weight, bias, running_mean, running_v
     e = (b.element(x, rank) - b.element(mean, rank)) * b.element(rstd, rank)
     out = b.fill(b.result(0), _scaled(b, e, _channel(weight, rank), _channel(bias, rank), rank))
     flat = [v.window((x.shape[1],)) for v in (mean, rstd, squares)]
-    result = [out, flat[0], flat[1]]
+    result = [out, b.returned(flat[0], 1), b.returned(flat[1], 2)]
     if functional:
         unbiased = 1.0 / (n - 1) if n > 1 else math.nan
         result.append(b.pointwise(lambda r, m: r * (1 - momentum) + m * momentum, running_mean, flat[0]))
@@ -93,8 +93,8 @@ def lower_batch_norm(b: Builder, x: Value, weight, bias, running_mean, running_v
 def _by_running_statistics(b: Builder, x: Value, weight, bias, running_mean, running_var, eps):
     """Nothing but the result comes out."""
     rank = len(x.shape)
-    if running_mean is None or running_var is None or x.dtype is not b.wide(x.dtype):
-        return NotLowerable("batch norm in low precision")
+    if running_mean is None or running_var is None:
+        return NotLowerable("batch norm without statistics")
     if any(t.array.size for t in b.outputs[1:]):
         return NotLowerable("batch norm that keeps statistics")
     mean, variance = (b.element(_channel(v, rank), rank) for v in (running_mean, running_var))
@@ -107,8 +107,8 @@ def lower_batch_norm_backward(b: Builder, g: Value, x: Value, weight, rm, rv, me
     rank, d = len(x.shape), b.wide(x.dtype)
     if not training or not x.numel or mean is None or rstd is None:
         return NotLowerable("batch norm without statistics of the batch")
-    if x.dtype is not d or not d.is_floating_point:
-        return NotLowerable("batch norm in low precision, or of integers")
+    if not d.is_floating_point:
+        return NotLowerable("batch norm of integers")
     axes = [0, *range(2, rank)]
     n = math.prod(x.shape[k] for k in axes)
     mean, rstd = _channel(mean, rank), _channel(rstd, rank)
@@ -119,6 +119,6 @@ def lower_batch_norm_backward(b: Builder, g: Value, x: Value, weight, rm, rv, me
         p, q, m, r, t, a = (b.element(v, rank) for v in (g, x, mean, rstd, total, along))
         e = ((p - t / float(n)) - ((q - m) * r) * (a / float(n))) * r
         result[0] = b.fill(b.result(0), _scaled(b, e, _channel(weight, rank), None, rank))
-    result[1] = along.window((x.shape[1],)) if mask[1] else None
-    result[2] = total.window((x.shape[1],)) if mask[2] else None
+    result[1] = b.returned(along.window((x.shape[1],)), 1) if mask[1] else None
+    result[2] = b.returned(total.window((x.shape[1],)), 2) if mask[2] else None
     return tuple(result)
