@@ -152,7 +152,13 @@ class Attributes(World):
             return self.outside.constant(getattr(obj, name))  # a namespace of ours, filled as it is asked
         lookup = class_attribute(cls, "__getattribute__")
         if lookup is not object.__getattribute__ and isinstance(lookup, types.FunctionType):
-            return self.call_now(lookup, (obj, name), {})
+            fallback = class_attribute(cls, "__getattr__")
+            try:
+                return self.call_now(lookup, (obj, name), {})
+            except AttributeError:
+                if not isinstance(fallback, types.FunctionType):
+                    raise
+            return self.call_now(fallback, (obj, name), {})
         raw = class_attribute(cls, name)
         if raw is not ABSENT and hasattr(type(raw), "__set__"):
             return self._described(raw, obj, cls, name)

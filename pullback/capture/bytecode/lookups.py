@@ -13,7 +13,8 @@ import functools
 import sys
 import threading
 import types
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ..front.guards import of_package
@@ -26,7 +27,21 @@ HEAP_TYPE = 1 << 9  # the flag of classes written in Python
 _current = threading.local()
 
 
-@functools.cache
+def by_class(function: Callable[[type], bool]) -> Callable[[type], bool]:
+    """Remember what a function says of classes, and let go of those that nobody else holds."""
+    known: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(function)
+    def ask(cls: type) -> bool:
+        found = known.get(cls)
+        if found is None:
+            found = known[cls] = function(cls)
+        return found
+
+    return ask
+
+
+@by_class
 def may_change(cls: type) -> bool:
     """Whether somebody may put something else into a class."""
     module = cls.__module__ if isinstance(cls.__module__, str) else ""
@@ -34,7 +49,7 @@ def may_change(cls: type) -> bool:
     return bool(cls.__flags__ & HEAP_TYPE) and not known
 
 
-@functools.cache
+@by_class
 def is_of_package(cls: type) -> bool:
     """Whether a class is one of this package's."""
     return bool(cls.__flags__ & HEAP_TYPE) and of_package(cls.__module__)

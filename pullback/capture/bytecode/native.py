@@ -31,7 +31,7 @@ from ..trace.program import Unsupported
 from ..trace.subclasses import is_wrapper
 from . import kept
 from .attributes import Attributes
-from .lookups import ABSENT, HEAP_TYPE, class_attribute
+from .lookups import ABSENT, HEAP_TYPE, by_class, class_attribute
 from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, module_of
 from .signals import BREAKS, Break
 
@@ -105,7 +105,7 @@ def computed(node, values: dict, constants: dict) -> Tensor:
     return node.target(*args, **kwargs)
 
 
-@functools.cache
+@by_class
 def has_state(cls: type) -> bool:
     """Whether objects of a class of ours are more than values: methods of theirs, run as they are, may change them."""
     return issubclass(cls, Node) or not cls.__module__.startswith(VALUE_CLASSES)

@@ -229,7 +229,7 @@ class Operations(Calls):
             method = class_attribute(type(value), name)
             if method is not ABSENT and method is not None:
                 if isinstance(method, types.FunctionType) and self.enters(method):
-                    return bool(self.call_now(method, (value,), {}))
+                    return as_truth(name, self.call_now(method, (value,), {}))
                 break
         if isinstance(value, CONTAINERS) and self.outside.is_outside(value):
             return self._outside_truth(value)
@@ -253,3 +253,14 @@ class Operations(Calls):
             return self.outside.length(value)
         self.refuse_mutable(value)
         return self.refusing(len, (value,), {})
+
+
+def as_truth(method: str, value) -> bool:
+    """What `__bool__` or `__len__` gave, as Python takes it."""
+    if method == "__bool__" and type(value) is not bool:
+        raise TypeError(f"__bool__ should return bool, returned {type(value).__name__}")
+    if method == "__len__" and not is_symbol(value):
+        value = operator.index(value)
+        if value < 0:
+            raise ValueError("__len__() should return >= 0")
+    return bool(value)

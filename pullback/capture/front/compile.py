@@ -72,6 +72,13 @@ class Stance(NamedTuple):
     backend: str | Callable | None = None
 
 
+class GuardFail(NamedTuple):
+    """Why the graphs of a function did not fit a call."""
+
+    reason: str
+    orig_code: types.CodeType | None
+
+
 class State:
     """What is shared by all compiled functions."""
 
@@ -104,7 +111,7 @@ class CompiledFunction:
         on_guard_failure: Callable | None = None, sizes: dict | None = None,
     ):  # fmt: skip
         self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
-        self.on_guard_failure = on_guard_failure  # called with (reason, function) when a further graph is made
+        self.on_guard_failure = on_guard_failure  # called with a `GuardFail` when a further graph is made
         self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
         functools.update_wrapper(self, fn, updated=())
         self.name = getattr(fn, "__qualname__", type(fn).__name__)
@@ -197,7 +204,7 @@ class CompiledFunction:
     def may_recompile(self, graphs: int, why: str, warn: bool = True) -> bool:
         """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
         if self.on_guard_failure is not None:
-            self.on_guard_failure((why, self.fn))
+            self.on_guard_failure(GuardFail(why, getattr(self.fn, "__code__", None)))
         publish("recompiled", function=self, reason=why)
         log("recompiles").debug("%s is compiled again: %s", self.name, why)
         if state.stance.name == "eager_on_recompile":

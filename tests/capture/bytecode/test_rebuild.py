@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import gc
+import weakref
 
 import pytest
 
@@ -203,3 +205,60 @@ def test_an_exported_graph_refuses_other_sizes():
     assert graph(torch.ones(3, 4)).tolist() == [[4.0] * 4] * 3
     with pytest.raises(RuntimeError, match=r"size \[3, 4\] for L\['x'\], not a torch.float32 tensor of size \[5, 6\]"):
         graph(torch.ones(5, 6))
+
+
+def test_a_truth_that_is_none_is_no_truth():
+    class Odd:
+        def __bool__(self):
+            return 1.2
+
+    class Negative:
+        def __len__(self):
+            return -1
+
+    run = torch.compile(lambda x, o: x + 1 if o else x - 1, backend="eager")
+    with pytest.raises(TypeError, match="__bool__ should return bool, returned float"):
+        run(x, Odd())
+    with pytest.raises(ValueError, match="__len__"):
+        run(x, Negative())
+
+
+def test_an_attribute_that_is_refused_is_asked_for_otherwise():
+    class Refusing:
+        def __getattribute__(self, name):
+            if name == "scale":
+                raise AttributeError
+            return super().__getattribute__(name)
+
+        def __getattr__(self, name):
+            return 5
+
+    given = Refusing()
+    assert torch.compile(lambda x: x * given.scale, backend="eager", fullgraph=True)(x).tolist() == [5.0] * 3
+
+
+def test_a_function_in_the_graph_is_given_no_objects_with_tensors():
+    @torch.compiler.allow_in_graph
+    def inner(pair):
+        return pair.a + 1
+
+    run = torch.compile(lambda x: inner(Frozen(x)), backend="eager")
+    for _ in range(2):
+        assert run(x).tolist() == [2.0] * 3
+
+
+def test_a_compiled_module_is_let_go_of_with_its_class():
+    def run():
+        held = torch.ones(2)
+
+        class Local(torch.nn.Module):
+            def forward(self, x):
+                return x * held
+
+        module = Local()
+        torch.compile(module, backend="eager")(torch.ones(2))
+        return weakref.ref(module), weakref.ref(held), weakref.ref(Local)
+
+    known = run()
+    gc.collect()
+    assert [one() for one in known] == [None] * 3
