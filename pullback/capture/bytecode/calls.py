@@ -74,6 +74,7 @@ SPREADING = frozenset(
 KEYED = frozenset("add discard remove pop setdefault __setitem__ __delitem__ move_to_end".split())
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 KEEPING_TYPES = (
+    types.MappingProxyType,
     weakref.ref,
     functools.partial,
     types.MethodType,
@@ -395,12 +396,10 @@ class Calls(Native):
         behind = self.outside.proxied(owner)
         if behind is not owner:
             return self._method_of_builtin(getattr(behind, name), behind, name, args, kwargs)
-        if isinstance(owner, type):  # a class method: dict.fromkeys, object.__new__
-            return (
-                self._pure(function, args, kwargs)
-                if owner in PURE_TYPES or name == "__new__"
-                else self._refuse(function)
-            )
+        if isinstance(owner, type) and name == "__new__":  # it keeps what it is given
+            return self.refusing(function, tuple(map(self.inside, args)), kwargs)
+        if isinstance(owner, type):  # a class method: dict.fromkeys
+            return self._pure(function, args, kwargs) if owner in PURE_TYPES else self._refuse(function)
         if isinstance(function, types.MethodWrapperType) and function.__objclass__ is object:
             return self._unbound(getattr(object, name), (owner, *args), kwargs)
         kind = next((k for k in (*MUTATING, *PURE_TYPES) if isinstance(owner, k) and k is not object), None)

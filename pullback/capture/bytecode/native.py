@@ -58,6 +58,9 @@ ABOUT_CAPTURE = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_trac
 FOLLOWED = (
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_autocast_enabled",
+    "is_autocast_cpu_enabled",
+    "is_any_autocast_enabled",
 )  # tested for every graph; the program may have switched it since
 DEEP = 100  # as deep as containers go
 VALUES = (type({}.values()), type(collections.OrderedDict().values()))  # live, though they have a hash

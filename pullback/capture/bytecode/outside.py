@@ -335,13 +335,13 @@ class Outside:
         return _kind(container)(_kind(container).__iter__(container))
 
     def proxied(self, value):
-        """The dict behind a read-only view from outside: it is read, and tested, through the view."""
-        if type(value) is not types.MappingProxyType or not self.is_outside(value):
+        """The dict behind a read-only view; that of one from outside is read, and tested, through the view."""
+        if type(value) is not types.MappingProxyType:
             return value
         (behind,) = gc.get_referents(value)
-        if not isinstance(behind, dict) or type(value).__len__(value) != len(behind):
+        if not isinstance(behind, dict):
             return value
-        if not self.is_outside(behind):
+        if self.is_outside(value) and not self.is_outside(behind):
             self.enter_table(behind, self.source_of(value))
         return behind
 

@@ -3,11 +3,13 @@
 import collections
 import copy
 import enum
+import functools
 import inspect
 import operator
 import re
 import sys
 import types
+import typing
 import warnings
 import weakref
 
@@ -233,3 +235,48 @@ def test_functions_that_may_be_called_later(capsys):
     with config.patch(ignore_logging_functions={print}):
         torch.compile(f, backend="eager", fullgraph=True)(x)
         assert capsys.readouterr().out == ""
+
+
+def test_a_view_that_is_made_inside_stays_one():
+    table = {"a": 2, "b": 3}
+
+    def f(x):
+        view = types.MappingProxyType(table)
+        y = x * view["a"] + sum(view.values()) + len(view)
+        table["d"] = 4
+        return y, view
+
+    x = torch.ones(2)
+    want = f(x)[0].tolist()
+    del table["d"]
+    found, view = torch.compile(f, backend="eager", fullgraph=True)(x)
+    table["e"] = 5
+    assert found.tolist() == want and view["e"] == 5 and list(view) == ["a", "b", "d", "e"]
+
+
+class Held(typing.NamedTuple):
+    function: object
+    k: int
+
+
+def test_what_a_tuple_is_made_of_stays_itself():
+    def f(x):
+        add = functools.partial(operator.add, 1)
+        first = Held(add, 4)
+        return x * {first: 5}[Held(add, 4)], first.function is add, first.function(2)
+
+    x = torch.ones(2)
+    found = torch.compile(f, backend="eager", fullgraph=True)(x)
+    assert found[0].tolist() == [5.0, 5.0] and found[1:] == (True, 3)
+
+
+def test_autocast_that_is_asked_for_inside():
+    def f(x):
+        with torch.autocast("cpu"):
+            inside = torch.is_autocast_enabled("cpu")
+        return x * (2 if inside else 3) + (1 if torch.is_autocast_enabled("cpu") else 0)
+
+    run = torch.compile(f, backend="eager", fullgraph=True)
+    assert run(torch.ones(1)).item() == 2
+    with torch.autocast("cpu"):
+        assert run(torch.ones(1)).item() == 3
