@@ -1,0 +1,302 @@
+"""The types that are inner nodes, and how each is taken apart and made again.
+
+In: classes with functions that flatten and unflatten their instances. Out: `SUPPORTED_NODES`. What always holds: a class
+that is registered here is an inner node for the rest of the package too (`core.tree`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from ...core import tree as core_tree
+from ...core.size import Size
+from ...ops.system.return_types import ResultTuple
+from .keys import GetAttrKey, MappingKey, SequenceKey
+
+Context = Any
+PyTree = Any
+
+
+class NodeDef(NamedTuple):
+    """How the instances of a type are taken apart and made again."""
+
+    type: type
+    flatten_fn: Callable[[Any], tuple[list, Context]]
+    unflatten_fn: Callable[[Iterable, Context], Any]
+    flatten_with_keys_fn: Callable | None = None
+
+
+class SerializedNode(NamedTuple):
+    """How the structure of a type is written into a file."""
+
+    typ: type
+    serialized_type_name: str
+    to_dumpable_context: Callable | None = None
+    from_dumpable_context: Callable | None = None
+
+
+SUPPORTED_NODES: dict[type, NodeDef] = {}
+SUPPORTED_SERIALIZED_TYPES: dict[type, SerializedNode] = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, type] = {}
+CONSTANT_NODES: set[type] = set()
+BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})  # type: ignore[arg-type]
+STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
+NO_NAME = "NO_SERIALIZED_TYPE_NAME_FOUND"
+
+
+# ---- types
+def is_namedtuple_class(cls: type) -> bool:
+    """Whether a class is a named tuple: a tuple with a tuple of field names."""
+    names = getattr(cls, "_fields", None)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(names, tuple)
+        and all(type(n) is str for n in names)
+        and callable(getattr(cls, "_make", None))
+        and callable(getattr(cls, "_asdict", None))
+    )
+
+
+def is_namedtuple_instance(value: Any) -> bool:
+    return is_namedtuple_class(type(value))
+
+
+def is_namedtuple(value: Any) -> bool:
+    return is_namedtuple_class(value if isinstance(value, type) else type(value))
+
+
+def is_structseq_class(cls: type) -> bool:
+    """Whether a class is a named tuple of C, or of results (`torch.return_types`)."""
+    if isinstance(cls, type) and issubclass(cls, ResultTuple):
+        return True
+    return (
+        isinstance(cls, type) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "n_sequence_fields", None), int)
+    )
+
+
+def is_structseq_instance(value: Any) -> bool:
+    return is_structseq_class(type(value))
+
+
+def is_structseq(value: Any) -> bool:
+    return is_structseq_class(value if isinstance(value, type) else type(value))
+
+
+def _node_type(value: Any) -> type | None:
+    """The registered type that takes a value apart; None for a leaf."""
+    cls = type(value)
+    if cls in SUPPORTED_NODES:
+        return cls
+    return namedtuple if is_namedtuple_class(cls) else None  # type: ignore[return-value]
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    return bool(is_leaf is not None and is_leaf(tree)) or _node_type(tree) is None
+
+
+# ---- registering
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable,
+    unflatten_fn: Callable,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable | None = None,
+    from_dumpable_context: Callable | None = None,
+    flatten_with_keys_fn: Callable | None = None,
+) -> None:
+    """Make a class an inner node: `flatten_fn(x) -> (children, context)`, `unflatten_fn(children, context) -> x`."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _register(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+        flatten_with_keys_fn,
+    )
+    if cls is not namedtuple and cls not in core_tree.BUILT_IN:
+        core_tree.register(cls, flatten_fn, unflatten_fn)
+
+
+def _register(cls, flatten_fn, unflatten_fn, name=None, to_dumpable=None, from_dumpable=None, with_keys=None) -> None:
+    if (to_dumpable is None) != (from_dumpable is None):
+        raise ValueError(
+            f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered together."
+        )
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, with_keys)
+    SUPPORTED_SERIALIZED_TYPES[cls] = SerializedNode(cls, name or NO_NAME, to_dumpable, from_dumpable)
+    if name is not None:
+        SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    """Forget a class; for tests and reloads."""
+    del SUPPORTED_NODES[cls]
+    SERIALIZED_TYPE_TO_PYTHON_TYPE.pop(SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name, None)
+    CONSTANT_NODES.discard(cls)
+    core_tree.deregister(cls)
+
+
+def register_dataclass(cls: type, *, field_names=None, drop_field_names=None, serialized_type_name=None) -> None:
+    """Make a dataclass an inner node whose children are its fields."""
+    dropped = set(drop_field_names or ())
+    names = [n for n in (field_names or [f.name for f in fields(cls)]) if n not in dropped]
+
+    def flatten(value):
+        present = [n for n in names if getattr(value, n) is not None]
+        return [getattr(value, n) for n in present], [present, [n for n in names if n not in present]]
+
+    def unflatten(values, context):
+        present, absent = context
+        return cls(**dict(zip(present, values, strict=True)), **dict.fromkeys(absent))
+
+    def with_keys(value):
+        values, context = flatten(value)
+        return [(GetAttrKey(n), v) for n, v in zip(context[0], values, strict=True)], context
+
+    register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=with_keys
+    )
+
+
+@dataclass(frozen=True)
+class ConstantNode:
+    """The context of a constant: its value, compared by equality."""
+
+    value: Any
+
+
+def register_constant(cls: type) -> None:
+    """Make instances of a class part of the structure: they have no leaves, and are compared by equality."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ is None:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
+    register_pytree_node(
+        cls, lambda x: ([], ConstantNode(x)), lambda _, c: c.value, flatten_with_keys_fn=lambda x: ([], ConstantNode(x))
+    )
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: type) -> bool:
+    return isinstance(cls, type) and cls in CONSTANT_NODES
+
+
+# ---- containers that are known
+def _sequence_keys(values) -> list:
+    return [(SequenceKey(i), v) for i, v in enumerate(values)]
+
+
+def _tuple_flatten(d: tuple):
+    return list(d), None
+
+
+def _tuple_flatten_with_keys(d: tuple):
+    return _sequence_keys(d), None
+
+
+def _tuple_unflatten(values, context):
+    return tuple(values)
+
+
+def _list_flatten(d: list):
+    return d, None
+
+
+def _list_flatten_with_keys(d: list):
+    return _sequence_keys(d), None
+
+
+def _list_unflatten(values, context):
+    return list(values)
+
+
+def _dict_flatten(d: Mapping):
+    return list(d.values()), list(d.keys())
+
+
+def _dict_flatten_with_keys(d: Mapping):
+    return [(MappingKey(k), v) for k, v in d.items()], list(d.keys())
+
+
+def _dict_unflatten(values, context):
+    return dict(zip(context, values, strict=True))
+
+
+def _ordereddict_flatten(d: OrderedDict):
+    return list(d.values()), list(d.keys())
+
+
+_ordereddict_flatten_with_keys = _dict_flatten_with_keys
+_odict_flatten = _ordereddict_flatten
+
+
+def _ordereddict_unflatten(values, context):
+    return OrderedDict(zip(context, values, strict=True))
+
+
+_odict_unflatten = _ordereddict_unflatten
+
+
+def _defaultdict_flatten(d: defaultdict):
+    return list(d.values()), [d.default_factory, list(d.keys())]
+
+
+def _defaultdict_flatten_with_keys(d: defaultdict):
+    return [(MappingKey(k), v) for k, v in d.items()], [d.default_factory, list(d.keys())]
+
+
+def _defaultdict_unflatten(values, context):
+    return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _deque_flatten(d: deque):
+    return list(d), d.maxlen
+
+
+def _deque_flatten_with_keys(d: deque):
+    return _sequence_keys(d), d.maxlen
+
+
+def _deque_unflatten(values, context):
+    return deque(values, maxlen=context)
+
+
+def _namedtuple_flatten(d):
+    return list(d), type(d)
+
+
+def _namedtuple_flatten_with_keys(d):
+    return [(GetAttrKey(name), getattr(d, name)) for name in d._fields], type(d)
+
+
+def _namedtuple_unflatten(values, context):
+    return context(*values)
+
+
+for _cls, _kind, _serialized in (
+    (tuple, "tuple", "builtins.tuple"),
+    (list, "list", "builtins.list"),
+    (dict, "dict", "builtins.dict"),
+    (namedtuple, "namedtuple", "collections.namedtuple"),
+    (OrderedDict, "ordereddict", "collections.OrderedDict"),
+    (defaultdict, "defaultdict", "collections.defaultdict"),
+    (deque, "deque", "collections.deque"),
+):
+    _register(
+        _cls,
+        globals()[f"_{_kind}_flatten"],
+        globals()[f"_{_kind}_unflatten"],
+        _serialized,
+        with_keys=globals()[f"_{_kind}_flatten_with_keys"],
+    )
+_register(
+    Size, lambda d: (list(d), None), lambda values, _: Size(values), "torch.Size", with_keys=_tuple_flatten_with_keys
+)
