@@ -65,6 +65,8 @@ def describe(item: Kernel | Call) -> str:
     if isinstance(item, Product):
         a, b, out = item.a, item.b, item.target
         return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"
+    if not isinstance(item, Kernel):
+        raise TypeError(f"a call of {type(item).__name__} has no description")
     inner = item.inner or ()
     kept = ", ".join(f"i{d} < {n}" for d, n in enumerate(item.dims) if d not in inner)
     row = ", ".join(f"i{d} < {n}" for d, n in enumerate(item.dims) if d in inner)

@@ -13,17 +13,19 @@ everything where the extension is not built. Attributes that are words or truth 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..core import dtype as dtypes
 from ..core.dtype import dtype
 from ..ops.elementwise.updates import UPDATES
-from ..ops.family.pointwise import POINTWISE
+from ..ops.family.pointwise import POINTWISE, pointwise_declaration
 from ..ops.lowering.elements import ELEMENTS, Element, Unlowerable
 from ..ops.lowering.expressions import Expr, forget, load, walk
 from ..ops.lowering.loops import Buffer
@@ -70,9 +72,9 @@ def kernels() -> Iterator[Kernel]:
     for op in sorted(registry.values(), key=key_of):
         if op.family is POINTWISE and op.kernel is not None and op.namespace == "aten" and op.inplace_of is None:
             for fixed in variants(op):
-                yield from both(lambda d, op=op, fixed=fixed: of_operator(op, fixed, d))
+                yield from both(functools.partial(of_operator, op, fixed))
     for name in UPDATES:
-        yield from both(lambda d, name=name: of_update(name, d))
+        yield from both(functools.partial(of_update, name))
 
 
 def both(read: Callable[[dtype], Kernel | None]) -> Iterator[Kernel]:
@@ -110,7 +112,10 @@ def words_of(op: Operator, fixed: tuple) -> list[str]:
 def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
     """The kernel of an operator, or None where it has no loop of this kind."""
     forget()
-    arrays, numbers, values = [], [], []
+    arrays: list[Buffer] = []
+    numbers: list[Buffer] = []
+    values: list[Any] = []
+    declared = pointwise_declaration(op)
     for a, is_operand, value in zip(op.schema.arguments, POINTWISE._operand_mask(op), fixed, strict=True):
         if value is not ...:
             values.append(value)
@@ -123,7 +128,7 @@ def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
         values.append(Element(load(buffer, 0, (1,))))
     if not arrays:
         return None
-    result = op.declared.result
+    result = declared.result
     wanted = d if result is None else result(d) if callable(result) else result
     name = ":".join([key_of(op), *words_of(op, fixed)])
     try:
@@ -133,7 +138,7 @@ def of_operator(op: Operator, fixed: tuple, d: dtype) -> Kernel | None:
     if not isinstance(output, Element) or output.expr.dtype is not wanted or wanted not in LETTERS:
         return None
     kernel = Kernel(name, tuple(arrays), tuple(numbers), (output.expr,))
-    return printable(kernel, 1 if op.declared.constant is not None else 2)
+    return printable(kernel, 1 if declared.constant is not None else 2)
 
 
 def of_update(name: str, d: dtype) -> Kernel | None:

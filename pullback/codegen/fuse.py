@@ -223,14 +223,13 @@ def _matched(step: Compute, kernel: Kernel):
 def _match_once(step: Compute, kernel: Kernel):
     """(step, pairs), or (step, None) where loops were split and it must be tried again, or None."""
     produced = kernel.written
-    anchors = [(e, produced[e.args[0]]) for e in step.loads() if e.args[0] in produced]
-    exact = True
-    if not anchors:
-        exact = False
-        anchors = _shared(step, kernel)
+    sources = [(e, produced[e.args[0]]) for e in step.loads() if e.args[0] in produced]
+    exact = bool(sources)
+    anchors = [(e, s.strides, s.offset) for e, s in sources]  # a load, and where in memory what it reads lies
+    if not exact:
+        anchors = [(e, other.args[2], other.args[1]) for e, other in _shared(step, kernel)]
     pairs: dict[int, int] = {}
-    for e, source in anchors:
-        strides, offset = (source.strides, source.offset) if exact else (source.args[2], source.args[1])
+    for e, strides, offset in anchors:
         rows = locate(step.dims, e.args[2], e.args[1], kernel.dims, strides, offset)
         if rows is None:
             return None

@@ -14,13 +14,14 @@ from __future__ import annotations
 import operator as python_operators
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from ..capture.front.config import native as settings
 from ..core import dtype as dtypes
 from ..core.tensor import Tensor, stride_of
 from ..graph.node import Node
-from ..ops.family.pointwise import POINTWISE, rounded_number, stays_wide
-from ..ops.family.view import VIEW
+from ..ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
+from ..ops.family.view import VIEW, GeometryDeclaration
 from ..ops.lowering import NotLowerable, takes_complex
 from ..ops.lowering.builder import Builder
 from ..ops.lowering.elements import ELEMENTS, Element, Unlowerable, number
@@ -45,7 +46,7 @@ class Lowering(Builder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[Node, object] = {}
+        self.values: dict[Node, Any] = {}  # a `Value`, several of them, or a number
         self.node: Node  # the node that is being lowered
         self.args: tuple = ()  # its canonical arguments
 
@@ -63,7 +64,7 @@ class Lowering(Builder):
 
     def input(self, node: Node) -> Value | NotLowerable:
         """The value of a tensor that comes from outside: an argument, or the result of an operator that has no loops."""
-        t = node.meta.get("val")
+        t: Any = node.meta.get("val")
         refused = self.refuses(t)
         if refused is not None:
             return refused
@@ -144,8 +145,9 @@ class Lowering(Builder):
         working = self.wide(compute)
         out = self.result()
         rank = len(out.shape)
-        values = []
-        for argument, a, is_operand in zip(op.schema.arguments, args, op.operand_mask, strict=True):
+        values: list[Any] = []
+        fitting = pointwise_declaration(op).fitting
+        for argument, a, is_operand in zip(op.schema.arguments, args, POINTWISE._operand_mask(op), strict=True):
             given = self._given(a)
             if isinstance(a, Node) and isinstance(given, Value):
                 e = given.element(rank)
@@ -154,7 +156,7 @@ class Lowering(Builder):
             elif is_operand and a is not None:
                 through = working if stays_wide(op, argument) else compute
                 values.append(Element(cast(number(given, through), working)))
-            elif given is not None and argument.name in op.declared.fitting and compute is not working:
+            elif given is not None and argument.name in fitting and compute is not working:
                 values.append(rounded_number(given, compute))
             else:
                 values.append(given)
@@ -169,6 +171,8 @@ class Lowering(Builder):
     def _view(self, op: Operator, args: tuple) -> Value | tuple[Value, ...] | NotLowerable:
         if op.family.retypes or op.declared.names_memory:
             return NotLowerable("a window on the memory under a tensor")
+        if not isinstance(op.declared, GeometryDeclaration):
+            return NotLowerable("a view that is no geometry")
         source = self._given(args[0])
         result = op.declared.geometry(source.shape, source.strides, source.offset, *self.fakes[1:])
         if isinstance(result, list):
@@ -220,5 +224,8 @@ def scalar_rule(op: Operator) -> Callable:
         return lambda *values: op.lower(ELEMENTS, *values)
     if op.kernel is not None:
         return lambda *values: op.kernel(ELEMENTS, *values)
-    function = getattr(ELEMENTS, op.declared.ufunc)
+    ufunc = pointwise_declaration(op).ufunc
+    if ufunc is None:
+        raise Unlowerable(f"{op.name} has neither a kernel nor a ufunc")
+    function = getattr(ELEMENTS, ufunc)
     return lambda *values: function(*[v for v in values if isinstance(v, Element)])

@@ -39,6 +39,13 @@ class Nest:
     def steps(self) -> list[Compute]:
         return [s for p in self.phases for s in (*p.rows, *p.elements)]
 
+    @property
+    def lane_loop(self) -> int:
+        """The lane, of a nest that has one."""
+        if self.lane is None:
+            raise ValueError("this nest goes along its rows: it has no lane")
+        return self.lane
+
     def size(self, loops: list[int]) -> int:
         return math.prod(self.dims[k] for k in loops)
 

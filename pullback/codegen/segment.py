@@ -8,6 +8,7 @@ nodes run as operators.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from ..runtime.build import build
 from ..runtime.cpu import Library
 from .lower import Lowering
 from .runner import room
-from .source import Source, write
+from .source import write
 
 
 class Operators:
@@ -71,6 +72,21 @@ def like(t: Tensor) -> Tensor:
     return wrap(np.lib.stride_tricks.as_strided(flat, shape, [s * d.itemsize for s in strides]), d)
 
 
+class Written(Protocol):
+    """What the source of a segment says of itself, in whichever language."""
+
+    inputs: list[Value]
+    outputs: list[Buffer]
+    kernels: list[str]
+    functions: list[str]
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def arena(self) -> int: ...
+
+
 class Segment:
     """Nodes that are one native call."""
 
@@ -99,7 +115,7 @@ class Segment:
         self.empty = not lowering.steps
         self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
 
-    def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Source:
+    def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
         return write(steps, inputs, outputs, fusing)
 
     def build(self) -> None:
@@ -117,6 +133,8 @@ class Segment:
             return
         outs = [m.make() for m in self.makers]
         if not self.empty:
+            if self.library is None:
+                raise RuntimeError("a segment runs after it was built")
             here = self.rooms.pop() if self.rooms else room(self.source.arena)
             wrong = self.library.call((*[t.array for t in tensors], *outs), here[1], (self.threads or thread_count)())
             self.rooms.append(here)
@@ -125,7 +143,7 @@ class Segment:
                 return
         result = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
         for node, (kind, at, value) in zip(self.results, self.places, strict=True):
-            base = tensors[at] if kind == "given" else result[at]
+            base: Any = tensors[at] if kind == "given" else result[at]
             values[node] = base if value is None else view(base, value)
 
 
@@ -155,9 +173,8 @@ class Maker:
         self.buffer = buffer
         self.dtype = buffer.dtype
         whole = [v for v in values if not v.offset and v.numel == buffer.size and is_dense(v)]
-        self.value = min(whole, key=lambda v: v.strides != Value(buffer, v.shape).strides, default=None)
-        if self.value is None:
-            self.value = Value(buffer, (buffer.size,))
+        flat = Value(buffer, (buffer.size,))
+        self.value = min(whole, key=lambda v: v.strides != Value(buffer, v.shape).strides, default=flat)
         order = sorted(range(len(self.value.shape)), key=lambda d: (-self.value.strides[d], d))
         self.shape = tuple(self.value.shape[d] for d in order)
         back = tuple(int(k) for k in np.argsort(order))

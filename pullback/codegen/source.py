@@ -107,7 +107,7 @@ def _calls(printed: list, bad: Buffer) -> tuple[list[str], list[str]]:
     names: dict[str, str] = {}
     functions, calls = [], []
     for item in printed:
-        if isinstance(item, Call):
+        if isinstance(item, (Product, Sort)):
             calls.append(_product(item) if isinstance(item, Product) else _sort(item))
             continue
         name = names.get(item.text)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.segment import Segment, deterministic_flags
+from ..codegen.source import Source
 from ..core.threads import thread_count
 from ..graph import Node
 from ..ops.lowering.loops import Buffer, Call, Product
@@ -51,9 +52,11 @@ def kernels_of(program: Any) -> list[Kernel]:
 
 def _of_segment(segment: Segment) -> list[Kernel]:
     source = segment.source
+    if not isinstance(source, Source):  # launches on a device, which no C program can time
+        return []
     texts = {m.group(1): f for f in source.functions if (m := re.search(r"void (kernel\d+)\(", f))}
     stored = {b for item in source.items for b in _written(item)}
-    seconds = measure(segment)
+    seconds = measure(segment, source)
     found = []
     for k, item in enumerate(source.items):
         call = source.calls[k]
@@ -110,9 +113,8 @@ def _nodes_behind(item: Any, segment: Segment, stored: set[Buffer]) -> list[Node
 
 
 # ---- time
-def measure(segment: Segment) -> list[float] | None:
+def measure(segment: Segment, source: Source) -> list[float] | None:
     """The least seconds of each kernel over a few runs, on ones and zeros of the right shapes; None where it cannot be told."""
-    source = segment.source
     if segment.empty or not source.calls:
         return None
     text = source.text

@@ -86,7 +86,7 @@ class Rows:
         return Group(n, f"over_block<{n // WARP}, ", head, "", rows, n)
 
     def _across(self) -> Group:
-        kind, suffix, lane = self.printer.index_type, self.printer.suffix, self.nest.lane
+        kind, suffix, lane = self.printer.index_type, self.printer.suffix, self.nest.lane_loop
         n = self.nest.dims[lane]
         others = [d for d in self.nest.outer if d != lane]
         blocks, warps = -(-n // WARP), min(ceiling(-(-self.length // 8)), WARP)

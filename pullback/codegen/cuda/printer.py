@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.dtype import dtype
@@ -48,7 +49,7 @@ class CudaPrinter(Printer):
         self.index_type, self.suffix = ("i64", "L") if self.wide else ("i32", "")
         self.vector = 1  # neighbours that one thread computes
 
-    def address(self, offset: int, strides, indirect: list[tuple[str, int]] = ()) -> str:
+    def address(self, offset: int, strides, indirect: Sequence[tuple[str, int]] = ()) -> str:
         parts = [
             f"i{d}" if s == 1 else f"i{d}*{s}{self.suffix}"
             for d, s in enumerate(strides)

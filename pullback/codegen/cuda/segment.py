@@ -6,6 +6,8 @@ address from which vectors cannot be read is copied first.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core.device import device
 from ...core.modes import process
 from ...core.tensor import CUDA, Tensor, wrap
@@ -67,7 +69,7 @@ class CudaSegment(Segment):
             values[node] = base if value is None else view(base, value)
 
     def blank(self, m: Maker):
-        result = self.on.empty(m.shape, m.dtype.numpy)
+        result = self.on.empty(m.shape, np.dtype(m.dtype.numpy))
         return result if m.back is None else result.transpose(m.back)
 
     def fits(self, t: Tensor, expected: tuple) -> bool:

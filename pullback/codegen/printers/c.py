@@ -7,6 +7,8 @@ are added in double precision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...core import dtype as dtypes
 from ...ops.lowering.expressions import Expr
 from ...ops.lowering.loops import Buffer, Compute
@@ -51,7 +53,7 @@ class Printer:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def address(self, offset: int, strides, indirect: list[tuple[str, int]] = ()) -> str:
+    def address(self, offset: int, strides, indirect: Sequence[tuple[str, int]] = ()) -> str:
         parts = [f"i{d}" if s == 1 else f"i{d}*{s}L" for d, s in enumerate(strides) if s and self.nest.dims[d] != 1]
         parts += [i if s == 1 else f"{i}*{s}L" for i, s in indirect]
         if offset or not parts:

@@ -22,7 +22,8 @@ class Lanes:
 
     def print(self) -> Printed:
         printer, nest = self.printer, self.nest
-        lane, n = nest.lane, nest.dims[nest.lane]
+        lane = nest.lane_loop
+        n = nest.dims[lane]
         blocks = -(-n // LANES)
         for number, phase in enumerate(nest.phases):
             self.phase(number, phase)

@@ -41,7 +41,7 @@ def _one_row(printer: Printer) -> tuple[list[str], int]:
 
 def _rows_beside(printer: Printer) -> tuple[list[str], int]:
     """Rows of the lane side by side: in vectors where memory runs across them, else as many as hide each other's delays."""
-    nest, lane = printer.nest, printer.nest.lane
+    nest, lane = printer.nest, printer.nest.lane_loop
     (s,) = nest.steps
     n, across = nest.dims[lane], s.strides[lane] == 1
     side = LANES if across else ROWS

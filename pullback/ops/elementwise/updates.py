@@ -6,6 +6,8 @@ printed kernels (`codegen/eager.py`) come from these; `core.elements.update` run
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 def adam(xp, p, mean, square, g, decay, shrink, fresh, keep, news, scale, eps, rate):
     """Adam, with decay in the gradient (`decay`) or apart from it (`shrink`)."""
@@ -35,7 +37,7 @@ def nesterov(xp, p, buffer, g, decay, keep, news, rate):
 
 
 # {name: (rule, arrays, how many numbers)}
-UPDATES = {
+UPDATES: dict[str, tuple[Callable, int, int]] = {
     "adam": (adam, 4, 8),
     "sgd": (sgd, 2, 2),
     "momentum": (momentum, 3, 4),

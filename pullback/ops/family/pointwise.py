@@ -98,6 +98,13 @@ class PointwiseDeclaration(Declaration):
     cost: str = "cheap"
 
 
+def pointwise_declaration(op: Operator) -> PointwiseDeclaration:
+    """What an element-wise operator declares."""
+    if not isinstance(op.declared, PointwiseDeclaration):
+        raise TypeError(f"{op.qualified_name} is no element-wise operator")
+    return op.declared
+
+
 class Pointwise(Family):
     """See the module's docstring."""
 
