@@ -23,6 +23,7 @@ setup(
                 "-fno-trapping-math",
                 "-fwrapv",
                 "-fopenmp-simd",
+                "-ffp-contract=off",  # products and sums are rounded one by one, as the array library rounds them
                 "--param=vect-max-peeling-for-alignment=0",
             ],
             optional=True,
@@ -31,7 +32,8 @@ setup(
             "pullback.core._network",
             [f"{SOURCES}/_network.c"],
             depends=[
-                f"{SOURCES}/native_{part}.h" for part in ("elements", "layers", "attention", "windows", "recurrent")
+                f"{SOURCES}/native_{part}.h"
+                for part in ("elements", "layers", "products", "attention", "windows", "recurrent")
             ],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd"],
             optional=True,

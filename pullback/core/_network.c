@@ -140,21 +140,27 @@ enum { FORWARD, TO_INPUT, TO_WEIGHT };
         N(rnn_back)};
 
 #define LEVEL _plain
+#define VECTOR 16 /* bytes of a vector */
 #include "native_layers.h"
 #undef LEVEL
+#undef VECTOR
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDER
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #define LEVEL _avx2
+#define VECTOR 32
 #include "native_layers.h"
 #undef LEVEL
+#undef VECTOR
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
 #define LEVEL _avx512
+#define VECTOR 64
 #include "native_layers.h"
 #undef LEVEL
+#undef VECTOR
 #pragma GCC pop_options
 static const Functions *const ALL[3][2] = {
     {&functions_f_plain, &functions_d_plain}, {&functions_f_avx2, &functions_d_avx2}, {&functions_f_avx512, &functions_d_avx512}};

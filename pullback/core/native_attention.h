@@ -5,10 +5,10 @@
 
 INLINE T *N(at)(const Rows *r, i64 b, i64 h, i64 row) { return (T *)r->p + b * r->step[0] + h * r->step[1] + row * r->step[2]; }
 
-/* scores of `rows` queries from `first` and `count` keys from `from`, masked; s is (rows, KEYS) */
-static void N(attention_scores)(const Attention *a, i64 b, i64 h, i64 first, i64 rows, i64 from, i64 count, T *s) {
-    N(gemm)(0, 1, rows, count, a->size, (T)a->scale, N(at)(&a->q, b, h, first), a->q.step[2], N(at)(&a->k, b, h, from), a->k.step[2], 0, s,
-            KEYS);
+/* scores of `rows` queries from `first` and `count` keys from `from`, masked; s is (rows, KEYS), turned has room for keys */
+static void N(attention_scores)(const Attention *a, i64 b, i64 h, i64 first, i64 rows, i64 from, i64 count, T *s, T *turned) {
+    N(turn)(count, a->size, N(at)(&a->k, b, h, from), a->k.step[2], turned, KEYS);
+    N(product)(rows, count, a->size, (T)a->scale, N(at)(&a->q, b, h, first), a->q.step[2], 1, turned, KEYS, 0, s, KEYS);
     for (i64 r = 0; r < rows; r++) {
         T *row = s + r * KEYS;
         if (a->causal)
@@ -52,7 +52,7 @@ INLINE T N(max_row)(const T *x, i64 n) {
     return nan ? (T)NAN : top;
 }
 
-static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s) {
+static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s, T *turned) {
     i64 rows = a->queries - first < QUERIES ? a->queries - first : QUERIES;
     i64 keys = a->causal && first + rows < a->keys ? first + rows : a->keys;
     T top[QUERIES], total[QUERIES];
@@ -62,7 +62,7 @@ static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s
     }
     for (i64 from = 0; from < keys; from += KEYS) {
         i64 count = keys - from < KEYS ? keys - from : KEYS;
-        N(attention_scores)(a, b, h, first, rows, from, count, s);
+        N(attention_scores)(a, b, h, first, rows, from, count, s, turned);
         for (i64 r = 0; r < rows; r++) {
             T most = N(max_row)(s + r * KEYS, count);
             most = most > top[r] || most != most ? most : top[r];
@@ -75,8 +75,7 @@ static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s
                     o[d] *= ratio;
             }
         }
-        N(gemm)(0, 0, rows, a->size, count, 1, s, KEYS, N(at)(&a->v, b, h, from), a->v.step[2], from ? 1 : 0, N(at)(&a->out, b, h, first),
-                a->out.step[2]);
+        N(product)(rows, a->size, count, 1, s, KEYS, 1, N(at)(&a->v, b, h, from), a->v.step[2], from > 0, N(at)(&a->out, b, h, first), a->out.step[2]);
     }
     for (i64 r = 0; r < rows; r++) {
         T *o = N(at)(&a->out, b, h, first + r), scale = total[r] == 0 ? 0 : 1 / total[r];
@@ -89,21 +88,22 @@ static void N(attention_block)(const Attention *a, i64 b, i64 h, i64 first, T *s
 static void N(attention_part)(long begin, long end, void *const *given) {
     Attention *a = given[0];
     i64 blocks = (a->queries + QUERIES - 1) / QUERIES;
-    T *s = malloc(sizeof(T) * QUERIES * KEYS);
+    T *s = malloc(sizeof(T) * (size_t)((QUERIES + a->size) * KEYS));
     for (long t = begin; t < end && s; t++)
-        N(attention_block)(a, t / blocks / a->heads, t / blocks % a->heads, t % blocks * QUERIES, s);
+        N(attention_block)(a, t / blocks / a->heads, t / blocks % a->heads, t % blocks * QUERIES, s, s + QUERIES * KEYS);
     if (!s)
         a->failed = 1;
     free(s);
 }
 
-static void N(attention_back_block)(const Attention *a, i64 b, i64 h, i64 first, i64 from, T *s, T *d, const T *dots) {
+static void N(attention_back_block)(const Attention *a, i64 b, i64 h, i64 first, i64 from, T *s, T *d, T *turned, const T *dots) {
     i64 rows = a->queries - first < QUERIES ? a->queries - first : QUERIES, count = a->keys - from < KEYS ? a->keys - from : KEYS;
     if (a->causal && first + rows - from < count)
         count = first + rows - from;
     const T *lse = (const T *)a->lse + (b * a->heads + h) * a->queries + first;
-    N(attention_scores)(a, b, h, first, rows, from, count, s);
-    N(gemm)(0, 1, rows, count, a->size, 1, N(at)(&a->g, b, h, first), a->g.step[2], N(at)(&a->v, b, h, from), a->v.step[2], 0, d, KEYS);
+    N(attention_scores)(a, b, h, first, rows, from, count, s, turned);
+    N(turn)(count, a->size, N(at)(&a->v, b, h, from), a->v.step[2], turned, KEYS);
+    N(product)(rows, count, a->size, 1, N(at)(&a->g, b, h, first), a->g.step[2], 1, turned, KEYS, 0, d, KEYS);
     for (i64 r = 0; r < rows; r++) {
         T low = lse[r] == -INF ? INF : lse[r], dot = dots[r], *w = s + r * KEYS, *e = d + r * KEYS;
         SIMD
@@ -113,16 +113,14 @@ static void N(attention_back_block)(const Attention *a, i64 b, i64 h, i64 first,
             e[j] = (e[j] - dot) * weight;
         }
     }
-    N(gemm)(1, 0, count, a->size, rows, 1, s, KEYS, N(at)(&a->g, b, h, first), a->g.step[2], 1, N(at)(&a->dv, b, h, from), a->dv.step[2]);
-    N(gemm)(0, 0, rows, a->size, count, (T)a->scale, d, KEYS, N(at)(&a->k, b, h, from), a->k.step[2], 1, N(at)(&a->dq, b, h, first),
-            a->dq.step[2]);
-    N(gemm)(1, 0, count, a->size, rows, (T)a->scale, d, KEYS, N(at)(&a->q, b, h, first), a->q.step[2], 1, N(at)(&a->dk, b, h, from),
-            a->dk.step[2]);
+    N(product)(count, a->size, rows, 1, s, 1, KEYS, N(at)(&a->g, b, h, first), a->g.step[2], 1, N(at)(&a->dv, b, h, from), a->dv.step[2]);
+    N(product)(rows, a->size, count, (T)a->scale, d, KEYS, 1, N(at)(&a->k, b, h, from), a->k.step[2], 1, N(at)(&a->dq, b, h, first), a->dq.step[2]);
+    N(product)(count, a->size, rows, (T)a->scale, d, 1, KEYS, N(at)(&a->q, b, h, first), a->q.step[2], 1, N(at)(&a->dk, b, h, from), a->dk.step[2]);
 }
 
 static void N(attention_back_part)(long begin, long end, void *const *given) {
     Attention *a = given[0];
-    T *s = malloc(sizeof(T) * 2 * QUERIES * KEYS), dots[QUERIES];
+    T *s = malloc(sizeof(T) * (size_t)((2 * QUERIES + a->size) * KEYS)), dots[QUERIES];
     for (long t = begin; t < end && s; t++) {
         i64 b = t / a->heads, h = t % a->heads;
         for (i64 first = 0; first < a->queries; first += QUERIES) {
@@ -137,7 +135,7 @@ static void N(attention_back_part)(long begin, long end, void *const *given) {
                 dots[r] = dot;
             }
             for (i64 from = 0; from < keys; from += KEYS)
-                N(attention_back_block)(a, b, h, first, from, s, s + QUERIES * KEYS, dots);
+                N(attention_back_block)(a, b, h, first, from, s, s + QUERIES * KEYS, s + 2 * QUERIES * KEYS, dots);
         }
     }
     if (!s)

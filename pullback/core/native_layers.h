@@ -11,6 +11,7 @@
 #define gemm_d_plain dgemm
 #define gemm_d_avx2 dgemm
 #define gemm_d_avx512 dgemm
+#include "native_products.h"
 #include "native_attention.h"
 #include "native_windows.h"
 #include "native_recurrent.h"
@@ -27,6 +28,7 @@ FUNCTIONS
 #define LOG log
 #define TANH tanh
 #define SIGMOID d_sigmoid
+#include "native_products.h"
 #include "native_attention.h"
 #include "native_windows.h"
 #include "native_recurrent.h"

@@ -6,7 +6,7 @@
 
 /* exp(x) for x <= 0 (and NaN), to about one unit in the last place; denormal results are kept */
 INLINE T N(exp_down)(T x) {
-    T y = x < LOWEST ? LOWEST : x;
+    T y = x < LOWEST ? 0 : x; /* what gives 0, masked elements, takes no slow denormals */
     T shifted = y * (T)1.44269504088896340736 + MAGIC;
     T whole = shifted - MAGIC;
     T r = (y - whole * LN2_HIGH) - whole * LN2_LOW;
@@ -39,7 +39,7 @@ INLINE T N(exp_down)(T x) {
     T a, b;
     memcpy(&a, &first, sizeof a);
     memcpy(&b, &second, sizeof b);
-    return p * a * b;
+    return x < LOWEST ? 0 : p * a * b;
 }
 
 INLINE double N(sum_row)(const T *x, Py_ssize_t n) {

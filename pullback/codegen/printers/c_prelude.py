@@ -32,11 +32,12 @@ INLINE bf16 to_bf16(f32 x) { u32 b = f32_bits(x); return x != x ? (bf16)((b >> 1
 POLYNOMIALS = r"""
 INLINE f32 f_scale(f32 x, i32 n) { i32 h = n >> 1; return x * bits_f32((u32)(h + 127) << 23) * bits_f32((u32)(n - h + 127) << 23); }
 INLINE f32 f_exp(f32 x) {
-    f32 c = x > 89.f ? 89.f : x; c = c < -104.f ? -104.f : c;
+    f32 c = x > 89.f ? 89.f : x; c = c < -104.f ? 0.f : c; /* what gives 0, masked elements, takes no slow denormals */
     f32 n = __builtin_rintf(c * 1.442695041f);
     f32 r = c - n * 0.693359375f; r = r + n * 2.12194440e-4f;
     f32 q = 1.381314337e-03f; q = q * r + 8.369419079e-03f; q = q * r + 4.166845682e-02f; q = q * r + 1.666651479e-01f; q = q * r + 4.999999305e-01f;
     f32 y = f_scale(1.f + (r + r * r * q), (i32)n);
+    y = x < -104.f ? 0.f : y;
     return x != x ? x : y;
 }
 INLINE f32 f_expm1(f32 x) {
