@@ -92,6 +92,8 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
     shape = sizes_from("resize_", sizes)
     if memory_format is devices.preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
+    if memory_format is None and shape == self.array.shape:
+        return self  # as it is, whatever its strides
     resize(self, shape, None if memory_format is None else format_strides(shape, memory_format))
     bump(self)
     return self

@@ -14,7 +14,7 @@ from ...core.dtype import dtype as dtype_type
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import extend
 from ...core.storage import storage_of, window
-from ...core.tensor import CONJ, Tensor, stride_of, view_of
+from ...core.tensor import CONJ, NEG, Tensor, stride_of, view_of
 from ..family.batching import batch_first
 from ..family.view import ViewDeclaration, ViewFamily
 from ..lowering import NotLowerable, of_complex
@@ -197,6 +197,9 @@ def _as_dtype(self, dtype: dtype_type) -> tuple:
     shape, stride, old = self.array.shape, stride_of(self), self.dtype
     if dtype.numpy is None:
         raise NotImplementedError(f"view: no array library reads memory as {dtype}")
+    if dtype is not old and self.keys & (CONJ | NEG):  # the memory is not what the tensor means
+        bit = "conjugate view tensors" if self.keys & CONJ else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {bit} when converting to a different dtype.")
     if old.itemsize == dtype.itemsize:
         return shape, stride, self.offset, dtype
     pair = f"{old.scalar_name} as {dtype.scalar_name}"

@@ -58,3 +58,17 @@ def test_resizing_in_a_memory_format():
     assert torch.empty(0).resize_(2, 3, 4, 5, memory_format=torch.channels_last).stride() == like.stride()
     assert torch.empty(0).resize_as_(like, memory_format=torch.preserve_format).stride() == like.stride()
     assert torch.empty(0).resize_as_(like).is_contiguous()
+
+
+def test_memory_of_a_conjugate_view_is_not_what_it_means():
+    x = torch.tensor([1 + 2j])
+    assert x.view(torch.float32).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="not supported for conjugate view tensors"):
+        x.conj().view(torch.float32)
+    with pytest.raises(RuntimeError, match="not supported for tensors with negative bit set"):
+        x.conj().imag.view(torch.int32)
+
+
+def test_resizing_to_the_same_shape_keeps_strides():
+    x = torch.empty(2, 3).t()
+    assert x.resize_as_(x).stride() == (1, 3) and x.resize_(3, 2).stride() == (1, 3)
