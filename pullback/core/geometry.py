@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .symbolic import holds, surely
+from .symbolic import holds, likely, surely, undecided
 
 
 class Geometry:
@@ -72,6 +72,8 @@ def is_contiguous(shape: Sequence, stride: Sequence) -> bool:
     """Whether elements stand in row-major order without gaps; dimensions of size 1 do not matter, nor any where one is 0."""
     step = 1
     for s, st in zip(reversed(shape), reversed(stride), strict=True):
+        if s.__class__ is not int and undecided(s == 0):
+            return surely_contiguous(shape, stride)
         if s == 0:
             return True
         if s != 1:
@@ -190,7 +192,7 @@ def infer_size(shape: Sequence, numel) -> tuple:
             if hole is not None:
                 raise RuntimeError("only one dimension can be inferred")
             hole = i
-        elif s < 0:
+        elif s < 0 if s.__class__ is int else not holds(s >= 0):
             raise RuntimeError(f"invalid shape dimension {s} at index {i} of shape {list(shape)}")
         else:
             known = known * s
@@ -198,7 +200,7 @@ def infer_size(shape: Sequence, numel) -> tuple:
         if (fits := known == numel) is not True and not holds(fits):
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {numel}")
         return tuple(shape)
-    if known == 0:
+    if known == 0 if known.__class__ is int else likely(known == 0, otherwise=False):
         if numel == 0:
             raise RuntimeError(
                 f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "

@@ -17,6 +17,7 @@ from . import device as devices
 from .arrays import assign, library, library_of, strided, to_device, to_host
 from .geometry import Geometry, contiguous_strides
 from .modes import process
+from .symbolic import likely
 
 
 class Storage:
@@ -87,7 +88,7 @@ def flat_bytes(array) -> tuple[Any, int]:
 
 def span_bytes(shape, stride, offset: int, itemsize: int) -> int:
     """How many bytes a strided view needs, from the start of its storage."""
-    if any(s == 0 for s in shape):
+    if any(s == 0 if s.__class__ is int else likely(s == 0, otherwise=False) for s in shape):
         return 0
     return (offset + 1 + sum((s - 1) * st for s, st in zip(shape, stride, strict=True))) * itemsize
 

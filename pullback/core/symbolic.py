@@ -30,6 +30,19 @@ def surely(question) -> bool:
     return question if question.__class__ is bool else question.node.statically_known_true()
 
 
+def undecided(question) -> bool:
+    """Whether nothing but data decides it."""
+    if question.__class__ is bool or not symbolic(question):
+        return False
+    node = question.node
+    return node.hint is None and node.shape_env.statically(node.expr) is None
+
+
+def likely(question, otherwise: bool) -> bool:
+    """Whether it holds; `otherwise` where nothing but data decides it. No check is left behind."""
+    return otherwise if undecided(question) else bool(question)
+
+
 def concrete(value):
     """The definite number of a symbolic one; a guard records that it was asked for."""
     return value.concrete() if hasattr(value, "concrete") else value.__index__()

@@ -40,7 +40,7 @@ from .graph_signature import (
 )
 from .inputs import argument_names, leaf_names, leaf_places
 from .modules import ModuleStack, attribute, changed_attributes, restored, snapshot
-from .numbers import fill_numbers
+from .numbers import fill_numbers, symbolic_builtins
 
 SIMPLE = (int, float, bool, str, complex, type(None))
 
@@ -193,7 +193,7 @@ class Export:
     def _call(self, args: tuple, kwargs: dict) -> Any:
         before = snapshot(self.mod)
         try:
-            with replaced_state(self.mod, self.state), self.modules, self.fake_mode, self.trace:
+            with replaced_state(self.mod, self.state), self.modules, symbolic_builtins(), self.fake_mode, self.trace:
                 out = self.mod(*args, **kwargs)
                 self._write_assigned_buffers()
                 changed = changed_attributes(self.mod, before)

@@ -22,6 +22,7 @@ from ..eager.functions import bypassing
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
+from ..system.operator import public
 from .factories import convert_option, empty_op, finish, sizes_from
 from .lifting import lift_fresh, lifted
 from .storages import TypedStorage, on_storage
@@ -180,9 +181,31 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         result = data.detach().to(dtype=dtype or data.dtype, device=device or data.device, copy=True)
     elif hasattr(data, "__array_interface__") and not isinstance(data, (np.ndarray, np.generic)):
         result = _place(*array_from(np.asarray(data), dtype), device)
+    elif ambient.mode & (modes.CAPTURE | modes.DISPATCH) and has_undecided(data):
+        result = from_numbers(data, dtype or (ambient.default_dtype if has_float(data) else dtypes.int64), device)
     else:
         result = _place(*array_from(data, dtype), device)
     return finish(result, requires_grad, names=names)
+
+
+def has_undecided(data) -> bool:
+    """Whether there is a number among nested data that only the program's own data decides."""
+    if isinstance(data, (list, tuple)):
+        return any(has_undecided(d) for d in data)
+    return symbolic(data) and data.node.hint is None
+
+
+def has_float(data) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(has_float(d) for d in data)
+    return isinstance(data, float) or symbolic(data) and data.node.pytype is float
+
+
+def from_numbers(data, wanted: dtype, device) -> Tensor:
+    """A tensor of nested numbers of which some are symbolic: each is one call, so that traces see it."""
+    if isinstance(data, (list, tuple)):
+        return public("torch", "stack")([from_numbers(d, wanted, device) for d in data])
+    return public("torch", "scalar_tensor")(data, dtype=wanted, device=device)
 
 
 @front("torch.as_tensor")

@@ -366,7 +366,9 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
             raise TypeError(
                 f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}"
             )
-        out.append(s if getattr(s, "is_symbolic", False) else s.__index__())
+        kept = getattr(s, "is_symbolic", False)
+        number = not kept and isinstance(s, Tensor) and s.array.size == 1 and s.dtype.category <= 1
+        out.append(s if kept else s.item() if number else s.__index__())
     return tuple(out)
 
 

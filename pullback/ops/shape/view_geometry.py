@@ -8,7 +8,7 @@ Sizes may be symbolic.
 from __future__ import annotations
 
 from ...core.geometry import infer_size, view_strides, wrap_dim, wrap_dims
-from ...core.symbolic import holds
+from ...core.symbolic import holds, sym_ite, sym_max, sym_min, undecided
 from ...core.tensor import wrap_dim_of_scalar
 
 Placed = tuple[tuple, tuple, int]
@@ -135,9 +135,13 @@ def select(shape, stride, offset, dim, index) -> Placed:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = wrap_dim(dim, len(shape))
     size = shape[d]
-    if not -size <= index < size:
+    plain = index.__class__ is int and size.__class__ is int
+    if not (-size <= index < size if plain else holds(-size <= index) and holds(index < size)):
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {d}")
-    at = index + size if index < 0 else index
+    if not plain and undecided(index < 0):
+        at = sym_ite(index < 0, index + size, index)
+    else:
+        at = index + size if index < 0 else index
     return (*shape[:d], *shape[d + 1 :]), (*stride[:d], *stride[d + 1 :]), offset + at * stride[d]
 
 
@@ -145,11 +149,20 @@ def slice_bounds(start, end, size):
     """Start and end of a slice as positions, clamped as Python clamps them."""
     start = 0 if start is None else start
     end = size if end is None else end
+    if start.__class__ is not int and undecided(start < size) or end.__class__ is not int and undecided(end < size):
+        start = _clamped(start, size)
+        return start, sym_max(start, _clamped(end, size))
     start = start + size if start < 0 else start
     end = end + size if end < 0 else end
     start = 0 if start < 0 else size if start > size else start
     end = start if end < start else size if end > size else end
     return start, end
+
+
+def _clamped(at, size):
+    """A position that data decides, counted from the end where it is negative, within the size."""
+    at = sym_ite(at < 0, at + size, at) if undecided(at < 0) else at + size if at < 0 else at
+    return sym_max(0, sym_min(at, size))
 
 
 def slice_(shape, stride, offset, dim=0, start=None, end=None, step=1) -> Placed:
@@ -233,12 +246,12 @@ def split_with_sizes(shape, stride, offset, split_sizes, dim=0) -> list[Placed]:
     if not len(shape):
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, len(shape))
-    if any(s < 0 for s in split_sizes):
+    if not all(holds(s >= 0) for s in split_sizes):
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, but got "
             f"split_sizes={list(split_sizes)}"
         )
-    if sum(split_sizes) != shape[d]:
+    if not holds(sum(split_sizes) == shape[d]):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at "
             f"dimension {dim}), "

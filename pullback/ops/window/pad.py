@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.device import contiguous_format
+from ...core.symbolic import holds, likely, sym_min
 from ...core.tensor import Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.formats import like, like_first, ordered_strides
@@ -49,7 +50,7 @@ def _constant_shape(shape: tuple, pad: tuple) -> tuple:
     low, high = _low_high(pad)
     lead = len(shape) - len(low)
     for n, a, b in zip(shape[lead:], low, high):
-        if n + min(a, 0) < 0 or n + min(a, 0) + min(b, 0) < 0:
+        if not (holds(n + sym_min(a, 0) >= 0) and holds(n + sym_min(a, 0) + sym_min(b, 0) >= 0)):
             raise RuntimeError("narrow(): length must be non-negative.")
     return (*shape[:lead], *(n + a + b for n, a, b in zip(shape[lead:], low, high)))
 
@@ -62,7 +63,9 @@ def _constant(xp, x, pad, value):
 
 def _constant_strides(shape: tuple, self: Tensor, pad: tuple, value) -> tuple | None:
     """Channels-last as the tensor is; where nothing is added, a copy of a part, in its own order."""
-    added = any(p > 0 for p in pad if p.__class__ is not int or p)
+    added = any(
+        p > 0 if p.__class__ is int else likely(p > 0, otherwise=True) for p in pad if p.__class__ is not int or p
+    )
     return like_first(shape, self) if added else ordered_strides(shape, stride_of(self))
 
 
