@@ -51,14 +51,26 @@ def listen(world: Tracing, function, args: tuple, kwargs: dict) -> PendingHandle
     if function is RETAIN_GRAD and t.is_leaf:
         return None
     if id(t) not in world.outside.reals and function is REGISTER_HOOK:
-        check_hook(world, *args[1:], **kwargs)
+        try:
+            check_hook(world, *args[1:], **kwargs)
+        except Break as refused:
+            raise Break(refused.reason, before_use(world, t)) from None
         return None
     if id(t) not in world.outside.reals or not t.is_leaf or not t.requires_grad or function is RETAIN_GRAD:
-        raise Break(f"it calls {function.__name__} of a tensor, which must be the real one")
+        raise Break(f"it calls {function.__name__} of a tensor, which must be the real one", before_use(world, t))
     handle = PendingHandle(function, t, *args[1:], **kwargs)
     world.listening.append(handle)
     world.journal.log.append(Effect("listen", handle, None, None))
     return handle
+
+
+def before_use(world: Tracing, t: Tensor) -> int | None:
+    """The step before which a graph must end for a tensor that it computes to be hooked outside: what is computed of the
+    tensor in the same graph has a gradient that does not pass the tensor outside. None where nothing is."""
+    if id(t) in world.outside.reals:
+        return None
+    node = world.trace.node_of(t)
+    return world.trace.steps.get(node) if node.users else None
 
 
 def check_hook(world: Tracing, hook) -> None:

@@ -203,6 +203,8 @@ class Capture:
                     value = machine.run()
             except Break as error:
                 ended = error.reason
+                if error.stop_at is not None and 0 < error.stop_at < machine.count:
+                    raise Restart(error.stop_at, ended, where=machine.where()) from None
                 if machine.count != stop_at or machine.better_stop() != machine.count:
                     better = machine.better_stop()
                     if better != machine.count or not machine.is_undone():

@@ -17,9 +17,10 @@ from .frame import Frame
 class Break(BaseException):
     """The world refuses the step: never seen by the code that is interpreted."""
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: str = "", stop_at: int | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.stop_at = stop_at  # the step before which the graph must end, where that is an earlier one
 
 
 class Enter:

@@ -58,10 +58,13 @@ class FrameTrace(ProgramTrace):
         self.inputs: list[Source] = []  # one per placeholder
         self.names: set[str] = set()  # of the inputs
         self.created = 0  # how many nodes were made
+        self.steps: dict[Any, int] = {}  # nodes, with how many steps of the program there were when they were made
 
     def create_node(self, target, args: tuple, kwargs: dict, name: str | None = None):
         self.created += 1
-        return super().create_node(target, args, kwargs, name)
+        node = super().create_node(target, args, kwargs, name)
+        self.steps[node] = self.world.top.count if self.world.top is not None else 0
+        return node
 
     def given(self, t: Tensor, source: Source, context) -> Tensor:
         """A tensor from outside as an input."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import pytest
@@ -440,3 +441,59 @@ def test_a_hook_of_the_same_code_that_carries_another_value(make, program, backe
         x, current = torch.ones(2, requires_grad=True), make(k)
         run(x).sum().backward()
         assert x.grad.tolist() == [6.0 * k] * 2
+
+
+factor = 1.5
+LOG = []
+
+
+def hooked_after_use(x):
+    y = x.tanh()
+    z = y * 2
+    y.register_hook(lambda g: g * factor)
+    return z + 1
+
+
+def hooked_after_a_call(x):
+    def make(x):
+        return x.tanh() * 3
+
+    y = make(x)
+    z = (y * 2).exp()
+    y.register_hook(lambda g: (LOG.append(1), g * 0.5)[1])
+    return z + y
+
+
+def hooked_in_a_loop(x):
+    for k in range(2):
+        y = x.sin() * (k + 1)
+        x = y + 1
+        y.register_hook(lambda g: g * factor)
+    return x
+
+
+def kept_after_use(x):
+    y = x.tanh()
+    z = y * 2
+    y.retain_grad()
+    LOG.append(y)
+    return z + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [hooked_after_use, hooked_after_a_call, hooked_in_a_loop, kept_after_use])
+def test_a_hook_on_a_tensor_that_was_used_before(f, backend):
+    def run(f):
+        LOG.clear()
+        x = torch.linspace(0.1, 1, 3).requires_grad_()
+        f(x).sum().backward()
+        kept = [one.grad.tolist() if isinstance(one, torch.Tensor) else one for one in LOG]
+        return x.grad.tolist(), kept
+
+    context = enable(torch.compile) if backend == "compiled autograd" else contextlib.nullcontext()
+    compiled = torch.compile(f, backend="aot_eager" if backend == "compiled autograd" else backend)
+    want = run(f)
+    for _ in range(2):
+        with context:
+            found = run(compiled)
+        assert torch.allclose(torch.tensor(found[0]), torch.tensor(want[0])) and found[1] == want[1]
