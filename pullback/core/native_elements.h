@@ -2380,24 +2380,24 @@ static void V(adam_f)(i64 n, char *const *a) {
         const f32 v10 = x6;
         const f32 v11 = v9 * v10;
         const f32 v12 = v4 + v11;
-        const f32 v13 = x2[i];
-        const f32 v14 = x7;
-        const f32 v15 = v13 * v14;
-        const f32 v16 = v8 * v8;
+        const f32 v13 = v3 * v12;
+        const f32 v14 = x2[i];
+        const f32 v15 = x7;
+        const f32 v16 = v14 * v15;
         const f32 v17 = x8;
-        const f32 v18 = v16 * v17;
-        const f32 v19 = v15 + v18;
-        const f32 v20 = __builtin_sqrtf(v19);
-        const f32 v21 = x9;
-        const f32 v22 = v20 / v21;
-        const f32 v23 = x10;
-        const f32 v24 = v22 + v23;
-        const f32 v25 = v12 / v24;
-        const f32 v26 = v3 * v25;
+        const f32 v18 = v17 * v8;
+        const f32 v19 = v18 * v8;
+        const f32 v20 = v16 + v19;
+        const f32 v21 = __builtin_sqrtf(v20);
+        const f32 v22 = x9;
+        const f32 v23 = v21 / v22;
+        const f32 v24 = x10;
+        const f32 v25 = v23 + v24;
+        const f32 v26 = v13 / v25;
         const f32 v27 = v2 - v26;
         y0[i] = v27;
         y1[i] = v12;
-        y2[i] = v19;
+        y2[i] = v20;
     }
 }
 
@@ -2432,24 +2432,24 @@ static void V(adam_d)(i64 n, char *const *a) {
         const f64 v10 = x6;
         const f64 v11 = v9 * v10;
         const f64 v12 = v4 + v11;
-        const f64 v13 = x2[i];
-        const f64 v14 = x7;
-        const f64 v15 = v13 * v14;
-        const f64 v16 = v8 * v8;
+        const f64 v13 = v3 * v12;
+        const f64 v14 = x2[i];
+        const f64 v15 = x7;
+        const f64 v16 = v14 * v15;
         const f64 v17 = x8;
-        const f64 v18 = v16 * v17;
-        const f64 v19 = v15 + v18;
-        const f64 v20 = __builtin_sqrt(v19);
-        const f64 v21 = x9;
-        const f64 v22 = v20 / v21;
-        const f64 v23 = x10;
-        const f64 v24 = v22 + v23;
-        const f64 v25 = v12 / v24;
-        const f64 v26 = v3 * v25;
+        const f64 v18 = v17 * v8;
+        const f64 v19 = v18 * v8;
+        const f64 v20 = v16 + v19;
+        const f64 v21 = __builtin_sqrt(v20);
+        const f64 v22 = x9;
+        const f64 v23 = v21 / v22;
+        const f64 v24 = x10;
+        const f64 v25 = v23 + v24;
+        const f64 v26 = v13 / v25;
         const f64 v27 = v2 - v26;
         y0[i] = v27;
         y1[i] = v12;
-        y2[i] = v19;
+        y2[i] = v20;
     }
 }
 

@@ -14,8 +14,8 @@ def adam(xp, p, mean, square, g, decay, shrink, fresh, keep, news, scale, eps, r
     p = p * shrink
     g = g + p * decay
     mean = mean + (g - mean) * fresh
-    square = square * keep + g * g * news
-    return p - rate * (mean / (xp.sqrt(square) / scale + eps)), mean, square
+    square = square * keep + news * g * g
+    return p - rate * mean / (xp.sqrt(square) / scale + eps), mean, square
 
 
 def sgd(xp, p, g, decay, rate):
