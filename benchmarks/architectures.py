@@ -49,23 +49,28 @@ def tiny(config_class):
     chosen = {key: value for key, value in SIZES.items() if key in known}
     if known.get("layer_types") is None:
         chosen.pop("layer_types", None)
+    if "qk_rope_head_dim" in known:
+        chosen.pop("head_dim", None)  # those two make it
     if isinstance(known.get("hidden_sizes"), list):
         chosen["hidden_sizes"] = SIZES["hidden_sizes"][: len(known["hidden_sizes"])]
     return config_class(**chosen)
 
 
-def numbers(kind: str, model_class, config_class, torch) -> list[float]:
+def numbers(kind: str, model_class, config_class, torch, double: bool) -> list[float]:
     """[loss, norm of the gradient, loss after a step]."""
     torch.manual_seed(0)
     config = tiny(config_class)
     model = model_class(config)
     if sum(p.numel() for p in model.parameters()) > 20_000_000:
         raise RuntimeError("the tiny configuration is not tiny")
+    if double:
+        model = model.double()
     torch.manual_seed(1)
     if kind == "image":
         size = getattr(config, "image_size", None) or 32
         size = size if isinstance(size, int) else size[0]
-        inputs = {"pixel_values": torch.randn(2, 3, size, size), "labels": torch.tensor([0, 1])}
+        pixels = torch.randn(2, 3, size, size)
+        inputs = {"pixel_values": pixels.double() if double else pixels, "labels": torch.tensor([0, 1])}
     else:
         ids = torch.randint(3, 90, (2, 16))
         inputs = {"input_ids": ids, "labels": ids.clone()}
@@ -107,6 +112,9 @@ def main() -> int:
     parser.add_argument("--compare")
     parser.add_argument("--only", default="")
     parser.add_argument("--timeout", type=int, default=0)
+    parser.add_argument(
+        "--double", action="store_true", help="in float64, for models whose gradients are badly conditioned"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch
@@ -123,7 +131,7 @@ def main() -> int:
             continue
         signal.alarm(args.timeout)
         try:
-            results[label] = numbers(kind, model_class, config_class, torch)
+            results[label] = numbers(kind, model_class, config_class, torch, args.double)
         except Exception as error:
             results[label] = f"{type(error).__name__}: {str(error)[:200]}"
         signal.alarm(0)
