@@ -23,6 +23,8 @@ RENAMED: dict[str, str] = {
     "torch.utils.weak": "pullback.utils.weak",
     "torch.utils.collect_env": "pullback.surface.collect_env",
     "torch.utils.tensorboard": "pullback.utils.tensorboard",
+    "torch.utils.tensorboard.writer": "pullback.utils.tensorboard",
+    "torch.distributed.rpc.api": "pullback.distributed.rpc",
     "torch.fx": "pullback.graph",
     "torch.fx._lazy_graph_module": "pullback.graph.lazy_module",
     "torch.fx._pytree": "pullback.graph.tree_calls",

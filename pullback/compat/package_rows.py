@@ -25,6 +25,11 @@ ROWS: dict[str, dict[str, str]] = {
         "_global_optimizer_pre_hooks": "pullback.optim.optimizer:_global_pre_hooks",
         "_global_optimizer_post_hooks": "pullback.optim.optimizer:_global_post_hooks",
     },
+    "torch.distributions.multivariate_normal": {
+        "_precision_to_scale_tril": "pullback.distributions.gaussian_algebra:factor_from_precision",
+        "_batch_mahalanobis": "pullback.distributions.gaussian_algebra:square_distance",
+        "_batch_mv": "pullback.distributions.gaussian_algebra:matvec",
+    },
     "torch.nn.parameter": {"_ParameterMeta": "pullback.core.tensor:_ParameterMeta"},
     "torch.nn.init": {"_no_grad_uniform_": "pullback.nn.init:uniform_"},
     "torch.hub": {"urlparse": "urllib.parse:urlparse"},

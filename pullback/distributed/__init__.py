@@ -74,8 +74,8 @@ _LATER = {
     "get_debug_level": "debug", "set_debug_level": "debug", "DebugLevel": "debug",
 }  # fmt: skip
 _MODULES = frozenset((
-    "algorithms", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "rpc", "run", "tensor", "utils",
-    "_functional_collectives", "_composable", "_tensor", "launch",
+    "algorithms", "autograd", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp", "nn", "optim", "rpc", "run",
+    "tensor", "utils", "_functional_collectives", "_composable", "_tensor", "launch",
 ))  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def __getattr__(name: str):
         return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
     if name in _MODULES and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in ("autograd", "pipelining"):
+    if name == "pipelining":
         raise AttributeError(
             f"torch.distributed.{name} does not exist here: collectives, data parallel, sharding and checkpoints do"
         )

@@ -5,9 +5,11 @@ PyTorch can be built without it too, so programs ask first. Using one of its nam
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
+UNSET_RPC_TIMEOUT = -1.0  # seconds: the default of the calls that could be made
 
 
 def is_available() -> bool:
@@ -58,8 +60,16 @@ class RRef(Generic[T]):
         _absent("RRef")
 
 
-class TensorPipeRpcBackendOptions:
+class RpcBackendOptions:
     """How calls would be sent."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        _absent("TensorPipeRpcBackendOptions")
+        _absent(type(self).__name__)
+
+
+class TensorPipeRpcBackendOptions(RpcBackendOptions):
+    """The same, by the one backend that PyTorch has."""
+
+
+class BackendType(Enum):
+    """The ways of sending: none."""

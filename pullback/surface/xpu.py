@@ -21,3 +21,4 @@ def _needs_device(*args, **kwargs):
 
 init = current_device = set_device = get_device_name = get_device_properties = _needs_device
 synchronize = current_stream = _needs_device
+device = get_device_capability = get_rng_state = set_rng_state = _needs_device

@@ -88,6 +88,8 @@ def test_what_is_not_built_says_so():
     assert not rpc.is_available()
     with pytest.raises(RuntimeError, match="remote procedure calls are not implemented"):
         rpc.init_rpc("worker0")
+    with pytest.raises(RuntimeError, match="distributed.autograd.context: remote procedure calls"):
+        torch.distributed.autograd.context()
 
 
 def test_records_have_defaults():
