@@ -16,6 +16,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_get_shape_env_from_gm": f"{_HOME}.parts:shape_env_of",
         "register_dataclass_as_pytree_node": f"{_HOME}.structures:register_dataclass",
     },
+    "torch._export.verifier": {name: f"{_HOME}.verifier:{name}" for name in ("SpecViolationError", "Verifier")},
     "torch._export.serde": {},
     "torch._export.serde.dynamic_shapes": {
         "_dump_dynamic_shapes": f"{_HOME}.written_shapes:dump_dynamic_shapes",

@@ -14,7 +14,16 @@ from ..core.tensor import Tensor
 from ..graph import Graph, GraphModule
 from ..nn.parameter import Parameter
 from .decompositions import CustomDecompTable, default_decompositions
-from .graph_signature import ExportGraphSignature, InputKind, ModuleCallEntry, ModuleCallSignature
+from .graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    ModuleCallEntry,
+    ModuleCallSignature,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 
 
 class CallSpec(NamedTuple):
@@ -181,12 +190,10 @@ class ExportedProgram:
         return decomposed(self, default_decompositions() if decomp_table is None else decomp_table)
 
     def validate(self) -> None:
-        """Check that the graph and its signature fit each other."""
-        self.graph.lint()
-        names = [n.name for n in self.graph.find_nodes(op="placeholder")]
-        said = [s.arg.name for s in self.graph_signature.input_specs]
-        if names != said:
-            raise AssertionError(f"the graph's inputs are {names}, the signature says {said}")
+        """Check that the graph is one that programs may have, and fits its signature and state."""
+        from .verifier import Verifier
+
+        Verifier().check(self)
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
@@ -215,4 +222,7 @@ class ExportedProgram:
         return result
 
 
-__all__ = ["CustomDecompTable", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
+__all__ = [
+    "CustomDecompTable", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "ModuleCallEntry",
+    "ModuleCallSignature", "OutputKind", "OutputSpec", "TensorArgument", "default_decompositions",
+]  # fmt: skip
