@@ -30,6 +30,7 @@ from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame
+from .kept import before_use
 from .liveness import dead_names
 from .lookups import noting
 from .machine import HANDLERS, Machine
@@ -41,6 +42,7 @@ from .tracing import FrameTrace, Tracing, Unseen
 
 MISS, STOP = object(), object()  # what an entry gives: not mine; frames were left
 RESTARTS = 20
+HOOKING = ("register_hook", "retain_grad")
 
 
 class Uncapturable(Exception):
@@ -281,6 +283,7 @@ class Capture:
             last = [f"return {rebuild.expression(value)}"]
         else:
             self._forget_dead(machine)
+            self._check_hooked_later(machine, ended)
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
         self._check_leaves(rebuild)
         graph = self._graph(rebuild)
@@ -309,6 +312,18 @@ class Capture:
                 value = frame.locals[name]
                 if isinstance(value, Tensor) and self.world.outside.source_of(value) is None:
                     del frame.locals[name]
+
+    def _check_hooked_later(self, machine: TracingMachine, ended: str) -> None:
+        """A tensor that the program may hook after the graph must be used after it only: what is computed of it in the same
+        graph has a gradient that does not pass the tensor outside."""
+        for frame in machine.frames:
+            if not hooks_later(frame):
+                continue
+            found = [v for v in frame.locals.values() if isinstance(v, Tensor) and requires_grad(v)]
+            steps = [before_use(self.world, t) for t in found]
+            early = min([step for step in steps if step is not None and 0 < step < machine.count], default=None)
+            if early is not None:
+                raise Restart(early, ended, where=machine.where())
 
     def _check_leaves(self, rebuild: Rebuild) -> None:
         """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it; and a
@@ -416,6 +431,13 @@ class Capture:
                         f"{v}.storage_offset() == {example.offset}",
                         f"{source.name}.storage_offset() == {example.offset}",
                     )
+
+
+def hooks_later(frame: Frame) -> bool:
+    """Whether the code that a frame has yet to execute names a method that hooks a tensor."""
+    code = frame.steps.code
+    loops = [arg for name, arg in code[frame.index :] if "JUMP" in name and isinstance(arg, int) and arg < frame.index]
+    return any(arg in HOOKING for _, arg in code[min([frame.index, *loops]) :] if isinstance(arg, str))
 
 
 def writes(node: Node) -> bool:

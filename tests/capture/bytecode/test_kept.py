@@ -464,6 +464,14 @@ def hooked_after_a_call(x):
     return z + y
 
 
+def hooked_after_a_break(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    y.register_hook(lambda g: g * factor)
+    return z + 1
+
+
 def hooked_in_a_loop(x):
     for k in range(2):
         y = x.sin() * (k + 1)
@@ -481,7 +489,9 @@ def kept_after_use(x):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("f", [hooked_after_use, hooked_after_a_call, hooked_in_a_loop, kept_after_use])
+@pytest.mark.parametrize(
+    "f", [hooked_after_use, hooked_after_a_call, hooked_after_a_break, hooked_in_a_loop, kept_after_use]
+)
 def test_a_hook_on_a_tensor_that_was_used_before(f, backend):
     def run(f):
         LOG.clear()
