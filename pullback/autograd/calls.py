@@ -10,7 +10,8 @@ from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
 from ..ops.eager.functions import bypassing
-from ..ops.make.factories import ones, ones_like
+from ..ops.make.factories import ones
+from ..ops.make.like import ones_like
 from .engine import run_graph
 
 _warned: set = set()

@@ -20,7 +20,7 @@ from ..core.modes import ambient
 from ..core.node import edge_of
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
-from ..ops.make.factories import ones_like, zeros_like
+from ..ops.make.like import ones_like, zeros_like
 from .arguments import (
     Argnums,
     check_differentiable,

@@ -22,8 +22,8 @@ from ..core.geometry import is_dense, may_overlap
 from ..core.modes import ambient
 from ..core.storage import Storage, storage_of
 from ..core.tensor import CONJ, NEG, Tensor, stride_of
+from ..ops.family.formats import dense_strides
 from ..ops.make.conversion import to_copy
-from ..ops.make.factories import dense_strides
 from ..ops.make.lifting import lift_fresh
 from ..ops.shape.view_inverses import call, copy_into, reshaped
 from ..ops.system import dispatch as dispatching

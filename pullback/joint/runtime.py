@@ -21,7 +21,7 @@ from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
 from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
 from ..graph import GraphModule
-from ..ops.make.factories import dense_strides
+from ..ops.family.formats import dense_strides
 from ..ops.system.dispatch import dispatch
 from ..ops.system.inplace import check_writable
 from ..ops.system.operator import Operator, find

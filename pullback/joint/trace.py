@@ -22,7 +22,7 @@ from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
-from ..ops.make.factories import dense_strides
+from ..ops.family.formats import dense_strides
 from ..ops.system.operator import find
 from .facts import Input, Joint, Output
 from .functionalize import Functionalization, as_strided, geometry, shows_twice

@@ -13,7 +13,8 @@ from .system import dunders
 from .system.operator import exports
 
 MODULES = (
-    "make.factories", "make.construct", "make.conversion", "make.filling", "make.lifting", "make.assertions", "make.python_values",
+    "make.factories", "make.ranges", "make.like", "make.construct", "make.conversion", "make.filling", "make.lifting",
+    "make.assertions", "make.python_values",
     "make.memory", "elementwise.arithmetic", "elementwise.division", "elementwise.exponential",
     "elementwise.power", "elementwise.trigonometric", "elementwise.comparison", "elementwise.selection",
     "elementwise.bitwise", "elementwise.rounding", "elementwise.complex_numbers", "elementwise.activations",

@@ -18,7 +18,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
-from .factories import like_strides
+from .like import like_strides
 from .make_lowering import lower_alias, lower_copy
 
 _FORMAT = "MemoryFormat? memory_format=None"

@@ -11,7 +11,8 @@ from ..system.calls import export_operator, front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
-from .factories import _as_number, like_strides
+from .factories import _as_number
+from .like import like_strides
 
 
 class Copying(Family):

@@ -16,7 +16,7 @@ from ..shape import view_inverses
 from ..system.dispatch import dispatch
 from ..system.operator import LINEAR, NONDIFFERENTIABLE, Operator, Spec
 from .conversion import COPY
-from .factories import like_strides
+from .like import like_strides
 from .make_lowering import lower_copy
 
 

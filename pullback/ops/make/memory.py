@@ -33,7 +33,8 @@ from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
 from ..system.operator import export
 from ..system.overrides import DisableTorchFunctionSubclass, keeps_type
-from .factories import format_strides, like_strides, sizes_from
+from .factories import format_strides, sizes_from
+from .like import like_strides
 from .storages import TypedStorage
 
 

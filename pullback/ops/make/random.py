@@ -34,7 +34,8 @@ from ..family.base import operator
 from ..system.calls import front, make_function
 from ..system.general import resize_output
 from ..system.operator import NONDIFFERENTIABLE, NOT_IMPLEMENTED, Operator, Spec, export, missing
-from .factories import finish, zeros_like
+from .factories import finish
+from .like import zeros_like
 
 SEEDED = ("nondeterministic_seeded",)
 GENERATOR = "Generator? generator=None"

@@ -20,7 +20,8 @@ from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec
-from .factories import _like_spec, _options, _sized, check_input, empty_op, finish, sizes_from
+from .factories import _options, _sized, empty_op, finish, sizes_from
+from .like import _like_spec, check_input
 from .random import GENERATOR, SEEDED, drawn_into, normal_of, normal_op, random_from, uniform_op
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"

@@ -17,7 +17,8 @@ from ...core.random_streams import fill_bernoulli, fill_dropout
 from ...core.storage import new_array
 from ...core.tensor import Tensor, wrap
 from ..family.base import Family, composite
-from ..make.factories import empty, empty_like, like_strides, zeros, zeros_like
+from ..make.factories import empty, zeros
+from ..make.like import empty_like, like_strides, zeros_like
 from ..make.random import SEEDED, bernoulli_all, exponential_op
 from ..system.calls import front
 from ..system.operator import Operator, Spec

@@ -1,0 +1,205 @@
+"""New tensors of numbers that follow from bounds: arange, range, linspace, logspace, eye.
+
+In: bounds, steps, and the options of every factory. Out: a tensor; its dtype follows from the bounds where none is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core import dtype as dtypes
+from ...core.modes import ambient
+from ...core.symbolic import holds, symbolic
+from ...core.tensor import Tensor
+from ..family.factory import factory
+from ..system.calls import front
+from ..system.dispatch import dispatch
+from ..system.operator import Spec
+from .factories import _OPTIONS, _options, finish
+from .make_lowering import lower_arange
+
+
+def _range_spec(start, end, step, dtype, *_) -> Spec:
+    if dtype is None:
+        numbers = [x for x in (start, end, step) if x is not None]
+        dtype = dtypes.int64 if all(map(_is_whole, numbers)) else ambient.default_dtype
+    for x in (start, end):
+        if isinstance(x, float) and not math.isfinite(x):
+            raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (ordered := end >= start if step > 0 else end <= start) is not True and not holds(ordered):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    plain = start.__class__ is end.__class__ is step.__class__ is int
+    if not plain and symbolic(start, end, step) and all(map(_is_whole, (start, end, step))):
+        way = 1 if step > 0 else -1
+        return Spec(((end - start + step - way) // step,), dtype)
+    return Spec((max(0, math.ceil((end - start) / step)),), dtype)
+
+
+def _is_whole(number) -> bool:
+    return isinstance(number, int) or getattr(number, "symbolic_type", None) is int
+
+
+def _arange(xp, spec: Spec, start, end, step, *_):
+    n = spec.shape[0]
+    dtype = spec.dtype
+    if dtype.category == 1 or dtype.category == 0:
+        return (xp.arange(n, dtype="i8") * int(step) + int(start)).astype(dtype.numpy)
+    wide = "f8" if dtype.itemsize >= 4 else "f4"
+    return (xp.arange(n, dtype=wide) * step + start).astype(dtype.numpy)
+
+
+arange_op = factory(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor",
+    lower=lower_arange,
+    shape=_range_spec,
+    kernel=_arange,
+)
+
+
+def _inclusive_spec(start, end, step, dtype, *_) -> Spec:
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end > start) != (step > 0) and end != start:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return Spec((int((end - start) / step) + 1,), dtype or ambient.default_dtype)
+
+
+range_op = factory(
+    f"range.step(Scalar start, Scalar end, Scalar step=1, {_OPTIONS}) -> Tensor", shape=_inclusive_spec, kernel=_arange
+)
+
+
+def _steps_spec(start, end, steps, *rest) -> Spec:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    dtype = rest[-4]
+    if dtype is None:
+        dtype = (
+            ambient.default_dtype.to_complex()
+            if isinstance(start, complex) or isinstance(end, complex)
+            else ambient.default_dtype
+        )
+    return Spec((steps,), dtype)
+
+
+def _linspace(xp, spec: Spec, start, end, steps, *_):
+    """From both ends to the middle, in the result's precision, as PyTorch's kernel does."""
+    d = spec.dtype
+    if d.category == 1:
+        result = _symmetric(xp, "f8" if d.itemsize == 8 else "f4", int(start), int(end), steps)
+        return xp.trunc(result).astype(d.numpy)
+    working = {2: "f4", 1: "f4"}.get(d.itemsize, d.numpy)
+    return _symmetric(xp, working, start, end, steps).astype(d.numpy)
+
+
+def _symmetric(xp, working, start, end, steps: int):
+    if steps == 1:
+        return xp.full((1,), start, working)
+    w = np.dtype(working).type
+    start, end = w(start), w(end)
+    step = (end - start) / w(max(steps - 1, 1))
+    i = xp.arange(steps)
+    real = np.dtype(working).type(0).real.dtype
+    ahead = start + step * i.astype(real)
+    back = end - step * (steps - 1 - i).astype(real)
+    return xp.where(i < steps // 2, ahead, back).astype(working)
+
+
+def _logspace(xp, spec: Spec, start, end, steps, base, *_):
+    d = spec.dtype
+    working = {2: "f4", 1: "f4"}.get(d.itemsize, d.numpy) if d.category > 1 else "f8"
+    if steps == 1:
+        return xp.power(xp.asarray(base, working), xp.full((1,), start, working)).astype(d.numpy)
+    exponents = _symmetric(xp, working, start, end, steps)
+    return xp.power(xp.asarray(base, exponents.dtype), exponents).astype(d.numpy)
+
+
+linspace_op = factory(
+    f"linspace(Scalar start, Scalar end, int steps, {_OPTIONS}) -> Tensor", shape=_steps_spec, kernel=_linspace
+)
+logspace_op = factory(
+    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, {_OPTIONS}) -> Tensor",
+    shape=_steps_spec,
+    kernel=_logspace,
+)
+
+
+def _eye_spec(n, m, dtype, *_) -> Spec:
+    for name, v in (("n", n), ("m", m)):
+        if v < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {v}")
+    return Spec((n, m), dtype or ambient.default_dtype)
+
+
+eye_op = factory(
+    f"eye.m(SymInt n, SymInt m, {_OPTIONS}) -> Tensor",
+    shape=_eye_spec,
+    kernel=lambda xp, spec, *_: xp.eye(*spec.shape, dtype=spec.dtype.numpy),
+)
+
+
+def _number(x):
+    return x.item() if isinstance(x, (Tensor, np.generic)) else x
+
+
+@front("torch.arange")
+def arange(
+    start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
+):
+    start, end = (0, start) if end is None else (start, end)
+    dtype, layout, device = _options("arange", arange_op, dtype, layout, device, out)
+    args = (_number(start), _number(end), _number(step), dtype, layout, device, pin_memory)
+    return finish(dispatch(arange_op, args), requires_grad, out, by_count=True)
+
+
+@front("torch.range")
+def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    dtype, layout, device = _options("range", range_op, dtype, layout, device, out)
+    return finish(
+        dispatch(range_op, (_number(start), _number(end), _number(step), dtype, layout, device, None)),
+        requires_grad,
+        out,
+        by_count=True,
+    )
+
+
+@front("torch.linspace")
+def linspace(
+    start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
+):
+    dtype, layout, device = _options("linspace", linspace_op, dtype, layout, device, out)
+    return finish(
+        dispatch(linspace_op, (_number(start), _number(end), int(steps), dtype, layout, device, None)),
+        requires_grad,
+        out,
+        by_count=True,
+    )
+
+
+@front("torch.logspace")
+def logspace(
+    start,
+    end,
+    steps,
+    base=10.0,
+    *,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
+    requires_grad=False,
+    pin_memory=None,
+):
+    dtype, layout, device = _options("logspace", logspace_op, dtype, layout, device, out)
+    args = (_number(start), _number(end), int(steps), _number(base), dtype, layout, device, None)
+    return finish(dispatch(logspace_op, args), requires_grad, out, by_count=True)
+
+
+@front("torch.eye")
+def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
+    dtype, layout, device = _options("eye", eye_op, dtype, layout, device, out)
+    return finish(dispatch(eye_op, (n, n if m is None else m, dtype, layout, device, None)), requires_grad, out)
