@@ -5,6 +5,8 @@ PyTorch can be built without it too, so programs ask first. Using one of its nam
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -27,6 +29,16 @@ def _absent(name: str) -> NoReturn:
         f"torch.distributed.rpc.{name}: remote procedure calls are not implemented (torch.distributed.rpc.is_available() is "
         "False); collectives and torch.distributed.send/recv are"
     )
+
+
+def _require_initialized(function: Callable) -> Callable:
+    """A function that may be called once `init_rpc` was: never here, so a call says that."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
+        _absent(function.__name__)
+
+    return call
 
 
 def init_rpc(name: str, *args: Any, **kwargs: Any) -> NoReturn:
