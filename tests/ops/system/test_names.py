@@ -20,7 +20,7 @@ KNOWN = {
         "core/cuda_rows.py", "ops/eager/rows.py", "ops/layout/nested/operators.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
-    "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py"},
+    "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py", "ops/window/shortcuts.py"},
     "cumsum": {"ops/reduce/scans.py"},
 }  # fmt: skip
 
