@@ -51,6 +51,7 @@ FIXES = {
 }
 # What only the gradient fixes.
 GRADIENT_FIXES = {
+    "prod.dim_int": "whether a part of it has one element decides how its gradient is laid out",
     "_pdist_forward": FIXES["_pdist_backward"],
     "unfold_backward": "the last size is the window's, a plain number",
     "_chunk_cat": "the pieces of the sample have size 1, which is always fixed",
