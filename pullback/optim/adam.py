@@ -111,7 +111,7 @@ def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, lr, beta1, bet
         adam(p.array, g.array, mean.array, square.array, **numbers)
     elif not elements.update("adam", (p.array, mean.array, square.array, g.array), tuple(numbers.values())):
         return False
-    for t in (p, mean, square):
+    for t in (p, p, mean, square) if apart and decay else (p, mean, square):  # decay is a write of its own
         bump(t)
     return True
 

@@ -90,5 +90,5 @@ def test_generated_code_shares_the_pool_of_the_kernels_in_c():
 
 
 def test_the_pool_is_built_by_itself_where_the_extension_is_not(monkeypatch):
-    monkeypatch.setattr(native, "_native", None)
+    monkeypatch.setattr("pullback.core.threads.extension", lambda name: None)
     assert threads.parallel() == by_itself()

@@ -367,7 +367,7 @@ def fill(xp, out, dim, index, value) -> None:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     moved, at = xp.moveaxis(at_least_1d(out), d, 0), index.reshape(-1)
     size = moved.shape[0]
-    if not out.size:
+    if size and not out.size:  # nothing to fill along another dimension: then no index is looked at
         return
     if at.size and (at.min() < -size or at.max() >= size):
         bad = at[(at < -size) | (at >= size)][0]

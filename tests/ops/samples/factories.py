@@ -35,6 +35,7 @@ LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layou
 
 EXEMPT: dict[str, str] = {
     "_pin_memory": "needs a device; tested in tests/cuda",
+    "_int_mm": "takes bytes alone; tested in tests/ops/linalg/test_contraction.py",
     **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided"), UNSET),
     **dict.fromkeys((
         "rand", "rand.generator", "randn", "randn.generator", "randperm", "randperm.generator", "randint",
