@@ -243,3 +243,14 @@ def test_each_thread_has_its_own_switch_and_shares_graphs(x):
             t.join()
     model(x).backward()
     assert len(results) == 5 and all(g.equal(x.grad) for _, g in results)
+
+
+def test_a_backward_that_breaks_keeps_its_inputs():
+    """Lists that a graph may empty are read again by what follows a break (sparse tensors are not captured)."""
+    grads = []
+    for around in (nullcontext(), enable(torch.compile(backend="eager"))):
+        x = torch.tensor([[0.0, 2.0], [3.0, 0.0]], requires_grad=True)
+        with around:
+            (x.to_sparse() * 2).to_dense().square().sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)

@@ -217,6 +217,7 @@ class Capture:
                 raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
             self._check_context(world, ended, machine)
             if ended is not None:
+                self.stolen, self.empty = Wanted()  # what comes after the graph may read the lists
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
             left = ambient.mode & modes.GRAD
