@@ -29,6 +29,7 @@ os.environ["PULLBACK_CACHE"] = f"{_caches.name}/ours"
 os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{_caches.name}/theirs"
 os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
 
+from models import language_model  # noqa: E402
 from stopwatch import libraries  # noqa: E402
 
 
@@ -137,35 +138,8 @@ def cnn_step(lib: ModuleType) -> tuple[Callable, list]:
 
 def gpt(layers: int, width: int, length: int, batch: int) -> Callable:
     def case(lib: ModuleType) -> tuple[Callable, list]:
-        nn, f, heads, words = lib.nn, lib.nn.functional, 4, 512
-
-        class Block(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-                self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-                self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-            def forward(self, x):
-                b, t, _ = x.shape
-                q, k, v = self.qkv(self.norm1(x)).split(width, dim=-1)
-                q, k, v = (a.view(b, t, heads, width // heads).transpose(1, 2) for a in (q, k, v))
-                a = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-                x = x + self.out(a.transpose(1, 2).reshape(b, t, width))
-                return x + self.down(f.gelu(self.up(self.norm2(x))))
-
-        class Model(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-                self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
-                self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-
-            def forward(self, x, y):
-                h = self.tokens(x) + self.places(lib.arange(x.shape[1]))
-                return f.cross_entropy(self.head(self.norm(self.blocks(h))).view(-1, words), y.view(-1))
-
-        return _step(lib, Model(), [lib.randint(0, words, (batch, length)), lib.randint(0, words, (batch, length))])
+        tokens, targets = (lib.randint(0, 512, (batch, length)) for _ in range(2))
+        return _step(lib, language_model(lib, layers, width, length), [tokens, targets])
 
     return case
 

@@ -62,41 +62,48 @@ def mlp(width: int, batch: int, classes: int) -> Workload:
     return workload
 
 
+def language_model(
+    lib: ModuleType, layers: int, width: int, length: int, causal: bool = True, words: int = 512, heads: int = 4
+) -> Any:
+    """A GPT where `causal`, a BERT where not, with its loss: `model(tokens, targets)`."""
+    nn, f = lib.nn, lib.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            b, t, _ = x.shape
+            q, k, v = self.qkv(self.norm1(x)).split(width, dim=-1)
+            q, k, v = (a.view(b, t, heads, width // heads).transpose(1, 2) for a in (q, k, v))
+            a = f.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            x = x + self.out(a.transpose(1, 2).reshape(b, t, width))
+            return x + self.down(f.gelu(self.up(self.norm2(x))))
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
+            self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+
+        def forward(self, x, y):
+            h = self.tokens(x) + self.places(lib.arange(x.shape[1]))
+            return f.cross_entropy(self.head(self.norm(self.blocks(h))).view(-1, words), y.view(-1))
+
+    return Model()
+
+
 def transformer(
     layers: int, width: int, length: int, batch: int, causal: bool, words: int = 512, heads: int = 4
 ) -> Workload:
     """A GPT where `causal`, a BERT where not."""
 
     def workload(lib: ModuleType) -> tuple[Any, Callable]:
-        nn, f = lib.nn, lib.nn.functional
-
-        class Block(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-                self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-                self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-            def forward(self, x):
-                b, t, _ = x.shape
-                q, k, v = self.qkv(self.norm1(x)).split(width, dim=-1)
-                q, k, v = (a.view(b, t, heads, width // heads).transpose(1, 2) for a in (q, k, v))
-                a = f.scaled_dot_product_attention(q, k, v, is_causal=causal)
-                x = x + self.out(a.transpose(1, 2).reshape(b, t, width))
-                return x + self.down(f.gelu(self.up(self.norm2(x))))
-
-        class Model(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.tokens, self.places = nn.Embedding(words, width), nn.Embedding(length, width)
-                self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
-                self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-
-            def forward(self, x, y):
-                h = self.tokens(x) + self.places(lib.arange(x.shape[1]))
-                return f.cross_entropy(self.head(self.norm(self.blocks(h))).view(-1, words), y.view(-1))
-
-        model = Model()
+        model = language_model(lib, layers, width, length, causal, words, heads)
         x, y = (lib.randint(0, words, (batch, length)) for _ in range(2))
         return model, lambda: model(x, y)
 

@@ -20,9 +20,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import pullback as torch
 from pullback import nn, optim
 from pullback.capture.front.compile import compile as compile_function
-from pullback.core.layers import above
 from pullback.nn import functional as F
 
+from ..report import collecting
 from .demo_model import LanguageModel, sample
 from .demo_text import TEXT
 from .loss_curve import as_svg, as_text
@@ -128,7 +128,7 @@ def demo(
     weights = sum(p.numel() for p in model.parameters())
     console.print(f"{len(TEXT)} characters of text, {len(SYMBOLS)} different; a transformer of {weights} weights")
     began = time.perf_counter()
-    with above.collecting() if html else contextlib.nullcontext() as account:
+    with collecting() if html else contextlib.nullcontext() as account:
         losses, each = _train_and_show(model, steps, console, plain, compiled)
     seconds = time.perf_counter() - began
     level, last = pair_entropy(TEXT), sum(losses[-10:]) / len(losses[-10:])
