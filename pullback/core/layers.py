@@ -293,7 +293,7 @@ class Seams:
         promise="a graph as native code; where it cannot be, as operators",
     )
     collecting: Callable[[], Any] = seam(
-        _without("the report"), asked_by="capture.front.explain cli.demo", set_by="surface.loading",
+        _without("the report"), asked_by="capture.front.explain", set_by="surface.loading",
         promise="a context that gives an account of what is compiled inside; its `html()` is a page",
     )
     backwards_compiled_by: Callable[[Callable, bool], Any] = seam(
