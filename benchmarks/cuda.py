@@ -1,31 +1,37 @@
 """What operators and a training step cost on a CUDA device, side by side with PyTorch in one process.
 
-In: nothing but options. Out: a table of times and ratios (below 1 is ahead). Both libraries get the same calls on tensors
-of the same sizes; every figure is the time until the device has finished. PyTorch's default precision is kept: no TF32, unless
-the name of a case says so. Cases named "compiled" run by `compile`, ours by kernels of its own; "replayed" ones are whole steps in
-one CUDA graph.
+In: nothing but options. Out: a line of times for each case as soon as it is measured, with the ratio (below 1 is ahead) and what the
+first call took. Both libraries get the same calls on tensors of the same sizes; every figure is the time until the device has
+finished. PyTorch's default precision is kept: no TF32, unless the name of a case says so.
 
-    python benchmarks/cuda.py               everything
-    python benchmarks/cuda.py --only compiled
-    python benchmarks/cuda.py --only gpt    cases whose name contains a word
+Workloads are run in several ways: eager; the loss compiled; the loss compiled with `mode="reduce-overhead"`; the whole step compiled
+(ours alone); the eager step captured as one CUDA graph and replayed.
+
+    python benchmarks/cuda.py                              everything
+    python benchmarks/cuda.py --only gpt lstm              cases whose name contains a word
+    python benchmarks/cuda.py --only gpt --ways compiled   in one way
+    python benchmarks/cuda.py --ours                       without PyTorch
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from stopwatch import Case, libraries, measure, show
+from models import residual_network
+from stopwatch import Case, Figure, libraries, measure, row
 
 sys.path = [
     p for p in sys.path if Path(p).resolve() != Path(__file__).resolve().parent
 ]  # CuPy imports a package `cuda`
 
 SMALL, LARGE = 4 << 20, 64 << 20
+ONCE = "work(); wait()"
 REPEATS = 100  # calls of small work between two waits for the device
 
 
@@ -88,45 +94,48 @@ def _model(lib: ModuleType, width: int, heads: int, depth: int, symbols: int, co
     return Model()
 
 
-def _compiled(lib: ModuleType, function: Callable, how: str | None) -> Callable:
-    """A function as it is run: eager (None), or by `compile` in a mode."""
-    if how is None:
-        return function
-    if lib.__name__ == "pullback":
-        from pullback.capture.front.config import native
-
-        native.cuda.native = True
-    return lib.compile(function, mode=how)
+WAYS = ("eager", "compiled", "reduce-overhead", "whole step", "replayed")
 
 
-def _trained(lib: ModuleType, loss_of: Callable, parameters: list, how: str | None, replayed: bool) -> dict[str, Any]:
-    """A step of training: loss, gradients, AdamW; with `replayed`, all of it in one CUDA graph."""
-    optimizer = lib.optim.AdamW(parameters, lr=1e-4, **({"capturable": True} if replayed else {}))
-    loss_of = _compiled(lib, loss_of, how)
+def _trained(lib: ModuleType, loss_of: Callable, parameters: list, way: str) -> dict[str, Any]:
+    """A step of training: loss, gradients, AdamW. See the module's docstring for the ways."""
+    optimizer = lib.optim.AdamW(parameters, lr=1e-4, **({"capturable": True} if way == "replayed" else {}))
+    if way in ("compiled", "reduce-overhead"):
+        loss_of = lib.compile(loss_of, mode="default" if way == "compiled" else way)
 
     def work() -> None:
         optimizer.zero_grad()
         loss_of().backward()
         optimizer.step()
 
-    if replayed:
-        side = lib.cuda.Stream()
-        with lib.cuda.stream(side):
-            for _ in range(3):
-                work()
-        side.synchronize()
-        graph = lib.cuda.CUDAGraph()
-        with lib.cuda.graph(graph):
-            work()
-        return {"work": graph.replay, "wait": lib.cuda.synchronize}
+    if way == "whole step":
+        work = lib.compile(work)
+    if way == "replayed":
+        work = _captured(lib, work)
     return {"work": work, "wait": lib.cuda.synchronize}
+
+
+def _captured(lib: ModuleType, work: Callable) -> Callable:
+    """The work of a function, again and again, as one CUDA graph."""
+    side = lib.cuda.Stream()
+    with lib.cuda.stream(side):
+        for _ in range(3):
+            work()
+    side.synchronize()
+    graph = lib.cuda.CUDAGraph()
+    with lib.cuda.graph(graph):
+        work()
+    return graph.replay
+
+
+Setup = Callable[[ModuleType, str], dict[str, Any]]  # of a workload: what is timed, by library and way
 
 
 def _step(
     width: int, heads: int, depth: int, symbols: int, batch: int, context: int, lower: str | None = None,
-    how: str | None = None, replayed: bool = False, precision: str = "highest",
-):  # fmt: skip
-    def setup(lib: ModuleType) -> dict[str, Any]:
+    precision: str = "highest",
+) -> Setup:  # fmt: skip
+    def setup(lib: ModuleType, way: str) -> dict[str, Any]:
         lib.manual_seed(0)
         lib.set_float32_matmul_precision(precision)
         model = _model(lib, width, heads, depth, symbols, context).to("cuda")
@@ -137,22 +146,21 @@ def _step(
                 scores = model(text[:, :-1])
                 return lib.nn.functional.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
 
-        return _trained(lib, loss_of, list(model.parameters()), how, replayed)
+        return _trained(lib, loss_of, list(model.parameters()), way)
 
     return setup
 
 
-def _network(make: Callable, shape: tuple, how: str | None = None, replayed: bool = False):
+def _network(make: Callable, shape: tuple) -> Setup:
     """A step of a network that tells ten classes apart."""
 
-    def setup(lib: ModuleType) -> dict[str, Any]:
+    def setup(lib: ModuleType, way: str) -> dict[str, Any]:
         lib.manual_seed(0)
         lib.set_float32_matmul_precision("highest")
         model = make(lib).to("cuda")
         x, y = lib.randn(*shape, device="cuda"), lib.randint(0, 10, (shape[0],), device="cuda")
-        return _trained(
-            lib, lambda: lib.nn.functional.cross_entropy(model(x), y), list(model.parameters()), how, replayed
-        )
+        loss_of = lambda: lib.nn.functional.cross_entropy(model(x), y)
+        return _trained(lib, loss_of, list(model.parameters()), way)
 
     return setup
 
@@ -181,17 +189,21 @@ def _recurrent(lib: ModuleType):
     return Last()
 
 
-def _fused(size: int, call: Callable, how: str):
-    def setup(lib: ModuleType) -> dict[str, Any]:
+def _fused(size: int, call: Callable) -> Setup:
+    """A function of two vectors, without gradients."""
+
+    def setup(lib: ModuleType, way: str) -> dict[str, Any]:
         x, y = lib.randn(size, device="cuda"), lib.rand(size, device="cuda")
-        function = _compiled(lib, lambda x, y: call(lib, x, y), how)
+        function = lambda x, y: call(lib, x, y)
+        if way in ("compiled", "reduce-overhead"):
+            function = lib.compile(function, mode="default" if way == "compiled" else way)
         return {"work": lambda: function(x, y), "wait": lib.cuda.synchronize}
 
     return setup
 
 
-def _cases() -> list[Case]:
-    once = "work(); wait()"
+def _operators() -> list[Case]:
+    once = ONCE
     result = [Case(f"{REPEATS} x mul, 8 elements", once, _many_small)]
     calls: dict[str, Callable] = {
         "add": lambda lib, x, y: x + y,
@@ -208,50 +220,80 @@ def _cases() -> list[Case]:
     for size, label in ((SMALL, "4M"), (LARGE, "64M")):
         result += [Case(f"{name}, {label}", once, _elements(size, call)) for name, call in calls.items()]
     result += [Case(f"matmul 4096, {d}", once, _products(4096, d)) for d in ("float32", "bfloat16", "float16")]
-    result.append(Case("gpt step, 12 x 768, 8 x 512, float32", once, _step(768, 12, 12, 50257, 8, 512)))
-    result.append(Case("gpt step, 12 x 768, 8 x 512, autocast", once, _step(768, 12, 12, 50257, 8, 512, "bfloat16")))
-    result.append(Case("gpt step, 2 x 64, 16 x 48, float32", once, _step(64, 4, 2, 64, 16, 48)))
-    return result + _compiled_cases(once)
-
-
-def _compiled_cases(once: str) -> list[Case]:
-    large, small = (768, 12, 12, 50257, 8, 512), (128, 4, 4, 256, 16, 64)
-    chain: Callable = lambda lib, x, y: lib.tanh(x * 2 + y) * lib.sigmoid(x) - x.exp() * 0.1  # noqa: E731
-    rows: Callable = lambda lib, x, y: lib.nn.functional.layer_norm(x.view(-1, 1024), (1024,)).softmax(-1)  # noqa: E731
-    result = []
-    for how in ("default", "reduce-overhead"):
-        mark = f"compiled, {how}"
-        result += [
-            Case(f"pointwise chain, 64M, {mark}", once, _fused(LARGE, chain, how)),
-            Case(f"layer norm and softmax, 64M, {mark}", once, _fused(LARGE, rows, how)),
-            Case(f"gpt step, 12 x 768, float32, {mark}", once, _step(*large, how=how)),
-            Case(f"gpt step, 12 x 768, TF32, {mark}", once, _step(*large, how=how, precision="high")),
-            Case(f"gpt step, 12 x 768, autocast, {mark}", once, _step(*large, "bfloat16", how=how)),
-            Case(f"gpt step, 4 x 128, {mark}", once, _step(*small, how=how)),
-            Case(f"mlp step, 64, {mark}", once, _network(_perceptron(64), (64, 64), how)),
-            Case(f"mlp step, 2048, {mark}", once, _network(_perceptron(2048), (1024, 2048), how)),
-            Case(f"lstm step, {mark}", once, _network(_recurrent, (32, 32, 64), how)),
-        ]
-    result += [
-        Case("gpt step, 4 x 128, eager, replayed", once, _step(*small, replayed=True)),
-        Case("mlp step, 64, eager, replayed", once, _network(_perceptron(64), (64, 64), replayed=True)),
-    ]
     return result
+
+
+def _workloads() -> dict[str, tuple[Setup, tuple[str, ...]]]:
+    """Of each, the ways in which it is run."""
+    large, small = (768, 12, 12, 50257, 8, 512), (128, 4, 4, 256, 16, 64)
+    chain: Callable = lambda lib, x, y: lib.tanh(x * 2 + y) * lib.sigmoid(x) - x.exp() * 0.1
+    rows: Callable = lambda lib, x, y: lib.nn.functional.layer_norm(x.view(-1, 1024), (1024,)).softmax(-1)
+    called = WAYS[:3]
+    return {
+        "pointwise chain, 64M": (_fused(LARGE, chain), called),
+        "layer norm and softmax, 64M": (_fused(LARGE, rows), called),
+        "mlp step, 64": (_network(_perceptron(64), (64, 64)), WAYS),
+        "mlp step, 2048": (_network(_perceptron(2048), (1024, 2048)), WAYS),
+        "gpt step, 4 x 128": (_step(*small), WAYS),
+        "gpt step, 12 x 768, float32": (_step(*large), WAYS),
+        "gpt step, 12 x 768, TF32": (_step(*large, precision="high"), WAYS),
+        "gpt step, 12 x 768, autocast": (_step(*large, "bfloat16"), WAYS),
+        "lstm step": (_network(_recurrent, (32, 32, 64)), WAYS),
+        "resnet18 step, 64 x 3 x 224 x 224": (_network(residual_network, (64, 3, 224, 224)), WAYS),
+    }
+
+
+def _best_of(ways: list[Figure], name: str) -> str:
+    """The best way of ours against the best of PyTorch's."""
+    ours = min(f.ours for f in ways)
+    theirs = min((f.theirs for f in ways if f.theirs is not None), default=None)
+    return row(Figure(f"{name}: best of each", ours, theirs, (min(f.first[0] for f in ways), None)))
+
+
+def _run_workload(name: str, setup: Setup, ways: tuple[str, ...], found: list[ModuleType], options) -> None:
+    figures = []
+    for way in ways:
+        # PyTorch's compiler leaves backward and optimizer as they are in a compiled step: that is its way "compiled"
+        libs = found[:1] if way == "whole step" else found
+        case = Case(f"{name}, {way}", ONCE, lambda lib, way=way: setup(lib, way))
+        figure = measure(case, libs, options.rounds, options.seconds)
+        if figure is not None:
+            figures.append(figure)
+            print(row(figure), flush=True)
+        _forget(found)
+    if len(figures) > 1:
+        print(_best_of(figures, name), flush=True)
+
+
+def _forget(found: list[ModuleType]) -> None:
+    """Give back what a case has taken of the device."""
+    gc.collect()
+    for lib in found:
+        lib.compiler.reset()
+        lib.cuda.empty_cache()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", nargs="*", default=[""], help="cases whose name contains one of these")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--ours", action="store_true", help="without PyTorch")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each round of a case")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    found = libraries()
+    found = libraries()[: 1 if options.ours else 2]
     if not found[0].cuda.is_available():
         print("there is no CUDA device", file=sys.stderr)
         return 1
-    cases = [c for c in _cases() if options.only in c.name]
-    figures = [measure(c, found, options.rounds, options.seconds) for c in cases]
-    show(f"on {found[0].cuda.get_device_name()}", [f for f in figures if f is not None])
+    wanted = lambda name: any(word in name for word in options.only)
+    print(f"on {found[0].cuda.get_device_name()}: pullback, PyTorch, ratio; first calls", flush=True)
+    for case in filter(lambda c: wanted(c.name), _operators()):
+        figure = measure(case, found, options.rounds, options.seconds)
+        if figure is not None:
+            print(row(figure), flush=True)
+    for name, (setup, ways) in _workloads().items():
+        if wanted(name):
+            _run_workload(name, setup, tuple(w for w in ways if w in options.ways), found, options)
     return 0
 
 

@@ -135,7 +135,8 @@ def convnet(lib: ModuleType) -> tuple[Any, Callable]:
     return _classified(lib, model, lib.randn(32, 3, 32, 32), 10)
 
 
-def resnet18(lib: ModuleType) -> tuple[Any, Callable]:
+def residual_network(lib: ModuleType) -> Any:
+    """ResNet-18, for ten classes."""
     nn = lib.nn
 
     def conv(inner: int, outer: int, size: int, stride: int) -> Any:
@@ -160,11 +161,14 @@ def resnet18(lib: ModuleType) -> tuple[Any, Callable]:
         (256, 512, 2),
         (512, 512, 1),
     ]
-    model = nn.Sequential(
+    return nn.Sequential(
         conv(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1), *[Block(*s) for s in stages], nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         nn.Linear(512, 10),
     )  # fmt: skip
-    return _classified(lib, model, lib.randn(8, 3, 64, 64), 10)
+
+
+def resnet18(lib: ModuleType) -> tuple[Any, Callable]:
+    return _classified(lib, residual_network(lib), lib.randn(8, 3, 64, 64), 10)
 
 
 def vit_tiny(lib: ModuleType) -> tuple[Any, Callable]:

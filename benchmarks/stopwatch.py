@@ -1,7 +1,7 @@
 """The stopwatch and the table that all benchmarks share: cases timed in turns, ratios of ours to PyTorch's.
 
 Imported by the scripts beside it. The two libraries take turns, round by round, so that a busy machine is busy for
-both; each figure is the best round.
+both; each figure is the best round. A side that fails is left out, with the last line of what went wrong.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import importlib
 import importlib.util
 import sys
 import timeit
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,11 +29,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Figure:
-    """Seconds a call: ours, and theirs where they could be measured."""
+    """Seconds a call: ours, and theirs where they could be measured; `first` are those of the first calls."""
 
     name: str
     ours: float
     theirs: float | None
+    first: tuple[float, float | None] = (0.0, None)
 
     @property
     def ratio(self) -> float | None:
@@ -39,16 +42,18 @@ class Figure:
 
 
 # -------------------------------------------------------------------------------------------------------- the stopwatch
-def _timers(case: Case, libraries: list[ModuleType]) -> list[timeit.Timer | None]:
-    """A timer for each library; None where the statement does not run there yet."""
-    timers: list[timeit.Timer | None] = []
+def _timers(case: Case, libraries: list[ModuleType]) -> list[tuple[timeit.Timer, float] | None]:
+    """A timer for each library, and the seconds of its first call; None where the statement does not run there yet."""
+    timers: list[tuple[timeit.Timer, float] | None] = []
     for lib in libraries:
         try:
             timer = timeit.Timer(case.statement, globals=case.setup(lib))
-            timer.timeit(1)
-            timers.append(timer)
+            timers.append((timer, timer.timeit(1)))
         except Exception as error:
-            print(f"{lib.__name__} cannot run {case.name!r}: {type(error).__name__}: {error}", file=sys.stderr)
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            message = (str(error).strip() or "no message").splitlines()[0]
+            at = f"{Path(where.filename).name}:{where.lineno}"
+            print(f"{lib.__name__} cannot run {case.name!r}: {type(error).__name__}: {message} ({at})", file=sys.stderr)
             timers.append(None)
     return timers
 
@@ -65,12 +70,13 @@ def measure(case: Case, libraries: list[ModuleType], rounds: int, seconds: float
     if timers[0] is None:
         return None
     live = [timer for timer in timers if timer is not None]
-    calls = [_calls(timer, seconds) for timer in live]
+    calls = [_calls(timer, seconds) for timer, _ in live]
     best = [float("inf")] * len(live)
     for _ in range(rounds):
-        for i, (timer, n) in enumerate(zip(live, calls)):
+        for i, ((timer, _), n) in enumerate(zip(live, calls)):
             best[i] = min(best[i], timer.timeit(n) / n)
-    return Figure(case.name, best[0], best[1] if len(best) > 1 else None)
+    paired = len(live) > 1
+    return Figure(case.name, best[0], best[1] if paired else None, (live[0][1], live[1][1] if paired else None))
 
 
 # ------------------------------------------------------------------------------------------------------------ the table
@@ -97,6 +103,14 @@ def show(title: str, figures: list[Figure]) -> None:
     console = Console(highlight=False)
     console.print(table)
     console.print()
+
+
+def row(figure: Figure) -> str:
+    """One figure as a line of text: times, their ratio, and the times of the first calls."""
+    ratio = "-" if figure.ratio is None else f"{figure.ratio:.2f}"
+    times = (figure.ours, figure.theirs, *figure.first)
+    ours, theirs, first, first_theirs = (_time(t) for t in times)
+    return f"{figure.name:<60}{ours:>12}{theirs:>12}{ratio:>8}   first {first:>10}{first_theirs:>12}"
 
 
 def libraries() -> list[ModuleType]:

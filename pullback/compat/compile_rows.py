@@ -66,6 +66,9 @@ ROWS: dict[str, dict[str, str]] = {
         **_DECORATORS,
     },
     "torch._dynamo.decorators": _DECORATORS,
+    "torch._dynamo.device_interface": {
+        "get_interface_for_device": "pullback.compat.dynamo_names:get_interface_for_device",
+    },
     "torch._dynamo.guards": {
         name: f"pullback.capture.front.guard_manager:{name}"
         for name in ("GuardManagerWrapper", "RootGuardManager", "guard_manager_testing_hook_fn")

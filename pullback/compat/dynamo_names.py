@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import cuda
 from ..capture.front.config import config
 from ..core import modes
+from ..core.device import device as Device
 from ..core.modes import ambient
 
 range_iterator: Any = type(iter(range(0)))
@@ -32,3 +34,10 @@ def innermost_fn(fn: Callable) -> Callable:
 def is_any_autocast_enabled() -> bool:
     """Whether autocast is on for some device."""
     return bool(ambient.mode & modes.AUTOCAST)
+
+
+def get_interface_for_device(device: str | Device) -> Any:
+    """What can be asked of devices of a type, by the names of `torch.cuda`: that module."""
+    if Device(device).type == "cuda":
+        return cuda
+    raise NotImplementedError(f"No interface for device {device}")

@@ -33,6 +33,11 @@ class Channel:
     size: int
     device = "cpu"  # where its arrays are
 
+    @property
+    def on_host(self) -> Channel:
+        """The channel of the same ranks that takes arrays of NumPy's: pickled objects travel over it."""
+        return self
+
     def buffer(self, tensor: Tensor) -> Any:
         """A contiguous array of a tensor's elements: its own memory where that fits, else a copy."""
         array = tensor.array

@@ -2,7 +2,7 @@
 
 In: arrays of CuPy's, each rank's on its own device. Out: requests that are done when the device has come to an event. The
 ranks meet over a channel of the host (MPI, or nothing for one rank), which carries NCCL's unique id and, since NCCL has
-none of its own, barriers.
+none of its own, barriers and pickled objects.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ class NcclChannel(Channel):
     def copy(self) -> Channel:
         """Facts of calls are compared on the host."""
         return self.host.copy()  # type: ignore[attr-defined]
+
+    @property
+    def on_host(self) -> Channel:
+        return self.host
 
     @property
     def mpi(self) -> Any:

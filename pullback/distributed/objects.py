@@ -22,7 +22,7 @@ TAG = 31_000  # of messages that hold objects
 def _sizes(pg: ProcessGroup, name: str, size: int) -> np.ndarray:
     """The lengths of what each rank has."""
     mine, all_sizes = np.array([size], np.int64), np.empty(pg.size(), np.int64)
-    pg.begin(name, "(lengths)", lambda c: c.allgather(mine, list(all_sizes.reshape(-1, 1)))).wait()
+    pg.begin(name, "(lengths)", lambda c: c.on_host.allgather(mine, list(all_sizes.reshape(-1, 1)))).wait()
     return all_sizes
 
 
@@ -39,7 +39,7 @@ def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
         raise ValueError(f"object_list: expected a list of {pg.size()}, one for each rank, got {len(object_list)}")
     data = _packed(obj)
     received = [np.empty(n, np.uint8) for n in _sizes(pg, "all_gather_object", data.size)]
-    pg.begin("all_gather_object", "(objects)", lambda c: c.allgather(data, received)).wait()
+    pg.begin("all_gather_object", "(objects)", lambda c: c.on_host.allgather(data, received)).wait()
     object_list[:] = [pickle.loads(part.tobytes()) for part in received]
 
 
@@ -62,7 +62,7 @@ def gather_object(
     data = _packed(obj)
     sizes = _sizes(pg, "gather_object", data.size)
     received = [np.empty(n, np.uint8) for n in sizes] if here else None
-    pg.begin("gather_object", "(objects)", lambda c: c.gather(data, received, root)).wait()
+    pg.begin("gather_object", "(objects)", lambda c: c.on_host.gather(data, received, root)).wait()
     if here:
         object_gather_list[:] = [pickle.loads(part.tobytes()) for part in received]
 
@@ -79,9 +79,9 @@ def broadcast_object_list(
     root = root_of(pg, src, group_src, "src")
     data = _packed(object_list) if pg.rank() == root else np.empty(0, np.uint8)
     size = np.array([data.size], np.int64)
-    pg.begin("broadcast_object_list", "(length)", lambda c: c.broadcast(size, root)).wait()
+    pg.begin("broadcast_object_list", "(length)", lambda c: c.on_host.broadcast(size, root)).wait()
     data = data if pg.rank() == root else np.empty(int(size[0]), np.uint8)
-    pg.begin("broadcast_object_list", "(objects)", lambda c: c.broadcast(data, root)).wait()
+    pg.begin("broadcast_object_list", "(objects)", lambda c: c.on_host.broadcast(data, root)).wait()
     if pg.rank() != root:
         sent = pickle.loads(data.tobytes())
         if len(sent) != len(object_list):
@@ -110,9 +110,9 @@ def scatter_object_list(
     parts = None if given is None else [_packed(v) for v in given]
     size = np.empty(1, np.int64)
     sizes = None if parts is None else [np.array([p.size], np.int64) for p in parts]
-    pg.begin("scatter_object_list", "(lengths)", lambda c: c.scatter(sizes, size, root)).wait()
+    pg.begin("scatter_object_list", "(lengths)", lambda c: c.on_host.scatter(sizes, size, root)).wait()
     data = np.empty(int(size[0]), np.uint8)
-    pg.begin("scatter_object_list", "(objects)", lambda c: c.scatter(parts, data, root)).wait()
+    pg.begin("scatter_object_list", "(objects)", lambda c: c.on_host.scatter(parts, data, root)).wait()
     scatter_object_output_list[0] = pickle.loads(data.tobytes())
 
 
@@ -126,7 +126,7 @@ def send_object_list(
         return
     peer, data = _peer(pg, dst, group_dst, "dst"), _packed(object_list)
     for part in (np.array([data.size], np.int64), data):
-        pg.begin("send_object_list", "", lambda c, part=part: c.send(part, peer, TAG), collective=False).wait()
+        pg.begin("send_object_list", "", lambda c, part=part: c.on_host.send(part, peer, TAG), collective=False).wait()
 
 
 def recv_object_list(
@@ -139,10 +139,10 @@ def recv_object_list(
         return -1
     peer = None if src is None and group_src is None else _peer(pg, src, group_src, "src")
     size = np.empty(1, np.int64)
-    work = pg.begin("recv_object_list", "", lambda c: c.recv(size, peer, TAG), collective=False)
+    work = pg.begin("recv_object_list", "", lambda c: c.on_host.recv(size, peer, TAG), collective=False)
     work.wait()
-    peer = pg.channel.source_of(work.request) if peer is None else peer
+    peer = pg.channel.on_host.source_of(work.request) if peer is None else peer
     data = np.empty(int(size[0]), np.uint8)
-    pg.begin("recv_object_list", "", lambda c: c.recv(data, peer, TAG), collective=False).wait()
+    pg.begin("recv_object_list", "", lambda c: c.on_host.recv(data, peer, TAG), collective=False).wait()
     object_list[:] = pickle.loads(data.tobytes())
     return pg.ranks[peer]

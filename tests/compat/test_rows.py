@@ -107,3 +107,15 @@ for (device, dtype), (lists, places) in group([[a, b, c], [None, b, c]], with_in
         "cpu torch.float32 [[True, True], [False, True]] [0, 2]",
         "cpu torch.float64 [[True], [True]] [1]",
     ]
+
+
+def test_the_interface_of_a_device_is_found_by_its_type():
+    code = """
+from torch._dynamo.device_interface import get_interface_for_device
+print(get_interface_for_device("cuda:0").device_count() == torch.cuda.device_count())
+try:
+    get_interface_for_device("meta")
+except NotImplementedError as error:
+    print(error)
+"""
+    assert ask(code) == "True\nNo interface for device meta"

@@ -46,6 +46,13 @@ def test_functional_collectives(world):
     assert x.grad.tolist() == [2, 2, 2, 2]
 
 
+def test_objects(world):
+    every, one = [None], [{"a": 1}]
+    dist.all_gather_object(every, {"rank": 0})
+    dist.broadcast_object_list(one, 0)
+    assert every == [{"rank": 0}] and one == [{"a": 1}]
+
+
 def test_data_parallel(world):
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("cuda"))

@@ -87,8 +87,8 @@ native = Settings(
     size_limit=8,  # sets of sizes of one graph with symbolic sizes that get native code each; further ones run by operators
     raise_rule_errors=False,  # True: an error in a lowering rule is raised; False: a warning, and the operator runs as it is
     cpp=Settings("torch._inductor.config.cpp", threads=-1),  # -1: as many as `get_num_threads()`
-    # native=True: graphs on a CUDA device get kernels of our own; False: they run operator by operator
-    cuda=Settings("torch._inductor.config.cuda", native=False),
+    # native: whether graphs on a CUDA device get kernels of our own; False: they run operator by operator
+    cuda=Settings("torch._inductor.config.cuda", native=True),
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
     # CUDA graphs are not built: a graph that is compiled while they are asked for is counted as one that went without
     triton=Settings("torch._inductor.config.triton", inert=dict(cudagraphs=False)),

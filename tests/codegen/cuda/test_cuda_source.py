@@ -19,12 +19,11 @@ from pullback.runtime.launcher import Plan
 
 
 @pytest.fixture
-def graph_of(monkeypatch):
+def graph_of():
     """The compiled graph of `f` on tensors that are said to be on a CUDA device; it cannot be called here."""
-    from pullback.capture.front.config import native
 
     def compile(f, *shapes, dtype=torch.float32):
-        with FakeTensorMode(), native.patch({"cuda.native": True}):
+        with FakeTensorMode():
             args = [torch.empty(s, dtype=dtype, device="cuda") for s in shapes]
             return Native(make_fx(f)(*args))
 
@@ -37,7 +36,10 @@ def test_tensors_of_a_cuda_device_get_segments_of_it(graph_of):
     assert result.segments[0].where() == torch.device("cuda", 0)
 
 
-def test_without_the_setting_they_run_as_operators():
+def test_without_the_setting_they_run_as_operators(monkeypatch):
+    from pullback.capture.front.config import native
+
+    monkeypatch.setattr(native.cuda, "native", False)
     with FakeTensorMode():
         graph = make_fx(lambda x: x * 2)(torch.empty(8, device="cuda"))
     assert stages.segment_kind(graph.graph) is not CudaSegment
@@ -130,7 +132,6 @@ def test_machine_code_is_kept_by_text_architecture_and_version(monkeypatch, tmp_
 
 @pytest.mark.parametrize("error", [runtime.NoCompiler("no driver"), runtime.CompileFailed("NVRTC: no")])
 def test_where_nothing_can_be_built_graphs_run_as_operators(monkeypatch, error):
-    from pullback.capture.front.config import native
     from pullback.codegen import compile_graph, program
 
     def machine(self):
@@ -138,7 +139,7 @@ def test_where_nothing_can_be_built_graphs_run_as_operators(monkeypatch, error):
 
     monkeypatch.setattr(CudaSegment, "machine", machine)
     monkeypatch.setattr(program, "_warned", False)
-    with FakeTensorMode(), native.patch({"cuda.native": True}):
+    with FakeTensorMode():
         graph = make_fx(lambda x: x * 2)(torch.empty(8, device="cuda"))
         with pytest.warns(RuntimeWarning, match="operator by operator"):
             assert compile_graph(graph) is graph
