@@ -7,6 +7,10 @@ C_ROWS: dict[str, str] = {
     "DispatchKeySet": "pullback.library.keys:DispatchKeySet",
     "_ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
     "_AutoDispatchBelowAutograd": "pullback.library.dispatcher:AutoDispatchBelowAutograd",
+    "Tag": "pullback.surface.names:Tag",
+    "_any_output_is_alias_to_input_or_output": "pullback.library.dispatcher:any_output_is_alias",
+    "_any_requires_grad": "pullback.library.dispatcher:any_requires_grad",
+    "_jit_resolve_packet": "pullback.library.dispatcher:resolve_packet",
     "_dispatch_has_kernel": "pullback.library.dispatcher:has_kernel",
     "_dispatch_has_kernel_for_dispatch_key": "pullback.library.dispatcher:has_kernel_for_dispatch_key",
     "_dispatch_key_for_device": "pullback.library.keys:for_device",
@@ -31,18 +35,44 @@ ROWS: dict[str, dict[str, str]] = {
         "FakeImplCtx": "pullback.library.fake:FakeImplCtx",
         "set_ctx_getter": "pullback.library.fake:set_ctx_getter",
     },
-    "torch._library.infer_schema": {"infer_schema": "pullback.library.inference:infer_schema"},
+    "torch._library.fake_profile": {"*": "pullback.library.profiles"},
+    "torch._library.infer_schema": {
+        "infer_schema": "pullback.library.inference:infer_schema",
+        "tuple_to_list": "pullback.library.inference:tuple_to_list",
+        "SUPPORTED_PARAM_TYPES": "pullback.library.inference:PARAMETERS",
+        "SUPPORTED_RETURN_TYPES": "pullback.library.inference:RETURNS",
+    },
     "torch._library.triton": {
         "triton_op": "pullback.library.triton:triton_op",
         "wrap_triton": "pullback.library.triton:wrap_triton",
     },
     "torch._library.utils": {
+        "get_layout_constraint_tag": "pullback.library.dispatcher:layout_constraint_tag",
+        "is_functional_schema": "pullback.library.stepwise:is_functional",
+        "is_tensorlist_like_type": "pullback.library.dispatcher:is_tensor_list",
         "lookup_op": "pullback.library.functions:lookup",
         "parse_namespace": "pullback.library.registration:split_name",
     },
-    "torch._custom_ops": {},
+    "torch._custom_ops": {
+        **{
+            name: f"pullback.library.stepwise:{name}"
+            for name in ("custom_op", "impl", "impl_abstract", "impl_save_for_backward", "impl_backward", "get_op")
+        },
+        "_destroy": "pullback.library.stepwise:destroy",
+        "get_ctx": "pullback.library.fake:get_ctx",
+    },
     "torch._custom_op": {"impl": "torch._custom_op.impl:"},
-    "torch._custom_op.impl": {"infer_schema": "pullback.library.inference:infer_schema"},
+    "torch._custom_op.impl": {
+        "CustomOp": "pullback.library.stepwise:CustomOp",
+        "RESERVED_NS": "pullback.library.stepwise:RESERVED",
+        "SUPPORTED_DEVICE_TYPE_TO_KEY": "pullback.library.stepwise:DEVICE_KEYS",
+        "custom_op": "pullback.library.stepwise:custom_op_handle",
+        "get_op": "pullback.library.stepwise:get_op",
+        "global_registry": "pullback.library.stepwise:definitions",
+        "infer_schema": "pullback.library.inference:infer_schema",
+        "parse_qualname": "pullback.library.stepwise:split_name",
+        "validate_namespace": "pullback.library.stepwise:check_namespace",
+    },
     "torch.testing._internal.optests.generate_tests": {
         "OpCheckError": "pullback.library.opcheck:OpCheckError",
         "opcheck": "pullback.library.opcheck:opcheck",

@@ -59,12 +59,24 @@ class dtype:
                 return short + self.name[len(long) :].replace("_", "")
         return self.name
 
+    @property
+    def number(self) -> int:
+        """PyTorch's number of the type, by which its schemas know it."""
+        return _NUMBERED.index(self.name)
+
     def to_real(self) -> dtype:
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
         return _COMPLEX.get(self, complex64 if not self.is_complex else self)
 
+
+_NUMBERED = (
+    "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool", "qint8",
+    "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float8_e5m2",
+    "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16", "uint32", "uint64", *(f"uint{k}" for k in range(1, 8)),
+    *(f"int{k}" for k in range(1, 8)), "float8_e8m0fnu", "float4_e2m1fn_x2",
+)  # fmt: skip
 
 bool = dtype("bool", "Bool", np.bool_, BOOL, 0, signed=False)
 uint8 = dtype("uint8", "Byte", np.uint8, INT, 1, signed=False)

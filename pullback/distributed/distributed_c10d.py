@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NewType
 
 from ..core.device import device
 from . import groups as _groups
@@ -50,6 +50,8 @@ from .process_group import group as group
 from .reduce_op import ReduceOp  # noqa: F401
 from .stores import PrefixStore, Store
 from .work import Work  # noqa: F401
+
+GroupName = NewType("GroupName", str)
 
 
 def _get_default_group() -> ProcessGroup:

@@ -23,7 +23,7 @@ from .keys import COMPOSITE_EXPLICIT, for_device
 from .operator import LibraryOperator
 from .registration import Library, source_of
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("torch._library.custom_ops")  # by which users know it
 _definitions: dict[str, CustomOpDef] = {}
 
 Devices = str | Sequence[str] | None

@@ -18,6 +18,7 @@ _UNKNOWN = (
     "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full list, please see "
     "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :"
 )
+_INSTEAD = {"int64_t": "`SymInt` or `int`", "double": "`float`"}  # types of C++
 _TOKEN = re.compile(
     r"""(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<ident>[A-Za-z_]\w*)|(?P<string>'[^']*'|"[^"]*")|(?P<arrow>->)|(?P<more>\.\.\.)|(?P<symbol>::|[()\[\],=*?!|.\-+])"""
 )
@@ -150,7 +151,9 @@ class _Reader:
         token = self.take("ident")
         base = token.text
         if base not in TYPES:
-            raise RuntimeError(f"{_UNKNOWN}\n{_marked(self.text, token.start, len(base))}")
+            hint = _INSTEAD.get(base)
+            words = f"\nUse {hint} instead of `{base}` in an operator's schema string:" if hint else _UNKNOWN
+            raise RuntimeError(f"{words}\n{_marked(self.text, token.start, len(base))}")
         text = base + (self.alias() if self.now.kind == "(" else "")
         is_list, size = False, ""
         while self.now.kind in ("[", "?"):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from ..core import modes
+from ..core.node import requires_grad
+from ..core.tensor import Tensor
+from ..ops.system.packet import packet
 from ..ops.system.schema import Schema
 from . import declaration
+from .aliasing import flat_tensors, shares_memory
 from .functions import lookup
 from .kernels import table_of
 from .keys import DispatchKeySet
@@ -58,3 +62,45 @@ def has_kernel_for_dispatch_key(name: str, key: str) -> bool:
     if isinstance(op, LibraryOperator):
         return False
     return key == "CompositeImplicitAutograd" if op.body is not None else key in ("CPU", "Meta", "Autograd")
+
+
+def any_requires_grad(*args, **kwargs) -> bool:
+    """Whether an argument, or an element of a list among them, wants a gradient."""
+    values = [v for a in (*args, *kwargs.values()) for v in (a if isinstance(a, (list, tuple)) else (a,))]
+    return any(isinstance(v, Tensor) and requires_grad(v) for v in values)
+
+
+def any_output_is_alias(args: tuple, kwargs: dict | None, outputs: tuple) -> bool:
+    """Whether a result shares memory with an argument or with another result."""
+    inputs, results = flat_tensors((*args, kwargs or {})), flat_tensors(outputs)
+    return any(shares_memory(r, t) for i, r in enumerate(results) for t in (*inputs, *results[:i]))
+
+
+def resolve_packet(name: str, *args, **kwargs) -> str:
+    """Which overload of a qualified name takes a call."""
+    namespace, short = name.split("::")
+    found, errors = packet(namespace, short)._overloads(), []
+    for overload, op in sorted(found.items(), key=lambda kv: kv[0] != "default"):
+        try:
+            op.convert(op.bind(args, kwargs))
+        except (TypeError, RuntimeError) as e:
+            errors.append(str(e))
+        else:
+            return overload
+    raise RuntimeError(f"{name}: the arguments failed to match any schema:\n" + "\n\n".join(errors))
+
+
+def is_tensor_list(kind: str) -> bool:
+    """Whether a schema type is a list of tensors, of optional ones, or an optional list."""
+    return kind.removesuffix("?") in ("Tensor[]", "Tensor?[]")
+
+
+_LAYOUT_TAGS = ("needs_exact_strides", "needs_contiguous_strides", "needs_fixed_stride_order", "flexible_layout")
+
+
+def layout_constraint_tag(op, *, with_default: bool = True) -> str | None:
+    """What an operator says of the strides it takes: the strictest of its tags; by default, for a library's, their own."""
+    found = next((tag for tag in _LAYOUT_TAGS if tag in op.tags), None)
+    if found is None and with_default:
+        return "needs_exact_strides" if isinstance(op, LibraryOperator) else "flexible_layout"
+    return found

@@ -145,7 +145,7 @@ class _Inference:
         valid = f"The valid types are: {PARAMETERS.keys()}."
         if typing.get_origin(annotation) is not tuple:
             return lead + valid
-        listed = _as_list(annotation)
+        listed = tuple_to_list(annotation)
         example = f"For example, {listed}.\n\n" if _lookup(PARAMETERS, listed) else "\n\n"
         return f"{lead}We do not support Tuple inputs in schema. As a workaround, please try to use List instead. {example}{valid}"
 
@@ -248,7 +248,7 @@ def _lookup(table: dict, annotation) -> str | None:
         return None
 
 
-def _as_list(annotation):
+def tuple_to_list(annotation):
     """`list[int]` for `Tuple[int, int]`."""
     parts = [p for p in typing.get_args(annotation) if p is not Ellipsis]
     if not parts:

@@ -17,6 +17,12 @@ def fallthrough_kernel() -> None:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
+def written_at(function: Callable) -> str:
+    """File and line of a function."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
+
+
 class Kernel:
     """A registered function, where it was registered, and whether it is told the dispatch keys."""
 

@@ -32,7 +32,7 @@ from . import fake
 from .arguments import bad_tensor, converter, mismatch, result_check
 from .autograd import Formula, unregistered
 from .batching import process
-from .kernels import Kernel, Table, fallbacks, fallthrough_kernel, table_of
+from .kernels import Kernel, Table, fallbacks, fallthrough_kernel, table_of, written_at
 from .keys import UNDEFINED, backend_of, for_device, key_set
 
 _NO_DATA = (
@@ -347,9 +347,7 @@ class LibraryOperator(Operator):
         """A decorator that registers a kernel at a dispatch key, for as long as the operator is there."""
 
         def decorate(function: Callable) -> Callable:
-            code = getattr(function, "__code__", None)
-            source = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
-            self.table.add(getattr(key, "name", key), Kernel(function, source))
+            self.table.add(getattr(key, "name", key), Kernel(function, written_at(function)))
             return function
 
         return decorate

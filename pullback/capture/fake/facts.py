@@ -28,7 +28,7 @@ class Facts:
         self.cross_device = op.declared.cross_device or op.declared.indices_anywhere
         # The family's `meta` says all there is to say of the results; others make them themselves, as views do.
         self.by_spec = type(op.family).run_meta is Family.run_meta or isinstance(op.family, Factory)
-        self.foldable = not op.tags and "Generator" not in op.text
+        self.foldable = not op.declared.tags and "Generator" not in op.text
         self.many = bool(op.schema.returns) and op.schema.returns[0][0].endswith("[]")
 
 

@@ -373,7 +373,12 @@ def _dlpack_device(self) -> tuple[int, int]:
     return (2, self.device.index) if self.is_cuda else (1, 0)
 
 
-extend(Tensor, __name__, __dlpack__=_dlpack, __dlpack_device__=_dlpack_device)
+def _array_wrap(self, array, context=None, return_scalar: bool = False) -> Tensor:
+    """What a ufunc of NumPy makes of a tensor: a tensor; of truth values, one of bytes."""
+    return from_numpy(np.asarray(array).astype(np.uint8) if array.dtype == np.bool_ else np.asarray(array))
+
+
+extend(Tensor, __name__, __dlpack__=_dlpack, __dlpack_device__=_dlpack_device, __array_wrap__=_array_wrap)
 
 
 # ---- constructors

@@ -70,6 +70,7 @@ class Operator:
     batching: Callable | None = None  # (values, dims, level): a vmap rule that is told its level
     dispatch_rules: dict = {}  # class of a dispatch mode or subclass -> (mode, op, types, args, kwargs)
     autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
+    _defined_in_python = False
     awaits = False  # whether a call waits for what another began
     begins = (
         False  # whether a result is under way when the call returns, so that what does not need it may run meanwhile
@@ -89,7 +90,9 @@ class Operator:
         self.jvp = self.declared.jvp
         self.vmap = self.declared.vmap
         self.lower = self.declared.lower
-        self.tags = tuple(self.declared.tags)
+        self.tags = list(self.declared.tags)
+        if self.declared.library == "aten":  # shapes, gradients and traces of all that is built in are known
+            self.tags.append("pt2_compliant_tag")
         self.inplace_of: Operator | None = None  # the functional operator that an in-place form stands for
         self.namespace = self.declared.library
         self.record: Callable = self._first_record

@@ -90,9 +90,15 @@ class Argument:
         return self.base.startswith("Tensor")
 
     # PyTorch's names of the same facts
-    default_value = property(lambda self: list(self.default) if self.is_list and self.default else self.default)
     N = property(lambda self: self.list_size)
     is_out = property(lambda self: self.kwarg_only and self.writes)
+
+    @property
+    def default_value(self):
+        """The default as PyTorch's schemas have it: lists as lists, dtypes as their numbers."""
+        if isinstance(self.default, dtype):
+            return self.default.number
+        return list(self.default) if self.is_list and self.default else self.default
 
     def has_default_value(self) -> bool:
         return self.has_default
