@@ -19,6 +19,7 @@ from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.device import device, layout
 from ..core.dtype import dtype
+from ..core.release import TORCH
 from ..core.tensor import Tensor
 from .custom import find_definition
 from .fake import get_ctx
@@ -105,9 +106,7 @@ def unsafe_generate_fake_kernels(op_profiles: Profiles) -> Iterator[list[Library
 
 # ---- as text
 def _version() -> str:
-    import pullback
-
-    return ".".join(pullback.__version__.split(".")[:2])
+    return ".".join(TORCH.split(".")[:2])
 
 
 def _row(t: TensorMetadata) -> dict:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-TORCH = "2.13.0+pullback"
+from ..core.release import TORCH
+
 _RELEASE = re.compile(
     r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|b|rc|alpha|beta|c|pre|preview|dev|post)[-_.]?(\d*))?", re.IGNORECASE
 )

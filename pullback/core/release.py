@@ -1,0 +1,3 @@
+"""The version of PyTorch's interface that is offered here."""
+
+TORCH = "2.13.0+pullback"
