@@ -60,7 +60,7 @@ def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separa
     for t in ctx.dirty_tensors:
         bump(t)
     ctx.dirty_ids, ctx.fixed_ids = dirty, fixed
-    to_save = {id(t) for t in ctx.to_save or ()} if separate else set()
+    to_save = {id(t) for t in (*(ctx.to_save or ()), *(ctx.saved_for_forward or ()))} if separate else set()
     given = {id(t) for t in inputs}
     if ctx._is_pure_view and (len(inputs) != 1 or sum(isinstance(t, Tensor) for t in raw) != 1):
         raise RuntimeError(

@@ -10,7 +10,7 @@ from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.storage import storage_of
-from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, Tensor, undeletable
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, TRANSFORMED, Tensor, undeletable
 from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
@@ -213,6 +213,8 @@ def get_data(self) -> Tensor:
     """The same memory without history and with a version of its own."""
     if ambient.mode & modes.CAPTURE:
         return ambient.captures[-1].call(get_data, (self,), {})
+    if self.keys & TRANSFORMED:
+        raise RuntimeError("accessing `data` under vmap transform is not allowed: please use `detach()`")
     t = self.detach()
     t.version = [self.version[0]]
     return t
@@ -223,6 +225,8 @@ def set_data(self, value: Tensor) -> None:
     """Give this tensor the memory and shape of another, keeping its own place in the graph."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if self.keys & TRANSFORMED:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed: please use `copy_`")
     if (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS):
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."

@@ -17,7 +17,7 @@ from ..core.tensor import TRANSFORMED, Tensor, assemble, stride_of
 from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import DataDependent, Operator
 from ..ops.system.return_types import ResultTuple
-from .examples import draw_examples, draws, loop_rule
+from .examples import draw_examples, draws, loop_rule, unbatched_write
 
 
 class Wrapped:
@@ -158,19 +158,6 @@ class BatchLevel:
             )
         target.copy_(out)
         return written
-
-
-def unbatched_write(op: Operator) -> RuntimeError:
-    """A tensor that is the same for all examples was to be written with one that is not. The error is marked as such, since
-    a transform that does not need to batch can do without."""
-    error = RuntimeError(
-        f"vmap: {op.name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
-        "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
-        f"out-of-place operators instead of {op.name}. If said operator is being called inside the PyTorch framework, please file a bug "
-        "report instead."
-    )
-    error.unbatched_write = True
-    return error
 
 
 def batch_rule(op: Operator, values: tuple, dims: tuple, size: int):

@@ -41,9 +41,23 @@ def loop_rule(op: Operator, values: tuple, dims: tuple, size: int, before_each=N
     if not results:
         return _no_example(op, values, dims)
     if isinstance(results[0], Tensor):
-        return stack(results), 0
-    columns = [None if c[0] is None else stack(list(c)) for c in zip(*results, strict=True)]
+        return _stacked(op, results), 0
+    columns = [None if c[0] is None else _stacked(op, list(c)) for c in zip(*results, strict=True)]
     return type(results[0])(columns), [0] * len(columns)
+
+
+def _stacked(op: Operator, results: list) -> Tensor:
+    if any(r.shape != results[0].shape for r in results):
+        raise dynamic_shape(op)
+    return stack(results)
+
+
+def dynamic_shape(op: Operator) -> RuntimeError:
+    """Examples whose results have shapes of their own do not make one batch."""
+    return RuntimeError(
+        "vmap: We do not support batching operators that can output dynamic shape. "
+        f"Attempted to vmap over aten::{op.name}: the size of a result depends on the values of each example"
+    )
 
 
 def _warn(op: Operator) -> None:
@@ -81,6 +95,19 @@ def _example(value, dim, i: int):
     return value.select(dim, i)
 
 
+def unbatched_write(op: Operator) -> RuntimeError:
+    """A tensor that is the same for all examples was to be written with one that is not. The error is marked as such, since
+    a transform that does not need to batch can do without."""
+    error = RuntimeError(
+        f"vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+        "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
+        f"out-of-place operators instead of {op.name}_. If said operator is being called inside the PyTorch framework, please file a bug "
+        "report instead."
+    )
+    error.unbatched_write = True
+    return error
+
+
 # ---- random numbers
 def draws(op: Operator) -> bool:
     """Whether an operator draws random numbers."""
@@ -96,12 +123,19 @@ def draw_examples(op: Operator, values: tuple, dims: tuple, size: int, randomnes
         )
     batched = [i for i, d in enumerate(dims) if d is not None]
     if randomness == "same":
+        if batched and (op.inplace_of or op).declared.samples and not (op.inplace_of and batched == [0]):
+            raise RuntimeError(
+                "Vmap does not currently support same randomness with a batched tensor input. "
+                "Please rerun with randomness=different"
+            )
         if batched == [0] and op.inplace_of is not None:  # one draw, copied to all
             target = values[0].movedim(dims[0], 0)
             target.copy_(dispatch(op, (target.new_empty(target.shape[1:]), *values[1:])))
             return None
         return loop_rule(op, values, dims, size, _from_one_state(values)) if batched else (dispatch(op, values), None)
     if op.inplace_of is not None and dims[0] is None:
+        if batched:
+            raise unbatched_write(op)
         raise RuntimeError(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
             "If this is necessary for your usage, please file an issue with functorch."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.geometry import wrap_dim
 from ..core.tensor import Tensor
 from .batched import Wrapped
 
@@ -35,3 +36,23 @@ def maybe_get_bdim(tensor: Tensor) -> int:
 def is_legacy_batchedtensor(tensor) -> bool:
     """Never: there is one kind of batched tensor here."""
     return False
+
+
+def reshape_dim_into(source: int, target: int, tensor: Tensor) -> Tensor:
+    """A tensor without dimension `source`, which becomes the outer part of the dimension that is then at `target`."""
+    rank = tensor.ndim
+    source, target = wrap_dim(source, rank), wrap_dim(target, rank - 1)
+    moved = tensor.movedim(source, target)
+    joined = moved.shape[target] * moved.shape[target + 1]
+    return moved.reshape((*moved.shape[:target], joined, *moved.shape[target + 2 :]))
+
+
+def reshape_dim_outof(source: int, size: int, tensor: Tensor) -> Tensor:
+    """A tensor whose dimension `source` is two: an outer one of `size`, and the rest."""
+    source = wrap_dim(source, tensor.ndim)
+    if tensor.shape[source] % size:
+        raise RuntimeError(
+            f"reshape_dim_outof: {size} does not divide {tensor.shape[source]}, the size of dimension {source}"
+        )
+    inner = tensor.shape[source] // size
+    return tensor.reshape((*tensor.shape[:source], size, inner, *tensor.shape[source + 1 :]))

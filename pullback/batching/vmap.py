@@ -52,6 +52,21 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness: str = "error", chunks: i
     return batched
 
 
+def restore_vmap(func, in_dims, batch_size: int, randomness: str):
+    """`vmap` of a known size that gives outputs with their batch wherever it is, and where that is: (outputs, dims)."""
+
+    @functools.wraps(func)
+    def batched(*args, **kwargs):
+        flat, spec = tree_flatten(args)
+        dims = _broadcast_dims(in_dims, args) or [None] * len(flat)
+        with BatchLevel(batch_size, randomness) as level:
+            leaves, out_spec = tree_flatten(func(*batch_inputs(dims, flat, level, spec), **kwargs))
+            pairs = [unwrap(leaf, level) for leaf in leaves]
+        return tree_unflatten([v for v, _ in pairs], out_spec), tree_unflatten([d for _, d in pairs], out_spec)
+
+    return batched
+
+
 def name_of(func) -> str:
     return getattr(func, "__name__", repr(func))
 
@@ -112,13 +127,19 @@ def _broadcast_dims(dims, tree) -> list | None:
         return [dims] * len(tree_flatten(tree)[0])
     if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
         parts = [_broadcast_dims(dims[k], tree[k]) for k in tree]
-    elif isinstance(tree, (tuple, list)) and isinstance(dims, (tuple, list)) and len(tree) == len(dims):
+    elif _same_sequences(tree, dims):
         parts = [_broadcast_dims(d, t) for d, t in zip(dims, tree, strict=True)]
     elif not isinstance(tree, (tuple, list, dict)):
         return [dims]
     else:
         return None
     return None if any(p is None for p in parts) else [d for p in parts for d in p]  # type: ignore[union-attr]
+
+
+def _same_sequences(tree, dims) -> bool:
+    """Whether both are lists, or both tuples, of as many elements."""
+    kind = next((k for k in (tuple, list) if isinstance(tree, k)), None)
+    return kind is not None and isinstance(dims, kind) and len(tree) == len(dims)
 
 
 def _call(func, flat, spec, dims, size: int, out_dims, randomness: str, kwargs: dict):

@@ -95,6 +95,8 @@ ROWS: dict[str, dict[str, str]] = {
             "is_functorch_wrapped_tensor",
             "is_legacy_batchedtensor",
             "maybe_get_bdim",
+            "reshape_dim_into",
+            "reshape_dim_outof",
         )
     }
     | {

@@ -128,7 +128,8 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._functorch": {
         "config": "pullback.joint.config:config",
         **{
-            n: f"torch._functorch.{n}:" for n in ("aot_autograd", "apis", "eager_transforms", "make_functional", "vmap")
+            n: f"torch._functorch.{n}:"
+            for n in ("aot_autograd", "apis", "autograd_function", "eager_transforms", "make_functional", "vmap")
         },
     },
     "torch._functorch.aot_autograd": {

@@ -59,9 +59,14 @@ ROWS: dict[str, dict[str, str]] = {
         **_rows("flex_attention", "TransformGetItemToIndex"),
     },
     "functorch": {
-        **{name: f"pullback.func:{name}" for name in _TRANSFORMS},
+        **{
+            name: f"pullback.compat.functorch_names:{name}"
+            for name in (*_TRANSFORMS, "functionalize")
+            if name != "linearize"
+        },
         **{name: f"pullback.func.functional_modules:{name}" for name in _FUNCTIONAL},
-        "functionalize": "pullback.func:functionalize",
+        **{name: f"pullback.compat.functorch_names:{name}" for name in _FUNCTIONAL if name[0].islower()},
+        "linearize": "pullback.func:linearize",
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
         "compile": "functorch.compile:",
         "experimental": "functorch.experimental:",
@@ -87,6 +92,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_create_batched_inputs": "pullback.batching.vmap:batch_inputs",
         "_unwrap_batched": "pullback.batching.vmap:unwrap_outputs",
         "_maybe_remove_batch_dim": "pullback.batching.vmap:unwrap_output",
+        "restore_vmap": "pullback.batching.vmap:restore_vmap",
         "_add_batch_dim": "pullback.batching.batched:make_batched",
         "_remove_batch_dim": "pullback.batching.vmap:remove_batch_dim",
         "_get_name": "pullback.batching.vmap:name_of",
@@ -94,6 +100,9 @@ ROWS: dict[str, dict[str, str]] = {
             name: f"pullback.utils.pytree:{name}"
             for name in ("tree_flatten", "tree_unflatten", "tree_map_", "_broadcast_to_and_flatten", "TreeSpec")
         },
+    },
+    "torch._functorch.autograd_function": {
+        name: f"pullback.func.custom:{name}" for name in ("CtxWithSavedTensors", "VmapInfo")
     },
     "torch._functorch.apis": {
         name: f"pullback.func:{name}" for name in ("vmap", "grad", "grad_and_value", "chunk_vmap")

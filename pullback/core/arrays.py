@@ -83,6 +83,12 @@ def assign(out, value) -> None:
     out[...] = value
 
 
+def empty_like(x, dtype=None):
+    """A new array in the memory order of `x`, or row-major where `x` repeats elements and so has no order of its own."""
+    repeats = any(s == 0 and n > 1 for s, n in zip(x.strides, x.shape, strict=True))
+    return library_of(x).empty_like(x, dtype=dtype, order="C" if repeats else "K")
+
+
 def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple):
     """The window of a device's flat bytes from an offset, with a shape and strides, both of them in bytes."""
     return library_of(buffer).ndarray(shape, dtype, buffer.data + offset, strides=strides)

@@ -11,6 +11,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 
+from .arrays import empty_like
 from .random import Generator
 from .random_streams import (
     ALL_TYPES,
@@ -286,7 +287,7 @@ def _without_replacement(gen: Generator, weights: np.ndarray, out: np.ndarray) -
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if (weights.astype(F64).sum(axis=-1) == 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    score = weights / fill_exponential(gen, np.empty_like(weights))
+    score = weights / fill_exponential(gen, empty_like(weights))
     if out.shape[-1] == 1:
         out[..., 0] = np.argmax(score, axis=-1)
     else:

@@ -57,12 +57,38 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
     with outside(level):
         if own:
             info = VmapInfo(level.size, level.randomness)
-            out, out_dims = cls.vmap(info, tree_unflatten(dims, spec), *values, **kwargs)
+            out, out_dims = _by_own_rule(cls, info, tree_unflatten(dims, spec), values, kwargs)
         else:
             result = batched_function(cls, tuple(dims) if len(flat) == len(args) else None, level, kwargs)
             out = result.apply(*values)
             out_dims = result.out_dims
     return _wrapped(out, out_dims, level)
+
+
+def _by_own_rule(cls: type[Function], info: VmapInfo, dims, values: tuple, kwargs: dict) -> tuple:
+    """(outputs, their batch dimensions), from the function's own `vmap`."""
+    if any(isinstance(leaf, Tensor) for leaf in tree_flatten(kwargs)[0]):
+        raise NotImplementedError(
+            f"Run vmap over autograd.Function with kwarg-only Tensor args: {cls.__name__} got {sorted(kwargs)}. "
+            "Please pass them by position"
+        )
+    result = cls.vmap(info, dims, *values, **kwargs)
+    if not isinstance(result, tuple) or len(result) != 2:
+        got = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
+        raise RuntimeError(
+            f"Expected the vmap staticmethod of {cls.__name__} to have two returns, outputs and out_dims, got {got}. {_MORE}"
+        )
+    out, out_dims = result
+    single = not isinstance(out, tuple)
+    fits = out_dims is None or isinstance(out_dims, int)
+    if not fits and not single:
+        fits = isinstance(out_dims, tuple) and len(out_dims) == len(out)
+    if not fits:
+        raise RuntimeError(
+            f"The vmap staticmethod of {cls.__name__} returned an incompatible (outputs, out_dims): "
+            f"{'one output' if single else f'{len(out)} outputs'} with out_dims={out_dims}. {_MORE}"
+        )
+    return out, out_dims
 
 
 def _wrapped(out, dims, level: BatchLevel):
@@ -114,6 +140,28 @@ class _Inner:
         forward = self.outer.saved_for_forward is not None
         dims = self.outer.__dict__.get("forward_dims" if forward else "saved_dims", [None] * len(tensors))
         return tuple(_at(t, d, self.level) for t, d in zip(tensors, dims, strict=True))
+
+
+class CtxWithSavedTensors:
+    """A `ctx` that is another one, but for its saved tensors; what is set on it is set on the other."""
+
+    _pt_reserved_attrs = ("_pt_inner_ctx", "_pt_new_saved_tensors")
+
+    def __init__(self, ctx, tensors) -> None:
+        taken = [n for n in self._pt_reserved_attrs if not isinstance(ctx, CtxWithSavedTensors) and hasattr(ctx, n)]
+        if taken:
+            raise RuntimeError(f"name collision: the ctx of {type(ctx).__name__} already has {', '.join(taken)}")
+        self.__dict__.update(_pt_inner_ctx=ctx, _pt_new_saved_tensors=tensors)
+
+    @property
+    def saved_tensors(self):
+        return self._pt_new_saved_tensors
+
+    def __getattr__(self, name: str):
+        return getattr(self._pt_inner_ctx, name)
+
+    def __setattr__(self, name: str, value) -> None:
+        setattr(self._pt_inner_ctx, name, value)
 
 
 def _at(t, dim: int | None, level: BatchLevel):

@@ -126,9 +126,8 @@ def vjp(func, *primals, has_aux: bool = False):
                 f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {o.dtype}"
             )
 
-    def pull(*cotangents, retain_graph: bool = True, create_graph: bool | None = None):
-        given = cotangents[0] if len(cotangents) == 1 else cotangents
-        flat_g, g_spec = tree_flatten(given)
+    def pull(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
+        flat_g, g_spec = tree_flatten(cotangents)
         if g_spec != out_spec:
             raise RuntimeError(
                 f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {g_spec}, primal output: {out_spec}"

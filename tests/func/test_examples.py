@@ -23,6 +23,29 @@ DRAWS = {
     "rrelu": lambda a: F.rrelu(-a, training=True),
     "gumbel_softmax": lambda a: F.gumbel_softmax(a),
 }
+PARAMETERS = ("bernoulli", "multinomial", "normal")  # a tensor says what is drawn: examples cannot share a draw
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_draws_from_parameters_are_those_of_one_call(name):
+    f, x = DRAWS[name], torch.rand(3, 5)
+    torch.manual_seed(1)
+    each = vmap(f, randomness="different")(x)
+    torch.manual_seed(1)
+    assert torch.equal(each, f(x))
+    with pytest.raises(RuntimeError, match="inplace arithmetic"):
+        vmap(lambda p: torch.zeros(5).bernoulli_(p), randomness="different")(x)
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda t: torch.bernoulli(t, 0.5), lambda t: torch.multinomial(t, 3), lambda t: F.dropout(t, 0.5)]
+)
+def test_a_repeated_tensor_is_drawn_in_the_order_of_its_elements(draw):
+    x = torch.ones(4).expand(3, 4)
+    torch.manual_seed(0)
+    repeated = draw(x)
+    torch.manual_seed(0)
+    assert torch.equal(repeated, draw(x.contiguous()))
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -30,6 +53,12 @@ def test_draws_are_refused_the_same_or_different(name):
     f, x = DRAWS[name], torch.ones(3, 5)
     with pytest.raises(RuntimeError, match="vmap: called random operation while in randomness error mode"):
         vmap(f)(x)
+    if name in PARAMETERS:
+        with pytest.raises(
+            RuntimeError, match="does not currently support same randomness with a batched tensor input"
+        ):
+            vmap(f, randomness="same")(x)
+        return
     torch.manual_seed(1)
     same = vmap(f, randomness="same")(x)
     assert torch.equal(same[0], same[1]) and torch.equal(same[1], same[2])
@@ -136,3 +165,64 @@ def test_a_custom_function_inside_two_vmaps():
 
     x = torch.arange(6.0).reshape(2, 3)
     assert torch.equal(vmap(vmap(Cubed.apply))(x), x**3)
+
+
+def test_a_window_on_an_example_stays_in_its_memory():
+    x = torch.arange(12.0).reshape(3, 4)
+    assert torch.equal(vmap(lambda t: t.as_strided([2, 2], [2, 1]))(x), x.reshape(3, 2, 2))
+    with pytest.raises(RuntimeError, match="not supported inside of vmap"):
+        vmap(lambda t: t.as_strided([4], [1], 1))(x)
+    with pytest.raises(RuntimeError, match="size and stride must have the same length"):
+        vmap(lambda t: t.as_strided([4, 1], [1]))(x)
+
+
+def test_examples_without_dimensions_are_no_row_of_bytes():
+    x = torch.rand(6)
+    with pytest.raises(RuntimeError, match=r"dim\(\) cannot be 0 to view Float as Byte"):
+        vmap(lambda t: t.view(torch.uint8))(x)
+    with pytest.raises(RuntimeError, match="one or more dimensions"):
+        vmap(torch.view_as_complex)(torch.rand(2))
+    assert vmap(lambda t: t.view(torch.uint8))(x.reshape(3, 2)).shape == (3, 8)
+
+
+def test_results_of_several_shapes_and_out_are_refused():
+    x = torch.tensor([[0.0, 1.0], [1.0, 1.0]])
+    with pytest.raises(RuntimeError, match="Attempted to vmap over aten::masked_select"):
+        vmap(lambda t: torch.masked_select(t, t > 0))(x)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::abs.out"):
+        vmap(lambda a, b: torch.abs(a, out=b))(x, x.clone())
+    with pytest.raises(RuntimeError, match="accessing `data` under vmap"):
+        vmap(lambda t: t.data)(x)
+    with pytest.raises(ValueError, match="in_dims is not compatible with the structure of `inputs`"):
+        vmap(lambda z: z[0] + z[1], in_dims=((0, 0),))([x, x])
+
+
+def test_what_a_vmap_rule_returns_is_checked():
+    class Zeros(torch.autograd.Function):
+        answer = staticmethod(lambda x: x)
+
+        @staticmethod
+        def forward(x):
+            return torch.zeros_like(x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Zeros.answer(x)
+
+    with pytest.raises(RuntimeError, match="to have two returns"):
+        vmap(Zeros.apply)(torch.rand(2, 3))
+    Zeros.answer = staticmethod(lambda x: (x, (None,)))
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        vmap(Zeros.apply)(torch.rand(2, 3))
+
+
+def test_restore_vmap_says_where_the_batch_is():
+    from pullback.batching.vmap import restore_vmap
+
+    x, y = torch.rand(2, 3), torch.rand(4)
+    out, dims = restore_vmap(lambda a, b: {"a": a * 2, "b": b}, (0, None), 2, "error")(x, y)
+    assert torch.equal(out["a"], 2 * x) and out["b"] is y and dims == {"a": 0, "b": None}

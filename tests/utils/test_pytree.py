@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pullback as torch
 from pullback.core import tree as core_tree
 from pullback.utils import pytree
 
@@ -113,3 +114,11 @@ def test_one_value_for_a_whole_part():
     spec = pytree.tree_structure([1, (2, 3)])
     assert pytree._broadcast_to_and_flatten([0, 5], spec) == [0, 5, 5]
     assert pytree._broadcast_to_and_flatten([0, (1, 2, 3)], spec) is None
+
+
+def test_named_results_are_inner_nodes():
+    found = torch.max(torch.tensor([[1.0, 2.0], [4.0, 3.0]]), 1)
+    leaves, spec = pytree.tree_flatten(found)
+    assert [leaf.tolist() for leaf in leaves] == [[2.0, 4.0], [1, 0]]
+    again = pytree.tree_unflatten(leaves, spec)
+    assert type(again) is type(found) and again.values is leaves[0]

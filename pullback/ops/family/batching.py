@@ -76,7 +76,28 @@ def batch_permute(args: tuple, dims: tuple, size: int):
 
 def batch_as_strided(args: tuple, dims: tuple, size: int):
     t, shape, stride, offset = batch_first(args[0], dims[0]), *args[1:]
-    return t.as_strided((size, *shape), (stride_of(t)[0], *stride), t.offset if offset is None else offset), 0
+    start = t.offset if offset is None else offset
+    _check_window(t, tuple(shape), tuple(stride), start)
+    return t.as_strided((size, *shape), (stride_of(t)[0], *stride), start), 0
+
+
+def _check_window(t: Tensor, shape: tuple, stride: tuple, start: int) -> None:
+    """An example sees its own memory: a window that goes beyond it would show the next example's."""
+    call = f"Tensor.as_strided(size={list(shape)}, stride={list(stride)}, storage_offset={start})"
+    if len(shape) != len(stride):
+        raise RuntimeError(f"{call}: size and stride must have the same length")
+    if 0 in shape:
+        return
+    own, last = 0, start
+    for n, s in zip(t.shape[1:], stride_of(t)[1:], strict=True):
+        own += (n - 1) * s
+    for n, s in zip(shape, stride, strict=True):
+        last += (n - 1) * s
+    if 0 in t.shape[1:] or start < t.offset or last > t.offset + own:
+        raise RuntimeError(
+            f"{call} reaches memory outside of an example of shape {list(t.shape[1:])}. This is not supported inside of "
+            "vmap; please write it as a sequence of views"
+        )
 
 
 def batch_same(op, args: tuple, dims: tuple, size: int):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from ...core import dtype as dtypes
 from ...core import modes
 from ...core import random as generators
+from ...core.arrays import empty_like
 from ...core.device import device
 from ...core.geometry import broadcast_shapes
 from ...core.layers import extend
@@ -55,7 +56,7 @@ def filling(schema: str, fill: Callable, inplace_schema: str | None = None, **op
 
     def kernel(xp, self, *args):
         *parameters, generator = args
-        return draw(fill, generator, xp.empty_like(self), *parameters)
+        return draw(fill, generator, empty_like(self), *parameters)
 
     op = operator(
         schema,
@@ -156,7 +157,13 @@ def sampling(schema: str, sample: Callable, meta: Callable, vjp, **options) -> O
         return sample(generator or default_generator, *parameters)
 
     return operator(
-        schema, kernel=kernel, meta=meta, vjp=vjp, tags=SEEDED, **{"function": False, "method": False, **options}
+        schema,
+        kernel=kernel,
+        meta=meta,
+        vjp=vjp,
+        tags=SEEDED,
+        samples=True,
+        **{"function": False, "method": False, **options},
     )
 
 
@@ -179,7 +186,11 @@ bernoulli_own = sampling(
     {"self": _zeros},
 )
 bernoulli_each = filling(
-    f"bernoulli.Tensor(Tensor self, Tensor p, *, {GENERATOR}) -> Tensor", fill_bernoulli, inplace="hidden", number=1
+    f"bernoulli.Tensor(Tensor self, Tensor p, *, {GENERATOR}) -> Tensor",
+    fill_bernoulli,
+    inplace="hidden",
+    number=1,
+    samples=True,
 )
 bernoulli_all = filling(
     f"bernoulli.p(Tensor self, float p, *, {GENERATOR}) -> Tensor",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 
+from ...core import arrays, modes
 from ...core import dtype as dtypes
-from ...core import modes
 from ...core.modes import ambient
 from ...core.random import default_generator, draw
 from ...core.random_streams import fill_bernoulli, fill_dropout
@@ -106,12 +106,13 @@ def _masked_specs(input, p, train) -> tuple[Spec, Spec]:
 
 
 def _masked(xp, input, p, train):
-    mask = xp.empty_like(input, dtype=bool)
+    mask, out = arrays.empty_like(input, bool), arrays.empty_like(input)
     if train is False:
         mask.fill(True)
-        return input.copy("K"), mask
+        out[...] = input
+        return out, mask
     draw(fill_bernoulli, None, mask, 1 - p)
-    out = input * mask.astype(input.dtype)
+    xp.multiply(input, mask.astype(input.dtype), out=out)
     out *= input.dtype.type(_scale(p))
     return out, mask
 

@@ -136,6 +136,15 @@ view_as_real = _retyped(
     vmap=lambda args, dims, size: (view_as_real(args[0]), dims[0]),
     inverse=view_inverses.as_complex,
 )
+
+
+def _batch_as_complex(args: tuple, dims: tuple, size: int):
+    pairs = batch_first(args[0], dims[0])
+    if pairs.ndim == 1:  # the batch is no pair
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    return view_as_complex(pairs), 0
+
+
 view_as_complex = _retyped(
     "view_as_complex(Tensor(a) self) -> Tensor(a)",
     lower=_lower_as_complex,
@@ -143,7 +152,7 @@ view_as_complex = _retyped(
     retyped=_as_complex,
     jvp=LINEAR,
     vjp=lambda g: view_as_real(g.contiguous().resolve_conj()),
-    vmap=lambda args, dims, size: (view_as_complex(batch_first(args[0], dims[0])), 0),
+    vmap=_batch_as_complex,
     autocast_cpu="float32",
     inverse=view_inverses.as_real,
 )
@@ -218,12 +227,21 @@ def _as_dtype(self, dtype: dtype_type) -> tuple:
     return (*shape[:-1], shape[-1] // ratio), (*(s // ratio for s in stride[:-1]), 1), self.offset // ratio, dtype
 
 
+def _batch_dtype(args: tuple, dims: tuple, size: int):
+    whole, dtype = batch_first(args[0], dims[0]), args[1]
+    if whole.ndim == 1 and whole.dtype.itemsize != dtype.itemsize:  # the last dimension is the batch, and no example's
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {whole.dtype.scalar_name} as {dtype.scalar_name} (different element sizes)"
+        )
+    return view_dtype(whole, dtype), 0
+
+
 view_dtype = _retyped(
     "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
     function=False,
     method=False,
     retyped=_as_dtype,
     vjp=NONDIFFERENTIABLE,
-    vmap=lambda args, dims, size: (view_dtype(batch_first(args[0], dims[0]), args[1]), 0),
+    vmap=_batch_dtype,
     inverse=view_inverses.retyped,
 )

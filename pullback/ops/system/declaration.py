@@ -139,6 +139,8 @@ class Declaration(metaclass=Fields):
     """PyTorch's tags of the overload, such as `nondeterministic_seeded`."""
     reads_shape_only: bool = False
     """Whether nothing of the first argument is looked at but its shape and dtype, so that a call need not wait for it."""
+    samples: bool = False
+    """Whether its tensors are parameters of what it draws, so that the examples of a batch cannot share one draw."""
     writes_unseen: bool = False
     """Whether a call may write an argument that its schema does not mark, as batch norm writes running statistics."""
     names_memory: bool = False

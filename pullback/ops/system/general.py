@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import FAKE, LAYOUTS, META, Tensor, stride_of
+from ...core.tensor import FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
 from . import overrides
 from .dispatch import dispatch
 from .inplace import (
@@ -61,6 +61,10 @@ def write_out(op: Operator, args: tuple, out):
     for o in outs:
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
+        if o.keys & TRANSFORMED:
+            raise RuntimeError(
+                f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't work on out= or view ops."
+            )
     if ambient.mode & modes.GRAD and (any(map(requires_grad, outs)) or any(map(requires_grad, op.tensors(args)))):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."

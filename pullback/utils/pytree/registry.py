@@ -91,7 +91,15 @@ def _node_type(value: Any) -> type | None:
     cls = type(value)
     if cls in SUPPORTED_NODES:
         return cls
+    if issubclass(cls, ResultTuple):
+        _know_results(cls)
+        return cls
     return namedtuple if is_namedtuple_class(cls) else None  # type: ignore[return-value]
+
+
+def _know_results(cls: type) -> None:
+    """A class of named results, taken apart as a tuple; the rest of the package knows it from the start."""
+    _register(cls, _tuple_flatten, lambda values, _: cls(values), with_keys=lambda t: (_sequence_keys(t), None))
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> bool:
