@@ -38,7 +38,7 @@ globals().update(_symbolic.public)
 from math import e, inf, nan, pi  # noqa: E402
 
 from . import amp, autograd, func  # noqa: E402
-from .surface import homes, loading as _loading, namespaces, overrides  # noqa: E402
+from .surface import homes, loading as _loading, namespaces, overrides, tracebacks as _tracebacks  # noqa: E402
 from .amp.autocast import autocast  # noqa: E402
 from .amp.autocast import public as _autocast_functions  # noqa: E402
 from .core import printing as _printing  # noqa: E402
@@ -52,6 +52,7 @@ set_printoptions = _printing.set_printoptions
 newaxis = None
 homes.install(__name__)
 namespaces.install(__name__)
+_tracebacks.install()
 
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",

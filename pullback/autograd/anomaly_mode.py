@@ -13,6 +13,7 @@ import warnings
 
 from ..core import modes
 from ..core.layers import above
+from ..core.machinery import is_full, is_machinery
 from ..core.modes import ambient
 from ..core.node import Node
 from ..core.tensor import Tensor
@@ -70,7 +71,9 @@ class detect_anomaly:
 def note_creation(node: Node) -> None:
     """Remember where a node was made, and during whose backward."""
     if node.creation_stack is None:
-        node.creation_stack = traceback.format_stack()[:-1]
+        stack = traceback.extract_stack()[:-1]
+        users = [f for f in stack if not is_machinery(f.filename)]
+        node.creation_stack = traceback.format_list(stack if is_full() else users or stack)
         node.creation_parent = engine.current_node()
 
 

@@ -278,7 +278,7 @@ def _checked(result, g, hook):
         return g
     if not isinstance(result, Tensor):
         raise TypeError(
-            f"hook '{getattr(hook, '__name__', hook)}' has changed the type of value (was {type(g).__name__} got {type(result).__name__})"
+            f"expected Variable, but hook returned '{type(result).__name__}'"
             if g is not None
             else "expected hook to return a Tensor or None"
         )

@@ -6,6 +6,8 @@ import os
 import sys
 from types import TracebackType
 
+from ..surface.tracebacks import chain, print_uncaught
+
 _COMMAND = (
     os.path.dirname(os.path.abspath(__file__)),
     os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "__main__.py")),
@@ -31,12 +33,8 @@ def print_program_errors() -> None:
     """Let uncaught errors be printed with the program's frames alone, as long as the program sets no hook of its own."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        seen: set[int] = set()
-        chained: BaseException | None = error
-        while chained is not None and id(chained) not in seen:
-            seen.add(id(chained))
-            chained.__traceback__ = program_part(chained.__traceback__)
-            chained = chained.__cause__ or chained.__context__
-        sys.__excepthook__(kind, error, error.__traceback__)
+        for one in chain(error):
+            one.__traceback__ = program_part(one.__traceback__)
+        print_uncaught(kind, error, error.__traceback__)
 
     sys.excepthook = hook

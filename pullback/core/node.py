@@ -310,7 +310,7 @@ def unpack(entry, node: Node):
     if kind is tuple and entry and entry[0].__class__ is _Mark:
         mark, tensor, version, edge = entry
         if tensor.version[0] != version:
-            raise_modified(tensor, version, node)
+            raise_modified(tensor, version, (node, edge) if mark is SAVED_OUTPUT else None)
         if mark is SAVED:
             a = tensor.autograd
             if a is None or a.edge is edge:
@@ -353,12 +353,15 @@ class ModifiedError(SavedError):
     """A saved tensor was written before its backward."""
 
 
-def raise_modified(tensor, version: int, node: Node) -> NoReturn:
-    """PyTorch's error for a saved tensor that was changed in place."""
+def raise_modified(tensor, version: int, source: tuple | None) -> NoReturn:
+    """PyTorch's error for a saved tensor that was changed in place; `source` is (node, number) for a result of the node."""
     a = tensor.autograd
     made_by = ""
-    if a is not None and a.edge is not None:
-        made_by = f", which is output {a.edge[1]} of {a.edge[0].name()},"
+    if source is None and a is not None:
+        source = a.edge
+    if source is not None:
+        number = source[1] if isinstance(source[1], int) else source[1].number
+        made_by = f", which is output {number} of {source[0].name().partition('Backward')[0]},"
     raise ModifiedError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{tensor.type().replace('pullback', 'torch')} {list(tensor.array.shape)}]{made_by} is at version {tensor.version[0]}; "

@@ -283,7 +283,7 @@ class ModuleState:
 
         load(self, whole)
         if strict:
-            for what, keys in (("Missing", missing), ("Unexpected", unexpected)):
+            for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
                     errors.insert(0, f"{what} key(s) in state_dict: {_quoted(keys)}. ")
         if errors:

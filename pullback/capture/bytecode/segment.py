@@ -375,6 +375,8 @@ class Capture:
         try:
             return self.compile(graph, examples)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
+            if ambient.mode & modes.ANOMALY:
+                raise Uncapturable("anomaly mode looks at the data of each gradient") from error
             raise Uncapturable(f"its gradient depends on the data of a tensor ({error})") from error
         except Unsupported as error:
             raise Uncapturable(str(error)) from error

@@ -92,6 +92,12 @@ def _check_same_dtype(mat1, mat2) -> None:
         )
 
 
+def _check_factor_dtypes(mat1, mat2) -> None:
+    if mat1.dtype is not mat2.dtype:
+        names = f"{mat1.dtype.scalar_name} and {mat2.dtype.scalar_name}"
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {names}")
+
+
 def _check_addend_dtype(addend, mat2) -> None:
     if addend.dtype is not mat2.dtype:
         raise RuntimeError(
@@ -105,7 +111,7 @@ def addmm(self, mat1, mat2, beta, alpha) -> Spec:
             raise RuntimeError(f"{name} must be a matrix, got {t.ndim}-D tensor")
     _check_inner(mat1, mat2)
     _check_addend_dtype(self, mat2)
-    _check_same_dtype(mat1, mat2)
+    _check_factor_dtypes(mat1, mat2)
     shape = (mat1.array.shape[0], mat2.array.shape[1])
     check_expands(self, shape)
     _numbers("addmm_impl_cpu_", self.dtype)
@@ -152,7 +158,7 @@ def addbmm(self, batch1, batch2, beta, alpha) -> Spec:
     check_expands(self, (batch1.size(1), batch2.size(2)))
     _, n, p = _batches(batch1, batch2)
     _check_addend_dtype(self, batch2)
-    _check_same_dtype(batch1, batch2)
+    _check_factor_dtypes(batch1, batch2)
     _numbers("addmm_impl_cpu_", self.dtype)
     return Spec((n, p), self.dtype)
 

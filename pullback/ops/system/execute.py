@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...core import device as devices
 from ...core import modes
 from ...core.arrays import library
 from ...core.layers import above
@@ -25,7 +26,10 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     if keys & (LAYOUTS | TRANSFORMED):
         return above.execute_layout(op, args, keys)
     if keys & META:
-        return above.execute_fake(op, args) if keys & FAKE else op.family.run_meta(op, args)
+        if keys & FAKE:
+            return above.execute_fake(op, args)
+        _check_all_meta(op, args)
+        return op.family.run_meta(op, args)
     if keys & CUDA:
         out = execute_on_device(op, args)
     else:
@@ -35,6 +39,20 @@ def execute(op: Operator, args: tuple, keys: int = 0):
     ):  # a view is what its base is
         _mark_inference(out, args)
     return out
+
+
+def _check_all_meta(op: Operator, args: tuple) -> None:
+    """Raise where a tensor with data meets one without: only numbers (tensors without dimensions) and indices may."""
+    if op.declared.cross_device or op.declared.indices_anywhere:
+        return
+    where = None
+    for t in op.tensors(args):
+        if not t.array.shape and t.device is devices.cpu:
+            continue
+        if where is None:
+            where = t.device
+        elif t.device is not where:
+            raise RuntimeError(f"Tensor on device {t.device} is not on the expected device {where}!")
 
 
 def _mark_inference(out, args: tuple) -> None:

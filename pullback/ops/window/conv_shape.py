@@ -130,13 +130,13 @@ _C_NAMES = {
 
 def check_dtypes(x: Any, w: Any, bias: Any) -> None:
     """Raise unless input, weight and bias (NumPy dtypes) are of one type that convolution knows."""
+    if bias is not None and bias != x:
+        a, b = (by_numpy[d].name for d in (x, bias))
+        raise RuntimeError(f"Input type ({_C_NAMES.get(a, a)}) and bias type ({_C_NAMES.get(b, b)}) should be the same")
     if x != w:
         a, b = by_numpy[x], by_numpy[w]
         if a.is_complex:
             names = [f"CPU{d.scalar_name}Type" if d.is_complex else f"torch.{d.scalar_name}Tensor" for d in (a, b)]
             raise RuntimeError(f"Input type ({names[0]}) and weight type ({names[1]}) should be the same")
         raise RuntimeError(f"expected scalar type {a.scalar_name} but found {b.scalar_name}")
-    if bias is not None and bias != x:
-        a, b = (by_numpy[d].name for d in (x, bias))
-        raise RuntimeError(f"Input type ({_C_NAMES.get(a, a)}) and bias type ({_C_NAMES.get(b, b)}) should be the same")
     require("slow_conv2d_cpu", x, *NUMBERS)
