@@ -1,7 +1,8 @@
 """`pullback explain SCRIPT`: run a script with its functions captured, and say what became of each.
 
-Out: a table of the script's functions with the number of graphs and operators, and where and why graphs ended; with
-`--html FILE`, native code is generated too and the whole account goes into a page (see `report`).
+Out: a table of the script's functions with the number of graphs and operators, and where and why graphs ended; a table of the
+operators that native code has no loops for, and why. With `--html FILE`, that code is built and timed too, and the whole account
+goes into a page (see `report`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def explain(target: str, arguments: Sequence[str] = (), html: str | None = None)
         return 2
     from pullback.compat.torch import install
 
+    from ..capture.front.backends import lowered_only
     from ..capture.front.compile import compile as compile_function
     from ..report import collecting
     from .compiled_script import run_compiled
@@ -42,7 +44,7 @@ def explain(target: str, arguments: Sequence[str] = (), html: str | None = None)
     with collecting() as account:
         try:
             with contextlib.suppress(SystemExit):
-                run_compiled(target, functools.partial(compile_function, backend="inductor" if html else "eager"))
+                run_compiled(target, functools.partial(compile_function, backend="inductor" if html else lowered_only))
         finally:
             sys.argv, sys.path[:] = argv, path
     report(account)
@@ -69,3 +71,8 @@ def report(account: Account) -> None:
         operators = sum(n.op.startswith("call_") for k in function.graphs for n in account.graphs[k].nodes)
         table.add_row(function.name, str(len(function.graphs)), str(operators), "\n".join(lines) or "they do not")
     Console().print(table)
+    if account.refusals:
+        operators = Table("operator", "line", "because", title="What native code has no loops for")
+        for refused in account.refusals:
+            operators.add_row(refused.operator, ":".join(map(str, refused.line or ())), refused.reason)
+        Console().print(operators)

@@ -115,14 +115,33 @@ def compile_graph(module: GraphModule) -> Callable:
     return Sized(module, watched, compile_static) if watched else compile_static(module)
 
 
+def lower_graph(module: GraphModule) -> Callable:
+    """The module, which runs as it is: only its loops are written down, and whoever listens learns what has none."""
+    watched = symbolic_inputs(module)
+    return Sized(module, watched, lower_static) if watched else lower_static(module)
+
+
+def lower_static(module: GraphModule) -> GraphModule:
+    """As `lower_graph`, where all sizes are numbers."""
+    lowered(module)
+    return module
+
+
+def lowered(module: GraphModule) -> Native:
+    """The loops of a graph, and what has none, told to whoever listens."""
+    with events.stage("lower"):
+        result = Native(module)
+    events.publish("lowered", program=result)
+    return result
+
+
 def compile_static(module: GraphModule) -> Callable:
     """As `compile_graph`, where all sizes are numbers."""
     global _warned
     try:
         if not readable():
             raise NoCompiler("this Python lays its objects out in a way that native code does not read")
-        with events.stage("lower"):
-            result = Native(module)
+        result = lowered(module)
         if not result.segments:
             return module
         with events.stage("build"):
@@ -141,4 +160,4 @@ def compile_static(module: GraphModule) -> Callable:
     return result
 
 
-__all__ = ["Native", "compile_graph"]
+__all__ = ["Native", "compile_graph", "lower_graph"]

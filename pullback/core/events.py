@@ -11,7 +11,8 @@ changes none of them.
 | `broke` | `function`, `reason`, `where` | a graph ended before the function did |
 | `recompiled` | `function`, `reason` | no graph of a function fits a call |
 | `cut` | `joint`, `forward`, `backward` | a joint graph was cut into two |
-| `native` | `program` | a graph became native code |
+| `lowered` | `program` | a graph became loops, as far as it has some; what has none is in its `reasons` |
+| `native` | `program` | those loops became native code |
 | `backward` | `graph`, `reason` | compiled autograd captured a backward |
 | `stage` | `name`, `seconds` | a stage ended; the time of stages inside it is not counted again |
 """

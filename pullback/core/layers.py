@@ -292,6 +292,10 @@ class Seams:
         _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",
         promise="a graph as native code; where it cannot be, as operators",
     )
+    lower_native: Callable[[Any], Callable] = seam(
+        _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",
+        promise="a graph as it is, of which listeners learn what native code has no loops for",
+    )
     collecting: Callable[[], Any] = seam(
         _without("the report"), asked_by="capture.front.explain", set_by="surface.loading",
         promise="a context that gives an account of what is compiled inside; its `html()` is a page",

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from operator import getitem
 from typing import Any
 
 from ..core.events import listening
@@ -32,6 +33,18 @@ class GraphNode:
 
 
 @dataclass
+class Refusal:
+    """An operator that native code has no loops for: it runs as it is. `line`: (file, line) of the user's code."""
+
+    operator: str
+    reason: str
+    line: tuple[str, int] | None
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.reason}" + ("" if self.line is None else f" ({self.line[0]}:{self.line[1]})")
+
+
+@dataclass
 class GraphRecord:
     """A graph, and what became of it. `kind`: captured, joint, forward, backward, compiled backward, native."""
 
@@ -42,7 +55,7 @@ class GraphRecord:
     function: str | None = None
     notes: list[str] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
-    fallbacks: list[tuple[str, str]] = field(default_factory=list)  # (operator, why it has no loops)
+    refusals: list[Refusal] = field(default_factory=list)
     memory: Alive | None = None
 
 
@@ -75,6 +88,11 @@ class Account:
 
         return page(self, title)
 
+    @property
+    def refusals(self) -> list[Refusal]:
+        """What native code has no loops for, each operator of a line once."""
+        return list({str(r): r for g in self.graphs for r in g.refusals}.values())
+
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -86,6 +104,7 @@ class Collector:
         self.account = account
         self.known: dict[int, FunctionRecord] = {}
         self.kept: list[Any] = []  # functions whose identity is a key above
+        self.lowered: list[tuple[GraphRecord, Any]] = []  # loops, and the records of their graphs
         self.programs: list[tuple[GraphRecord, Any]] = []  # native code, whose kernels are timed at the end
 
     def __call__(self, kind: str, facts: dict[str, Any]) -> None:
@@ -116,12 +135,20 @@ class Collector:
         added = self._graph("compiled backward", "a backward that compiled autograd captured", graph.graph)
         added.notes.append(reason)
 
-    def on_native(self, program: Any) -> None:
+    def on_lowered(self, program: Any) -> None:
         is_backward = any(n.meta.get("partitioner_tag") == "is_backward" for n in program.module.graph.nodes)
         kind = "backward" if is_backward else "forward"
         added = self._graph(kind, f"native code of a {kind}", program.module.graph)
+        self.lowered.append((added, program))
+        added.refusals = [
+            Refusal(str(n.target), program.reasons[n.name], line_of(n))
+            for n in program.module.graph.nodes
+            if n.name in program.reasons and n.target is not getitem  # of which the operator that it takes apart is told
+        ]
+
+    def on_native(self, program: Any) -> None:
+        added = next(record for record, known in self.lowered if known is program)
         self.programs.append((added, program))
-        added.fallbacks = list(zip(program.fallbacks, program.reasons.values(), strict=True))
         added.memory = bytes_alive(program.module.graph, program.segments)
 
     def finish(self) -> None:
@@ -130,7 +157,7 @@ class Collector:
             record.kernels = kernels_of(program)
         if self.programs:
             self.account.machine = dict(limits())
-        self.programs, self.kept, self.known = [], [], {}
+        self.lowered, self.programs, self.kept, self.known = [], [], [], {}
 
     # ---- records
     def _function(self, function: Any) -> FunctionRecord:

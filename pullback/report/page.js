@@ -87,7 +87,7 @@ function draw(parent, g) {
 
 // ---- kernels
 function kernels(parent) {
-  for (const g of account.graphs.filter(g => g.kernels.length || g.fallbacks.length)) {
+  for (const g of account.graphs.filter(g => g.kernels.length || g.refusals.length)) {
     const total = g.kernels.reduce((s, k) => s + (k.seconds || 0), 0);
     put(parent, "h2", {}, `Graph ${g.number}: ${g.title}, ${g.kernels.length} kernels${total ? ", " + seconds(total) : ""}`);
     [...g.kernels].sort((a, b) => (b.seconds || 0) - (a.seconds || 0)).forEach(k => {
@@ -98,7 +98,7 @@ function kernels(parent) {
       put(s, "div", {class: "faint"}, [seconds(k.seconds), bytes(k.moved), k.operations.toLocaleString() + " operations", k.share === null ? "" : k.share > 1 ? "faster than main memory: it stays in cache" : `${(100 * k.share).toFixed(0)}% of the limit of ${k.bound}`].filter(Boolean).join(" · "));
       put(d, "pre", {}, lines.join("\n")); put(d, "pre", {}, k.what); put(d, "pre", {}, k.text);
     });
-    if (g.fallbacks.length) { put(parent, "h3", {}, "Not in a kernel"); table(parent, ["operator", "because"], g.fallbacks); }
+    if (g.refusals.length) { put(parent, "h3", {}, "Not in a kernel"); table(parent, ["operator", "because", "line"], g.refusals.map(r => [r.operator, r.reason, r.line ? `${short(r.line[0])}:${r.line[1]}` : ""])); }
   }
   if (!account.graphs.some(g => g.kernels.length)) put(parent, "p", {class: "faint"}, "No native code was generated.");
 }

@@ -85,6 +85,12 @@ def compile_native(module: Any) -> Callable:
     return compile_graph(module)
 
 
+def lower_native(module: Any) -> Callable:
+    from ..codegen import lower_graph
+
+    return lower_graph(module)
+
+
 def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
     from ..backward.compiled import enable
 
@@ -112,4 +118,5 @@ above.fake_mode = fake_mode
 above.differentiated_ahead = differentiated_ahead
 above.compile_ahead = compile_ahead
 above.compile_native = compile_native
+above.lower_native = lower_native
 above.backwards_compiled_by = backwards_compiled_by

@@ -48,6 +48,14 @@ def test_functions_are_listed_with_what_ended_their_graphs(script):
     assert "it prints" in done.stdout and "noisy" in done.stdout
 
 
+def test_operators_without_loops_are_listed_with_the_reason(tmp_path):
+    path = tmp_path / "invert.py"
+    path.write_text("import torch\n\ndef f(x):\n    return torch.linalg.inv(x)\n\nf(torch.eye(3))\n")
+    done = pullback("explain", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "linalg_inv_ex" in done.stdout and "no rule" in done.stdout and "no loops" in done.stdout
+
+
 def test_the_same_script_under_capture_prints_the_same(script):
     plain, compiled = pullback("run", str(script)), pullback("run", "--compile", str(script))
     assert plain.returncode == compiled.returncode == 0, compiled.stderr

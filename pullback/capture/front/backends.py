@@ -77,6 +77,21 @@ def inductor(module, example_inputs, options: dict | None = None) -> Callable:
         return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)
 
 
+def lowered_only(module, example_inputs, **options) -> Callable:
+    """As `inductor` up to the loops, without their code: the graphs run operator by operator, and listeners learn what
+    would have to."""
+    with whole_layers:
+        return _ahead_of_time(
+            module, example_inputs, "min_cut_rematerialization_partition", lambda m, inputs: _without_code(m)
+        )
+
+
+def _without_code(module) -> Callable:
+    from ..higher_order.rng import without_states
+
+    return above.lower_native(without_states(module))
+
+
 def skip_cuda_graph() -> None:
     """CUDA graphs are not built: say and count that a graph for which one was asked runs without."""
     from .compile import counters

@@ -1,4 +1,5 @@
-"""What compiling a function comes to: its graphs, where they end and why, what each depends on.
+"""What compiling a function comes to: its graphs, where they end and why, what each depends on, which operators of theirs native
+code has no loops for.
 
 `explain(f)(*args)` compiles and runs a function once and gives an `Explanation`, which prints as a report.
 """
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...core.layers import above
 from ...graph import GraphModule
+from .backends import lowered_only
 from .compile import CompiledFunction, Segments
 
 
@@ -38,6 +40,11 @@ class Explanation:
             with open(file, "w", encoding="utf-8") as out:
                 out.write(text)
         return text
+
+    @property
+    def refusals(self) -> list:
+        """The operators that native code has no loops for: each with its reason and the user's line."""
+        return [] if self.account is None else self.account.refusals
 
     @property
     def graph_count(self) -> int:
@@ -67,6 +74,9 @@ class Explanation:
         lines.append("Ops per Graph:")
         for i, ops in enumerate(self.ops_per_graph, 1):
             lines += [f"  Ops {i}:", *(f"    {op}" for op in ops)]
+        if self.refusals:
+            lines.append("Not in Native Code:")
+            lines += [f"  {refused}" for refused in self.refusals]
         lines.append("Guards:")
         lines += [f"  {guard}" for guard in self.out_guards]
         return "\n".join(lines)
@@ -81,7 +91,7 @@ class Explained(CompiledFunction):
 
     def _keep(self, graph: GraphModule, inputs: list) -> Callable:
         self.account.graphs.append(graph)
-        return graph
+        return lowered_only(graph, inputs)
 
     def broke(self, reason: str, where: str | None) -> None:
         super().broke(reason, where)
