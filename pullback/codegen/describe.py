@@ -61,7 +61,14 @@ def describe(item: Kernel | Call) -> str:
     """A kernel, or a call."""
     if isinstance(item, Sort):
         order = "falling" if item.descending else "rising"
-        return f"{item.buffer.name} = places of {item.source.buffer.name} {list(item.source.shape)} in {order} order"
+        part = (
+            f", ranks {item.first} to {last}"
+            if (last := item.first + item.target.shape[-1]) - item.first < item.source.shape[-1]
+            else ""
+        )
+        return (
+            f"{item.buffer.name} = places of {item.source.buffer.name} {list(item.source.shape)} in {order} order{part}"
+        )
     if isinstance(item, Product):
         a, b, out = item.a, item.b, item.target
         return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"

@@ -160,9 +160,10 @@ def _product(p: Product) -> str:
 def _sort(s: Sort) -> str:
     rows = s.source.numel // s.source.shape[-1]
     grain = max(WORK_OF_SORT // s.source.shape[-1], 1) if rows > 1 else 0
+    last = s.first + s.target.shape[-1]
     at = f"({C_TYPES[s.source.dtype]} *){s.source.buffer.name} + {s.source.offset}L"
     return (
-        f"{{ static const i64 s[] = {{{s.source.shape[-1]}L, {int(s.descending)}L}}; "
+        f"{{ static const i64 s[] = {{{s.source.shape[-1]}L, {int(s.descending)}L, {s.first}L, {last}L}}; "
         f"void *const a[] = {{{s.buffer.name}, {at}, (void *)s, &bad}}; "
         f"run({C_TYPES[s.source.dtype]}_sort, {rows}L, {grain}L, a); }}"
     )

@@ -143,7 +143,8 @@ class Collector:
         added.refusals = [
             Refusal(str(n.target), program.reasons[n.name], line_of(n))
             for n in program.module.graph.nodes
-            if n.name in program.reasons and n.target is not getitem  # of which the operator that it takes apart is told
+            if n.name in program.reasons
+            and n.target is not getitem  # of which the operator that it takes apart is told
         ]
 
     def on_native(self, program: Any) -> None:

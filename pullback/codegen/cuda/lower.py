@@ -62,7 +62,7 @@ class CudaLowering(Lowering):
             raise Unlowerable("floats that are added in no fixed order")
         super().scatter(target, dims, value, strides, places, how)
 
-    def sort(self, v: Value, descending: bool) -> Value:
+    def sort(self, v: Value, descending: bool, first: int = 0, last: int | None = None) -> Value:
         raise Unlowerable("sorting")
 
     def _reduce(self, step: Compute, results: int) -> None:

@@ -254,16 +254,17 @@ class Builder:
             self.emit(Compute(target.buffer, target.offset, out.shape, strides, expr, how, {dim}, scan=True))
         return out if target is out else self.store(out, target)
 
-    def sort(self, v: Value, descending: bool) -> Value:
-        """The places of the elements of each row in order; see `Sort`."""
-        out = self.blank(v.shape, dtypes.int64)
+    def sort(self, v: Value, descending: bool, first: int = 0, last: int | None = None) -> Value:
+        """The places of the elements of each row in order, or of those of ranks `first` to `last`; see `Sort`."""
+        last = v.shape[-1] if last is None else last
+        out = self.blank((*v.shape[:-1], last - first), dtypes.int64)
         if out.numel:
             source = (
                 self.contiguous(v)
                 if v.dtype is self.wide(v.dtype)
                 else self.pointwise(lambda e: e, v, dtype=dtypes.float32)
             )
-            self.emit(Sort(out, source, descending))
+            self.emit(Sort(out, source, descending, first))
         return out
 
 

@@ -211,15 +211,15 @@ class Product(Call):
 
 
 class Sort(Call):
-    """`target[row, k]`: the place in its row of the k-th element of `source` in order, the earlier of equals first.
+    """`target[row, k]`: the place in its row of the element of `source` of rank `first + k`, the earlier of equals first.
 
     Both are row-major; NaN comes last, or first where the order is descending.
     """
 
-    __slots__ = ("source", "descending")
+    __slots__ = ("source", "descending", "first")
 
-    def __init__(self, target: Value, source: Value, descending: bool):
-        self.target, self.source, self.descending = target, source, descending
+    def __init__(self, target: Value, source: Value, descending: bool, first: int = 0):
+        self.target, self.source, self.descending, self.first = target, source, descending, first
 
     def reads(self) -> set[Buffer]:
         return {self.source.buffer}

@@ -1,4 +1,4 @@
-"""Loops of scans and of sorting: what runs along a dimension in order, and the order of its elements."""
+"""Loops of scans: what runs along a dimension in order."""
 
 from __future__ import annotations
 
@@ -45,36 +45,3 @@ def running_extreme(how: str) -> Callable:
         return values, indices
 
     return lower
-
-
-# ---- sorting
-def _places(b: Builder, x: Value, dim: int, descending: bool) -> Value:
-    """Where the elements along a dimension are, in order."""
-    last = len(x.shape) - 1
-    order = [*[d for d in range(last + 1) if d != dim], dim]
-    back = [order.index(d) for d in range(last + 1)]
-    return b.sort(x.permute(order), bool(descending)).permute(back)
-
-
-def lower_sort(b: Builder, x: Value, dim, descending):
-    """(elements in order, where they were)."""
-    values, indices, x = b.result(0), b.result(1), x.vector()
-    dim = wrap_dim(dim, len(x.shape))
-    at = _places(b, x, dim, descending)
-    others = [0 if d == dim else s for d, s in enumerate(x.strides)]
-    place = (b.raw(at), x.strides[dim] if x.shape[dim] > 1 else 1, x.shape[dim])
-    b.fill(values.vector(), b.gather(x, others, [place]))
-    return values, _as_result(b, at, indices)
-
-
-def _as_result(b: Builder, at: Value, out: Value) -> Value:
-    """Places as the result: themselves where they lie as it does."""
-    if at.strides == out.strides:
-        return at
-    b.store(out.vector(), at)
-    return out
-
-
-def lower_argsort(b: Builder, x: Value, dim, descending):
-    out, x = b.result(), x.vector()
-    return _as_result(b, _places(b, x, wrap_dim(dim, len(x.shape)), descending), out)

@@ -78,7 +78,11 @@ def _first(xp, key, k: int):
     """Places of the k smallest keys in order, without sorting the rest."""
     if key.itemsize == 4 and key.shape[-1] < 1 << 32:
         return _packed(xp, key, sort=False, k=k).astype(xp.int64)
-    some = xp.sort(xp.argpartition(key, k - 1, axis=-1)[..., :k], axis=-1)
+    top = xp.partition(key, k - 1, axis=-1)[..., k - 1 : k]
+    below, equal = key < top, key == top
+    wanted = k - xp.add.reduce(below, axis=-1, keepdims=True, dtype=xp.int64)  # how many of those that equal the last
+    taken = below | (equal & (xp.cumsum(equal, axis=-1) <= wanted))
+    some = xp.nonzero(taken)[-1].reshape((*key.shape[:-1], k))
     return xp.take_along_axis(some, xp.argsort(xp.take_along_axis(key, some, -1), axis=-1, kind="stable"), -1)
 
 

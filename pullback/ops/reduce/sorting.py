@@ -25,7 +25,15 @@ from .reductions import (
     share_among_all_equals,
     whole,
 )
-from .scan_lowering import lower_argsort, lower_sort
+from .sort_lowering import (
+    lower_argsort,
+    lower_kthvalue,
+    lower_median,
+    lower_median_dim,
+    lower_mode,
+    lower_sort,
+    lower_topk,
+)
 
 
 def _check_sort(self, *rest):
@@ -104,6 +112,7 @@ def _check_topk(self, k, dim, largest, sorted):
 
 topk = along(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    lower=lower_topk,
     kernel=lambda xp, a, axis, k, largest, sorted: kernels.top(xp, a, axis, k, largest),
     length=lambda n, k, largest, sorted: k,
     check=_check_topk,
@@ -123,6 +132,7 @@ def _check_kth(self, k, dim, keepdim):
 
 kthvalue = along(
     "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    lower=lower_kthvalue,
     kernel=kernels.kth,
     reduces=True,
     check=_check_kth,
@@ -154,11 +164,11 @@ def _medians(name: str, ignore_nan: bool):
 
     one = along(
         f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-        kernel=along_dim, reduces=True, check=check, split=True, vjp=selection_vjp, number=1, **HIDDEN,
+        lower=lower_median_dim, kernel=along_dim, reduces=True, check=check, split=True, vjp=selection_vjp, number=1, **HIDDEN,
     )  # fmt: skip
     everything = reduction(
         f"{name}(Tensor self) -> Tensor",
-        kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals,
+        lower=lower_median, kernel=of_all, check=_check_median_dtype, vjp=share_among_all_equals,
         vmap=whole(lambda t: one(t, 1)[0]), cost="passes", **HIDDEN,
     )  # fmt: skip
     return overloaded(name, everything, one)
@@ -176,6 +186,7 @@ def _check_mode(self, dim, keepdim):
 
 mode = along(
     "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    lower=lower_mode,
     kernel=kernels.mode,
     reduces=True,
     check=_check_mode,

@@ -75,6 +75,16 @@ def test_quantiles(interpolation):
     np.testing.assert_allclose(got.numpy(), np.nanquantile(a, 0.3, axis=1, method=interpolation))
 
 
+@pytest.mark.parametrize("d", [torch.int64, torch.float64, torch.int32, torch.float32])
+def test_the_earliest_of_equals_is_picked_among_many(d):
+    x = (torch.arange(4000) % 7).to(d).reshape(2, 2000)
+    order = np.argsort(-x.numpy(), axis=1, kind="stable")
+    for k in (3, 150, 900):
+        values, places = x.topk(k, 1)
+        np.testing.assert_array_equal(places.numpy(), order[:, :k])
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x.numpy(), order[:, :k], 1))
+
+
 def test_searches():
     rows = torch.tensor([[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]])
     assert torch.searchsorted(rows, torch.tensor([[3.0, 9.0], [0.0, 4.0]])).tolist() == [[1, 3], [0, 1]]

@@ -59,6 +59,8 @@ def along_samples(op: Operator, make: Make) -> list:
         calls += [call(data(3, 5), 3, dim=1), call(data(3, 5), 2, dim=0)]
     if op.name == "topk":
         calls.append(call(data(3, 5), 2, largest=False))
+    if op.name in ("topk", "kthvalue", "mode"):  # as many elements as native code takes
+        calls.append(call(make.ints(50, 3, 700), dim=1, **extra))
     if op.name == "cumprod":
         calls.append(call(_with_zeros(make(3, 4)), dim=1))
     if op.name not in EMPTY_RAISES:
