@@ -72,7 +72,7 @@ def report(account: Account) -> None:
         table.add_row(function.name, str(len(function.graphs)), str(operators), "\n".join(lines) or "they do not")
     Console().print(table)
     if account.refusals:
-        operators = Table("operator", "line", "because", title="What native code has no loops for")
+        refused_table = Table("operator", "line", "because", title="What native code has no loops for")
         for refused in account.refusals:
-            operators.add_row(refused.operator, ":".join(map(str, refused.line or ())), refused.reason)
-        Console().print(operators)
+            refused_table.add_row(refused.operator, ":".join(map(str, refused.line or ())), refused.reason)
+        Console().print(refused_table)
