@@ -14,28 +14,23 @@ from ..core import modes
 from ..core.device import device as device_type
 from ..core.dtype import dtype as dtype_type
 from ..core.layers import above
-from ..core.modes import ambient
+from ..core.modes import AutocastState, ambient
 from ..core.tensor import Tensor
 from ..ops.system.operator import Operator
 
 SPACES = ("fft", "linalg")  # namespaces whose operators take float32 on CPUs, unless they say otherwise
 
 
-class _State:
-    """Autocast of one device type in one thread."""
-
-    __slots__ = ("enabled", "dtype")
-
-    def __init__(self, dtype: dtype_type):
-        self.enabled = False
-        self.dtype = dtype
+def state_of(device: str) -> AutocastState:
+    """Autocast of a type of device, as it is now."""
+    return ambient.autocast.get(device) or AutocastState(False, dtypes.float16)
 
 
-def state_of(device: str) -> _State:
-    found = ambient.autocast.get(device)
-    if found is None:
-        found = ambient.autocast[device] = _State(dtypes.bfloat16 if device == "cpu" else dtypes.float16)
-    return found
+def switched(device: str, enabled: bool, dtype: dtype_type) -> AutocastState:
+    """Switch autocast of a type of device; gives the state before."""
+    before = state_of(device)
+    ambient.set_autocast({**ambient.autocast, device: AutocastState(enabled, dtype)})
+    return before
 
 
 def cast_arguments(op: Operator, args: tuple) -> tuple:
@@ -81,10 +76,6 @@ def _cast(value, target: dtype_type):
 above.autocast = cast_arguments
 
 
-def _refresh() -> None:
-    ambient.switch(modes.AUTOCAST, any(s.enabled for s in ambient.autocast.values()))
-
-
 class autocast:
     """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator."""
 
@@ -113,16 +104,12 @@ class autocast:
         self.before: list = []
 
     def __enter__(self) -> autocast:
-        state = state_of(self.device)
-        self.before.append((state.enabled, state.dtype))
-        state.enabled, state.dtype = self.enabled, self.fast_dtype
-        _refresh()
+        self.before.append(switched(self.device, self.enabled, self.fast_dtype))
         return self
 
     def __exit__(self, *exc) -> None:
-        state = state_of(self.device)
-        state.enabled, state.dtype = self.before.pop()
-        _refresh()
+        before = self.before.pop()
+        switched(self.device, before.enabled, before.dtype)
 
     def __call__(self, func):
         @functools.wraps(func)
@@ -199,8 +186,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    state_of(device_type).enabled = bool(enabled)
-    _refresh()
+    switched(device_type, bool(enabled), state_of(device_type).dtype)
 
 
 @_public
@@ -210,7 +196,7 @@ def get_autocast_dtype(device_type: str) -> dtype_type:
 
 @_public
 def set_autocast_dtype(device_type: str, dtype: dtype_type) -> None:
-    state_of(device_type).dtype = dtype
+    switched(device_type, state_of(device_type).enabled, dtype)
 
 
 for _device, _name in (("cpu", "cpu"), ("cuda", "gpu"), ("ipu", "ipu"), ("xla", "xla")):

@@ -10,7 +10,7 @@ Nothing but this module writes `mode`: others call `ambient.switch`, `change` an
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,13 @@ class _Process:
 process = _Process()
 
 
+class AutocastState(NamedTuple):
+    """Autocast of one type of device in one thread. States are replaced, never changed: who keeps one keeps its value."""
+
+    enabled: bool
+    dtype: dtypes.dtype
+
+
 class Ambient(threading.local):
     """Per-thread state. Reading `mode` is the only cost that a plain call pays."""
 
@@ -64,7 +71,7 @@ class Ambient(threading.local):
         self.forward_levels: tuple = ()
         self.reverse_levels: tuple = ()  # open reverse-mode transforms, innermost last
         self.function_levels = 0  # how many function transforms of any kind are open
-        self.autocast: dict = {}
+        self.autocast = {"cpu": AutocastState(False, dtypes.bfloat16), "cuda": AutocastState(False, dtypes.float16)}
         self.saved_hooks: list = []
         self.saved_hooks_disabled: str | None = None
         self.anomaly_check_nan = True
@@ -97,6 +104,11 @@ class Ambient(threading.local):
     def switch(self, bit: int, on) -> None:
         """Turn one bit of `mode` on or off."""
         self.mode = self.mode | bit if on else self.mode & ~bit
+
+    def set_autocast(self, states: dict[str, AutocastState]) -> None:
+        """Make autocast what it was when `dict(ambient.autocast)` gave these states."""
+        self.autocast = dict(states)
+        self.switch(AUTOCAST, any(state.enabled for state in states.values()))
 
     def change(self, clear: int, set: int = 0) -> int:
         """Clear some bits of `mode`, then set others; gives the mode before, for `restore`."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import pullback as torch
 from pullback.backward.switch import enable
-from tests.capture.python_programs import generate
+from tests.capture.python_programs import KINDS, generate
 
 STEPS = 4
 
@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--length", type=int, default=7)
+    parser.add_argument("--kind", choices=sorted(KINDS), default="python")
     parser.add_argument("--target", action="append", choices=sorted(TARGETS))
     parser.add_argument("--show", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=float("inf"))
@@ -188,7 +189,7 @@ def main() -> None:
         if time.time() - started > options.seconds:
             break
         target = targets[seed % len(targets)]
-        source = generate(seed, options.length)
+        source = generate(seed, options.length, options.kind)
         found = differences(source, target)
         counts["programs"] += 1
         if found:

@@ -384,6 +384,66 @@ class Generator:
         ]
 
 
-def generate(seed: int, length: int = 7) -> str:
+HELPERS = """
+def watch(t, box):
+    if t.requires_grad:
+        t.register_hook(lambda g: g * box.v)
+
+
+class Watcher:
+    def __init__(self, box):
+        self.box = box
+
+    def look(self, t):
+        watch(t, self.box)
+        return t
+
+    def __call__(self, t):
+        if t.requires_grad:
+            t.register_hook(self.seen)
+        return t * 0.5
+
+    def seen(self, g):
+        LOG.append(round(g.sum().item(), 3))
+
+
+def pair(t, k):
+    print("pair", k)
+    a = t.tanh()
+    return a, a * k
+
+
+WATCHER = Watcher(Box(1.5))
+"""
+
+
+class LaterHooks(Generator):
+    """Programs that hook tensors in functions which they call, where what depends on the tensors was computed before."""
+
+    def hook(self, depth: int) -> list[str]:
+        self.made += 1
+        t, new = self.tensor(), f"t{self.made}"
+        kinds = [
+            [f"watch({t}, box)"], [f"{new} = WATCHER.look({t})"], [f"{new} = WATCHER({t})"],
+            [f"box.kept = {t}", f"{new} = {t}.sin()", "print('kept')", "watch(box.kept, box)"],
+            [f"kept = [{t}, {t} * 0.5]", f"{new} = kept[1].cos()", "print(len(kept))", "watch(kept[1], box)"],
+            [f"first, {new} = pair({t}, {self.constant()})", "watch(first, box)"],
+            [f"{new} = {t}.exp()", "print('between')", f"(lambda u: watch(u, box))({t})"],
+        ]  # fmt: skip
+        if self.random.random() < 0.3:
+            return super().hook(depth)
+        lines = self.pick(kinds)
+        if any(line.startswith((new, f"first, {new}")) for line in lines):
+            self.tensors.append(new)
+        return lines
+
+    def program(self) -> str:
+        return super().program().replace("def program(", HELPERS + "\n\ndef program(", 1)
+
+
+KINDS = {"python": Generator, "hooks": LaterHooks}
+
+
+def generate(seed: int, length: int = 7, kind: str = "python") -> str:
     """The source of a program."""
-    return Generator(seed, length).program()
+    return KINDS[kind](seed, length).program()

@@ -7,16 +7,17 @@ import time
 import pytest
 
 from tests.capture.fuzz import TARGETS, differences
-from tests.capture.python_programs import generate
+from tests.capture.python_programs import KINDS, generate
 
-SECONDS = 12  # for each target; `python -m tests.capture.fuzz` runs as many as wanted
+SECONDS = 6  # for each target; `python -m tests.capture.fuzz` runs as many as wanted
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_programs_are_what_they_were(target):
+def test_programs_are_what_they_were(target, kind):
     started = time.time()
     for seed in range(100):
-        source = generate(seed)
+        source = generate(seed, kind=kind)
         found = differences(source, target)
         assert not found, f"seed {seed}: {found[0]}\n{source.partition('def program')[2]}"
         if time.time() - started > SECONDS:

@@ -18,7 +18,8 @@ import types
 import weakref
 from typing import Any
 
-from ...core import tree
+from ...amp.autocast import autocast
+from ...core import modes, tree
 from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...nn.module import Module
@@ -73,6 +74,10 @@ SPREADING = frozenset(
 )
 KEYED = frozenset("add discard remove pop setdefault __setitem__ __delitem__ move_to_end".split())
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+# Context managers that only note what was before and switch what a capture follows: one from before the graph may be left.
+MANAGERS = frozenset(
+    method for cls in (modes._GradMode, modes.set_grad_enabled, autocast) for method in (cls.__enter__, cls.__exit__)
+)
 KEEPING_TYPES = (
     types.MappingProxyType,
     weakref.ref,
@@ -118,6 +123,7 @@ class Calls(Native):
             module.startswith(ENTERED)
             and not module.startswith(NOT_ENTERED)
             or custom_functions.is_of_context(function)
+            or function in MANAGERS
         ):
             return True
         return module in DECORATORS and self.decorates(function)

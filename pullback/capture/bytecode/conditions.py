@@ -169,8 +169,12 @@ class Conditions:
         test = f"ambient.mode & {AMBIENT} == {ambient.mode & AMBIENT} and process.default_dtype is {self.constant(process.default_dtype)}"
         test += f" and process.deterministic is {process.deterministic}"
         if ambient.mode & modes.AUTOCAST:
-            test += f" and str(ambient.autocast) == {str(ambient.autocast)!r}"
+            test += f" and {self.autocast_test()}"
         return test
+
+    def autocast_test(self) -> str:
+        """The test that autocast is what it is now."""
+        return f"ambient.autocast == {self.constant(dict(ambient.autocast))}"
 
     def sharing_test(self, tensors: list, is_written: bool) -> None:
         """Which of the tensors that were read are the same; where something is written, which share memory, and how."""

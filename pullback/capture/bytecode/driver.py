@@ -18,6 +18,7 @@ from . import custom_functions
 from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of
 from .frame import Frame
+from .hooked_later import hooks_later
 from .machine import Machine, native_step
 from .segment import MISS, STOP, Entry, Segment, Uncapturable, Wanted
 from .world import NOT_ENTERED, NativeWorld, World, looks_at_frames
@@ -32,7 +33,7 @@ class Driver:
         self.function, self.policy, self.wanted = function, policy, wanted
         self.segments: dict[tuple, Segment] = {}
         self.why_not = why_uncapturable(function.__code__)  # known before it is called
-        self.between = Between(self)
+        self.hooking: dict[tuple, bool] = {}  # where frames stand -> whether they may hook tensors from there on
 
     def __call__(self, args: tuple, kwargs: dict):
         if self.why_not is not None:
@@ -40,26 +41,26 @@ class Driver:
             return self.function(*args, **kwargs)
         return self.drive(self.function, args, kwargs)
 
-    def drive(self, function: types.FunctionType, args: tuple, kwargs: dict):
-        """Call a function in segments."""
+    def drive(self, function: types.FunctionType, args: tuple, kwargs: dict, hooked: bool = False):
+        """Call a function in segments; `hooked`: its caller may hook what it gives."""
         frames = [frame_of(function, args, kwargs)]
         run_whole = functools.partial(function, *args, **kwargs)
         while True:
-            out = self._run_segment(frames, run_whole)
+            out = self._run_segment(frames, run_whole, hooked)
             if out is not STOP:
                 return out
-            state, out = native_step(frames, self.between)
+            state, out = native_step(frames, Between(self, hooked))
             if state == "returned":
                 return out
             run_whole = None
 
-    def _run_segment(self, frames: list[Frame], run_whole: Callable | None):
+    def _run_segment(self, frames: list[Frame], run_whole: Callable | None, hooked: bool):
         """Run the graph that fits; make one where none does."""
-        key = tuple([(f.code, f.index, len(f.stack)) for f in frames])
+        key = (hooked, *[(f.code, f.index, len(f.stack)) for f in frames])
         segment = self.segments.get(key)
         if segment is None:
             is_first = run_whole is not None and frames[0].code is self.function.__code__
-            wanted = self.wanted if is_first else Wanted()
+            wanted = (self.wanted if is_first else Wanted())._replace(hooked=hooked)
             segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), wanted)
         for entry in segment.entries:
             out = entry.run(frames)
@@ -104,17 +105,24 @@ def moving_here(frames: list[Frame]) -> Moving:
 class Between(NativeWorld):
     """Plain Python between two graphs: functions of the program that it calls are compiled on their own."""
 
-    def __init__(self, driver: Driver):
-        self.driver = driver
+    def __init__(self, driver: Driver, hooked: bool):
+        self.driver, self.hooked = driver, hooked
 
     def call(self, function, args: tuple, kwargs: dict):
         if isinstance(function, types.MethodType):
             return self.call(function.__func__, (function.__self__, *args), kwargs)
         if isinstance(function, types.FunctionType) and is_capturable(function):
-            return self.driver.drive(function, args, kwargs)
+            return self.driver.drive(function, args, kwargs, self.hooked or self._may_hook(self.machine.frames))
         if function is custom_functions.APPLY:
             return custom_functions.apply(args[0], args[1:], kwargs, self.call)
         return function(*args, **kwargs)
+
+    def _may_hook(self, frames: list[Frame]) -> bool:
+        """Whether frames may hook tensors when the call that they are about to make is over."""
+        key = tuple([(f.code, f.index) for f in frames])
+        if key not in self.driver.hooking:
+            self.driver.hooking[key] = any(map(hooks_later, frames))
+        return self.driver.hooking[key]
 
 
 class NotTracing(World):

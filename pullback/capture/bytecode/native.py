@@ -43,16 +43,16 @@ REFUSED = (
     NoData,
     Unsupported,
 )
-CONTEXT_BITS = (
-    modes.AUTOCAST | modes.SAVED_HOOKS | modes.INFERENCE | modes.ANOMALY | modes.PROFILE | modes.DEFAULT_DEVICE
-)
+CONTEXT_BITS = modes.SAVED_HOOKS | modes.INFERENCE | modes.ANOMALY | modes.PROFILE | modes.DEFAULT_DEVICE
 ALIEN_BITS = modes.FUNCTION | modes.DISPATCH | modes.TRANSFORM | modes.FORWARD
 # Hooks have numbers, and handles that must find them again: those of each run are its own.
 HOOKING = (add_hook, RemovableHandle, RemovableHandle.remove, RemovableHandle.__exit__)
 VALUE_CLASSES = ("pullback.core.", "pullback.ops.", "pullback.library.", "pullback.distributions.", "pullback.graph.")
 SETTINGS = (bool, int, float, str, dtype, device)
 # Those of which a capture follows what they set, and those that say nothing to other calls.
-KNOWN_SETTERS = ("set_grad_enabled", "enable_grad", "set_detect_anomaly", "set_stance")
+KNOWN_SETTERS = (
+    "set_grad_enabled", "enable_grad", "set_detect_anomaly", "set_stance", "set_autocast_enabled", "set_autocast_dtype",
+)  # fmt: skip
 RANDOM_STATE = ("get_rng_state", "initial_seed", "default_generator")
 ABOUT_CAPTURE = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_tracing")  # true of a capture, not of a run
 FOLLOWED = (
@@ -61,6 +61,10 @@ FOLLOWED = (
     "is_autocast_enabled",
     "is_autocast_cpu_enabled",
     "is_any_autocast_enabled",
+    "get_autocast_dtype",
+    "switched",
+    "set_autocast_enabled",
+    "set_autocast_dtype",
 )  # tested for every graph; the program may have switched it since
 DEEP = 100  # as deep as containers go
 VALUES = (type({}.values()), type(collections.OrderedDict().values()))  # live, though they have a hash
@@ -264,6 +268,8 @@ class Native(Attributes):
         if is_plain and changes_settings(function.__name__):
             what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
             raise Break(f"it {what} ({function.__name__})")
+        if "autocast" in getattr(function, "__module__", "") and is_plain:
+            self.outside.conditions.test(self.autocast_test, "autocast is as it was")
         out = self._program(function, args, kwargs) if takes_programs(function) else self._pure(function, args, kwargs)
         if is_plain and isinstance(out, SETTINGS) and function.__name__ not in (*ABOUT_CAPTURE, *FOLLOWED):
             self._still_gives(function, args, kwargs, out)

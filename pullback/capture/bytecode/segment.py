@@ -30,6 +30,7 @@ from ..trace.program import Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame
+from .hooked_later import hooks_later
 from .kept import before_use
 from .liveness import dead_names
 from .lookups import noting
@@ -42,7 +43,6 @@ from .tracing import FrameTrace, Tracing, Unseen
 
 MISS, STOP = object(), object()  # what an entry gives: not mine; frames were left
 RESTARTS = 20
-HOOKING = ("register_hook", "retain_grad")
 
 
 class Uncapturable(Exception):
@@ -170,10 +170,18 @@ class Entry:
 
 class Wanted(NamedTuple):
     """What is asked of a graph: lists among the locals of the bottom frame that are its own to empty, and whether it is
-    compiled even where it computes nothing."""
+    compiled even where it computes nothing; and whether who called the frames may hook what they give."""
 
     stolen: tuple[str, ...] = ()
     empty: bool = False
+    hooked: bool = False
+
+
+class Left(NamedTuple):
+    """What a program leaves behind: whether it records, and autocast."""
+
+    grad: int
+    autocast: dict
 
 
 class Capture:
@@ -183,7 +191,7 @@ class Capture:
         self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, wanted: Wanted = Wanted()
     ):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
-        self.stolen, self.empty = wanted
+        self.stolen, self.empty, self.hooked = wanted
 
     def run(self, stop_at: int, reason: str, place: Place = Place()) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one. `place`: where the
@@ -195,7 +203,7 @@ class Capture:
         machine = world.top = TracingMachine(world, frames)
         machine.watch(frames[0], stop_at, reason)
         self.ambient_test = world.outside.conditions.ambient_test()
-        outside, hooks = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks
+        outside, hooks, self.autocast = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks, dict(ambient.autocast)
         ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
         self.start, self.error = ambient.mode, BREAKS.error
         value, ended = None, None
@@ -217,17 +225,18 @@ class Capture:
                 raise Restart(machine.bottom, f"it raises {type(error).__name__}: {error}", error) from error
             self._check_context(world, ended, machine)
             if ended is not None:
-                self.stolen, self.empty = Wanted()  # what comes after the graph may read the lists
+                self.stolen, self.empty = (), False  # what comes after the graph may read the lists
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
-            left = ambient.mode & modes.GRAD
+            left = Left(ambient.mode & modes.GRAD, dict(ambient.autocast))
+            ambient.set_autocast(self.autocast)
             ambient.restore(self.start)
-            trace.finish_grad_mode(self.start & modes.GRAD)
             return self._entry(machine, value, ended, left)
         except Break as error:  # something that the program holds cannot be made again
             raise Uncapturable(error.reason) from error
         finally:
             ambient.saved_hooks, BREAKS.error = hooks, self.error
+            ambient.set_autocast(self.autocast)
             ambient.restore(outside)
             world.journal.take_back()
             world.outside.let_go()
@@ -276,7 +285,7 @@ class Capture:
             raise Restart(world.context_changes[-1] - 1, ended or "a context is open where the graph ends", where=where)
 
     # ---- the entry
-    def _entry(self, machine: TracingMachine, value, ended: str | None, left: int) -> Entry:
+    def _entry(self, machine: TracingMachine, value, ended: str | None, left: Left) -> Entry:
         rebuild = Rebuild(self.world)
         conditions = self.world.outside.conditions
         effects = [rebuild.effect(e) for e in self.world.journal.log]
@@ -284,16 +293,18 @@ class Capture:
             last = [f"return {rebuild.expression(value)}"]
         else:
             self._forget_dead(machine)
-            self._check_hooked_later(machine, ended)
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
+        self._check_hooked_later(machine, rebuild, ended)
         self._check_leaves(rebuild)
+        records = self._records(rebuild)
         graph = self._graph(rebuild)
-        run = self._compile(graph) if graph is not None else None
+        with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
+            run = self._compile(graph) if graph is not None else None
         self._sizes_test()
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
         conditions.put_first(self.world.outside.lookups.tests(conditions))
-        calls = self._call_lines(rebuild, run, left, "\n".join([*rebuild.lines, *effects, *last]))
+        calls = self._call_lines(rebuild, run, left, records, "\n".join([*rebuild.lines, *effects, *last]))
         prologue = self._prologue()
         body = conditions.body()
         lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]
@@ -314,32 +325,38 @@ class Capture:
                 if isinstance(value, Tensor) and self.world.outside.source_of(value) is None:
                     del frame.locals[name]
 
-    def _check_hooked_later(self, machine: TracingMachine, ended: str) -> None:
+    def _check_hooked_later(self, machine: TracingMachine, rebuild: Rebuild, ended: str | None) -> None:
         """A tensor that the program may hook after the graph must be used after it only: what is computed of it in the same
         graph has a gradient that does not pass the tensor outside."""
-        for frame in machine.frames:
-            if not hooks_later(frame):
-                continue
-            found = [v for v in frame.locals.values() if isinstance(v, Tensor) and requires_grad(v)]
-            steps = [before_use(self.world, t) for t in found]
-            early = min([step for step in steps if step is not None and 0 < step < machine.count], default=None)
-            if early is not None:
-                raise Restart(early, ended, where=machine.where())
+        results = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)]
+        steps = [step for t in results if (step := before_use(self.world, t)) is not None and 0 < step < machine.count]
+        if steps and (self.hooked or any(map(hooks_later, machine.frames))):
+            raise Restart(min(steps), ended or "it gives a tensor that its caller may hook", where=machine.where())
 
     def _check_leaves(self, rebuild: Rebuild) -> None:
-        """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it; and a
-        graph that is entered with recording off gives no history."""
-        result, changes = self.world.made_leaves, self.world.grad_changes
-        lasting = []
-        if result or changes and not self.start & modes.GRAD:
-            lasting = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)]
-        if lasting and changes and not self.start & modes.GRAD:
-            raise Restart(changes[0] - 1, "it switches recording on, and gives what it recorded")
+        """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it."""
+        result = self.world.made_leaves
+        lasting = [t for t in rebuild.results if isinstance(t, Tensor) and requires_grad(t)] if result else []
         if lasting:
             leaves = {id(n.variable) for n in history(lasting) if isinstance(n, AccumulateGrad)}
             steps = [step for key, (_, step) in result.items() if key in leaves]
             if steps:
                 raise Restart(min(steps) - 1, "it makes a tensor that requires grad")
+
+    def _records(self, rebuild: Rebuild) -> int:
+        """Whether the graph is to run with recording on, which a compiler asks for: where the program does not record at first,
+        but gives what it records later, the graph itself switches recording off."""
+        trace, records = self.trace, self.start & modes.GRAD
+        is_late = not records and self.world.grad_changes
+        if is_late and any(isinstance(t, Tensor) and requires_grad(t) for t in rebuild.results):
+            records = modes.GRAD
+            first = next((n for n in trace.graph.nodes if n.op != "placeholder"), None)
+            with trace.graph.inserting_before(first):
+                trace.graph.create_node(
+                    "call_function", modes._set_grad_enabled, (False,), {}, name="_set_grad_enabled"
+                )
+        trace.finish_grad_mode(records)
+        return records
 
     def _prologue(self) -> list[str]:
         return [
@@ -381,25 +398,25 @@ class Capture:
         except Unsupported as error:
             raise Uncapturable(str(error)) from error
 
-    def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: int, after: str) -> list[str]:
-        """The call of the graph; `after`: what follows it."""
-        out = []
+    def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: Left, records: int, after: str) -> list[str]:
+        """The call of the graph, with recording and without autocast as it was compiled; `after`: what follows it."""
+        out: list[str] = []
         if run is not None:
-            given, before = self._inputs(after)
+            arguments, before = self._inputs(after)
             results = "".join(f"r{i}, " for i in range(len(rebuild.results)))
-            call = f"{results}= run({given})" if results else f"run({given})"
+            call = f"{results}= run({arguments})" if results else f"run({arguments})"
+            switched = modes.GRAD | modes.AUTOCAST
+            own = self.start & ~modes.AUTOCAST | records
+            switches = any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes)
             out = [*before, call]
-            if any(n.target is modes._set_grad_enabled for n in self.trace.graph.nodes):
-                out = [
-                    *before,
-                    "try:",
-                    f"    {call}",
-                    "except BaseException:",
-                    f"    ambient.switch({modes.GRAD}, {self.start & modes.GRAD})",
-                    "    raise",
-                ]
-        if left != self.start & modes.GRAD:
-            out.append(f"ambient.switch({modes.GRAD}, {left})")
+            if switches or (own ^ self.start) & switched:
+                around = f"ambient.change({switched}, {own & switched})"
+                back = f"ambient.change({switched}, {self.start & switched})"
+                out = [*before, around, "try:", f"    {call}", "finally:", f"    {back}"]
+        if left.grad != self.start & modes.GRAD:
+            out.append(f"ambient.switch({modes.GRAD}, {left.grad})")
+        if left.autocast != self.autocast:
+            out.append(f"ambient.set_autocast({self.world.outside.conditions.constant(left.autocast)})")
         return out
 
     def _inputs(self, after: str) -> tuple[str, list[str]]:
@@ -434,13 +451,6 @@ class Capture:
                         f"{v}.storage_offset() == {example.offset}",
                         f"{source.name}.storage_offset() == {example.offset}",
                     )
-
-
-def hooks_later(frame: Frame) -> bool:
-    """Whether the code that a frame has yet to execute names a method that hooks a tensor."""
-    code = frame.steps.code
-    loops = [arg for name, arg in code[frame.index :] if "JUMP" in name and isinstance(arg, int) and arg < frame.index]
-    return any(arg in HOOKING for _, arg in code[min([frame.index, *loops]) :] if isinstance(arg, str))
 
 
 def writes(node: Node) -> bool:

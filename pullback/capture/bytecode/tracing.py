@@ -141,6 +141,7 @@ class Tracing(Operations):
         self.made_functions: dict[int, types.FunctionType] = {}
         self.default_values: dict[int, object] = {}
         self.spent: dict[int, object] = {}  # history that a backward has walked and freed, by the id of its nodes
+        self.autocast_test = self.outside.conditions.autocast_test()
         self.context_changes: list[int] = []  # at which steps the ambient state changed
         self.grad_changes: list[int] = []  # at which steps recording was switched
         self.made_leaves: dict[

@@ -51,6 +51,7 @@ class WholeCall:
 
     def __init__(self, function: Callable, leaves: list, spec):
         self.function, self.spec = function, spec
+        self.autocast = dict(ambient.autocast) if ambient.mode & modes.AUTOCAST else None  # graphs run without it
         self.places = [i for i, v in enumerate(leaves) if isinstance(v, Tensor) or getattr(v, "is_symbolic", False)]
         self.leaves = [None if i in set(self.places) else v for i, v in enumerate(leaves)]
         owner = getattr(function, "__self__", None)
@@ -63,7 +64,15 @@ class WholeCall:
         for i, v in zip(self.places, given, strict=True):
             leaves[i] = v
         args, kwargs = tree.tree_unflatten(leaves, self.spec)
-        return self.function(*args, **kwargs)
+        if self.autocast is None:
+            return self.function(*args, **kwargs)
+        before = dict(ambient.autocast), ambient.mode & modes.AUTOCAST
+        ambient.set_autocast(self.autocast)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            ambient.set_autocast(before[0])
+            ambient.switch(modes.AUTOCAST, before[1])
 
 
 class stepped_aside:

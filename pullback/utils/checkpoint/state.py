@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from ...core import modes
 from ...core import random as generators
 from ...core.device import device
 from ...core.modes import ambient
@@ -46,25 +45,19 @@ class Surroundings:
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.random = generators.states() if preserve_rng_state else None
-        self.autocast = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
+        self.autocast = dict(ambient.autocast)
 
     @contextmanager
     def again(self):
         """A block that runs as if it were then; afterwards all is as before."""
         random = generators.states() if self.random is not None else None
-        kept = {name: (s.enabled, s.dtype) for name, s in ambient.autocast.items()}
+        kept = dict(ambient.autocast)
         try:
             if self.random is not None:
                 generators.set_states(self.random)
-            _set_autocast(self.autocast)
+            ambient.set_autocast(self.autocast)
             yield
         finally:
-            _set_autocast(kept)
+            ambient.set_autocast(kept)
             if random is not None:
                 generators.set_states(random)
-
-
-def _set_autocast(states: dict) -> None:
-    for name, state in ambient.autocast.items():
-        state.enabled, state.dtype = states.get(name, (False, state.dtype))
-    ambient.switch(modes.AUTOCAST, any(s.enabled for s in ambient.autocast.values()))

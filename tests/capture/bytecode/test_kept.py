@@ -480,6 +480,51 @@ def hooked_in_a_loop(x):
     return x
 
 
+def hook_it(y):
+    y.register_hook(lambda g: g * factor)
+
+
+def hooked_by_a_helper(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    hook_it(y)
+    return z + 1
+
+
+def hooked_in_a_list(x):
+    kept = [x.tanh()]
+    z = kept[0] * 2
+    print(end="")
+    hook_it(kept[0])
+    return z + 1
+
+
+def two(x):
+    print(end="")
+    y = x.tanh()
+    return y, y * 2
+
+
+def hooked_by_the_caller(x):
+    y, z = two(x)
+    hook_it(y)
+    return z + 1
+
+
+class Hooker:
+    def on(self, y):
+        y.register_hook(lambda g: g * factor)
+
+
+def hooked_by_a_method(x):
+    y = x.tanh()
+    z = y * 2
+    print(end="")
+    Hooker().on(y)
+    return z + 1
+
+
 def kept_after_use(x):
     y = x.tanh()
     z = y * 2
@@ -490,7 +535,18 @@ def kept_after_use(x):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    "f", [hooked_after_use, hooked_after_a_call, hooked_after_a_break, hooked_in_a_loop, kept_after_use]
+    "f",
+    [
+        hooked_after_use,
+        hooked_after_a_call,
+        hooked_after_a_break,
+        hooked_in_a_loop,
+        kept_after_use,
+        hooked_by_a_helper,
+        hooked_in_a_list,
+        hooked_by_the_caller,
+        hooked_by_a_method,
+    ],  # fmt: skip
 )
 def test_a_hook_on_a_tensor_that_was_used_before(f, backend):
     def run(f):
