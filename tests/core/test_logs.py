@@ -38,7 +38,7 @@ def errors_of(setting: str, backend: str = "aot_eager") -> str:
 def test_what_is_named_is_printed():
     text = errors_of("graph_breaks,recompiles,guards,graph_code,graph,aot_graphs,aot_joint_graph,dynamic")
     assert "[__graph_breaks] a graph of f ends at <string>:8 in f: it prints" in text
-    assert "[__recompiles] f is compiled again: tensor 'L['x']' size mismatch at index 0. expected 3, actual 4" in text
+    assert "[__recompiles] f is compiled again: tensor 'x' size mismatch at index 0. expected 3, actual 4" in text
     assert "[__guards] check_tensor(L['x'], torch.float32, size=[3], requires_grad=True)" in text
     assert '[__graph_code]     def forward(self, L_x_: "f32[3]"):' in text and "[__graph] graph():" in text
     assert text.count("[__aot_graphs] backward graph") >= 2 and "[__aot_joint_graph] joint graph" in text

@@ -138,7 +138,7 @@ class Attributes(World):
                 return (
                     self._described(raw, owner, obj.__self_class__, name)
                     if hasattr(type(raw), "__get__")
-                    else self.outside.constant(raw)
+                    else self._class_value(base, name, raw)
                 )
         return getattr(obj, name)
 
@@ -160,7 +160,7 @@ class Attributes(World):
                     raise
             return self.call_now(fallback, (obj, name), {})
         raw = class_attribute(cls, name)
-        if raw is not ABSENT and hasattr(type(raw), "__set__"):
+        if raw is not ABSENT and hasattr(type(raw), "__set__") and hasattr(type(raw), "__get__"):
             return self._described(raw, obj, cls, name)
         own = getattr(obj, "__dict__", None)
         if own is not None:

@@ -345,7 +345,7 @@ class Calls(Native):
             return cls(*args, **kwargs)
         else:
             raise Break(f"it makes a {cls.__module__}.{cls.__qualname__}")
-        if not isinstance(result, cls):
+        if cls not in type(result).__mro__:  # whatever its metaclass says of instances
             return result
         if isinstance(init, types.FunctionType):
             self.outside.constant(init)
@@ -387,7 +387,8 @@ class Calls(Native):
         """`object.__getattribute__`: without the class's own."""
         own = getattr(obj, "__dict__", None)
         raw = class_attribute(type(obj), name)
-        if own is not None and name in own and not hasattr(type(raw), "__set__"):
+        is_data = hasattr(type(raw), "__set__") and hasattr(type(raw), "__get__")
+        if own is not None and name in own and not is_data:
             own = self._own(obj)
             return self.outside.item(own, name) if self.outside.is_outside(own) else own[name]
         if raw is ABSENT:

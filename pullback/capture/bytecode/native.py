@@ -378,8 +378,6 @@ class Native(Attributes):
                 raise Break("it enters a mode that looks at all calls")
             if (ambient.mode ^ before) & CONTEXT_BITS:
                 self.context_changes.append(self.top.count)
-            if (ambient.mode ^ before) & modes.GRAD:
-                self.grad_changes.append(self.top.count)
         is_leaf = isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and out.view_info is None
         if is_leaf and id(out) not in self.outside.reals:
             if id(out) not in self.made_leaves and function is not Tensor.requires_grad_:

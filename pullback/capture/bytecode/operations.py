@@ -257,7 +257,7 @@ class Operations(Calls):
 
 def as_truth(method: str, value) -> bool:
     """What `__bool__` or `__len__` gave, as Python takes it."""
-    if method == "__bool__" and type(value) is not bool:
+    if method == "__bool__" and type(value) is not bool and not (is_symbol(value) and value.symbolic_type is bool):
         raise TypeError(f"__bool__ should return bool, returned {type(value).__name__}")
     if method == "__len__" and not is_symbol(value):
         value = operator.index(value)

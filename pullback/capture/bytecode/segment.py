@@ -296,7 +296,7 @@ class Capture:
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
         self._check_hooked_later(machine, rebuild, ended)
         self._check_leaves(rebuild)
-        records = self._records(rebuild)
+        records = self._records()
         graph = self._graph(rebuild)
         with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
             run = self._compile(graph) if graph is not None else None
@@ -343,12 +343,11 @@ class Capture:
             if steps:
                 raise Restart(min(steps) - 1, "it makes a tensor that requires grad")
 
-    def _records(self, rebuild: Rebuild) -> int:
-        """Whether the graph is to run with recording on, which a compiler asks for: where the program does not record at first,
-        but gives what it records later, the graph itself switches recording off."""
+    def _records(self) -> int:
+        """Whether the graph is to run with recording on, which a compiler asks for: where the program records later, though it
+        does not at first, the graph itself switches recording off."""
         trace, records = self.trace, self.start & modes.GRAD
-        is_late = not records and self.world.grad_changes
-        if is_late and any(isinstance(t, Tensor) and requires_grad(t) for t in rebuild.results):
+        if not records and any(n.target is modes._set_grad_enabled for n in trace.graph.nodes):
             records = modes.GRAD
             first = next((n for n in trace.graph.nodes if n.op != "placeholder"), None)
             with trace.graph.inserting_before(first):

@@ -143,7 +143,6 @@ class Tracing(Operations):
         self.spent: dict[int, object] = {}  # history that a backward has walked and freed, by the id of its nodes
         self.autocast_test = self.outside.conditions.autocast_test()
         self.context_changes: list[int] = []  # at which steps the ambient state changed
-        self.grad_changes: list[int] = []  # at which steps recording was switched
         self.made_leaves: dict[
             int, tuple[Tensor, int]
         ] = {}  # tensors that the program made and asked gradients of, and where
@@ -363,7 +362,7 @@ class Tracing(Operations):
     def match_class(self, subject, cls, count: int, names: tuple[str, ...]) -> tuple | None:
         if not isinstance(cls, type) or count and cls.__flags__ & MATCH_SELF or isinstance(subject, Tensor):
             return super().match_class(subject, cls, count, names)
-        if not isinstance(subject, cls):
+        if not self.call_now(isinstance, (subject, cls)):
             return None
         places = getattr(cls, "__match_args__", ())
         wanted = (*places[:count], *names)

@@ -29,6 +29,7 @@ from ..bytecode.driver import Driver
 from ..bytecode.segment import Entry, Wanted
 from ..bytecode.signals import BREAKS
 from ..bytecode.tracebacks import shown
+from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..trace.program import Unsupported
 from . import guard_manager
 from .backends import BACKENDS, lookup_backend
@@ -47,7 +48,11 @@ class UserError(Unsupported):
 
 
 class BackendCompilerFailed(RuntimeError):
-    """A backend raised."""
+    """A backend raised: which, and what (`inner_exception`)."""
+
+    def __init__(self, backend: Callable, error: Exception):
+        self.backend_name, self.inner_exception = getattr(backend, "__name__", "?"), error
+        super().__init__(f"backend={self.backend_name!r} raised:\n{type(error).__name__}: {error}")
 
 
 class RecompileError(RuntimeError):
@@ -162,8 +167,16 @@ class CompiledFunction:
         if artifacts["graph"]:
             log("graph").debug("TRACED GRAPH of %s\n%s", self.name, graph.graph)
         forced = state.stance.backend
-        with stage("backend"):
-            run = (self.backend if forced is None else lookup_backend(forced))(graph, examples, **options)
+        backend = self.backend if forced is None else lookup_backend(forced)
+        try:
+            with stage("backend"):
+                run = backend(graph, examples, **options)
+        except (Unsupported, DataDependentOutputException, DynamicOutputShapeException):
+            raise
+        except Exception as error:
+            if backend in BACKENDS.values():
+                raise
+            raise BackendCompilerFailed(backend, error) from error
         if not callable(run):
             raise TypeError(f"compile: the backend must return a callable, it returned {type(run).__name__}")
         return run.run if isinstance(run, GraphModule) else run

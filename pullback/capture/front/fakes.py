@@ -48,13 +48,12 @@ def holds_fakes(value, depth: int) -> bool:
     return any(holds_fakes(v, depth - 1) for v in list(inner)[:LEAVES])
 
 
-def number(env, value: int, source: str):
-    """An int argument as a symbol; 0 and 1 stay what they are."""
+def number(env, value: int | float, source: str):
+    """A number from outside as a symbol of its own: it shares none with a size that happens to be equal."""
     from ..shapes.contexts import DimDynamic
 
-    return env.create_symintnode(
-        env.create_symbol(value, source, DimDynamic.DUCK, positive=None), hint=value, source=source
-    )
+    symbol = env.create_unspecified_symbol(value, source, DimDynamic.DYNAMIC)
+    return env.create_symintnode(symbol, hint=value, source=source)
 
 
 def fake_mode_for(symbolic) -> FakeTensorMode:

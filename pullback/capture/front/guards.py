@@ -5,6 +5,7 @@ The conditions of a graph are written down as code (`bytecode/conditions.py`), w
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from ...core.tensor import FAKE, META, Tensor, stride_of
 from ..trace.subclasses import description
 
 SIMPLE = (int, float, bool, str, bytes, complex, type(None))
+LOCAL = re.compile(r"\bL\['(\w+)'\]")  # the name of a place in a frame's variables
 AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE | modes.SAVED_HOOKS
 
 
@@ -27,6 +29,7 @@ def describe(t: Tensor) -> tuple:
 
 def tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     """The first way in which a tensor is not as it was, in PyTorch's words."""
+    name = LOCAL.sub(r"\1", name)
     kind, dtype, device, keys, wants, inside, shape, stride = fact
     if not isinstance(t, Tensor):
         return f"expected type of '{name}' to be a tensor type, {kind.__name__}, but found {type(t).__name__}"

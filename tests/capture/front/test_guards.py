@@ -20,20 +20,20 @@ def reasons(f, *calls) -> list[str]:
     [
         (
             lambda: torch.ones(2, 3, dtype=torch.float64),
-            "tensor 'L['x']' dtype mismatch. expected Float, actual Double",
+            "tensor 'x' dtype mismatch. expected Float, actual Double",
         ),
         (
             lambda: torch.ones(2, 3, requires_grad=True),
-            "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
+            "tensor 'x' requires_grad mismatch. expected requires_grad=0",
         ),
-        (lambda: torch.ones(2, 4), "tensor 'L['x']' size mismatch at index 1. expected 3, actual 4"),
-        (lambda: torch.ones(3, 2).t(), "tensor 'L['x']' stride mismatch at index 0. expected 3, actual 1"),
-        (lambda: torch.ones(2), "tensor 'L['x']' rank mismatch. expected 2, actual 1"),
+        (lambda: torch.ones(2, 4), "tensor 'x' size mismatch at index 1. expected 3, actual 4"),
+        (lambda: torch.ones(3, 2).t(), "tensor 'x' stride mismatch at index 0. expected 3, actual 1"),
+        (lambda: torch.ones(2), "tensor 'x' rank mismatch. expected 2, actual 1"),
         (
             lambda: torch.nn.Parameter(torch.ones(2, 3)),
-            "expected type of 'L['x']' to be a tensor type, Tensor, but found Parameter",
+            "expected type of 'x' to be a tensor type, Tensor, but found Parameter",
         ),
-        (lambda: torch.ones(2, 3, device="meta"), "tensor 'L['x']' device mismatch. expected cpu, actual meta"),
+        (lambda: torch.ones(2, 3, device="meta"), "tensor 'x' device mismatch. expected cpu, actual meta"),
     ],
 )
 def test_words_for_tensors(other, words: str) -> None:
@@ -59,7 +59,7 @@ def test_words_for_sharing() -> None:
 def test_leaves_and_results_differ() -> None:
     fact = describe(torch.ones(2, requires_grad=True))
     words = tensor_mismatch("L['x']", torch.ones(2, requires_grad=True) * 1, fact)
-    assert words == "tensor 'L['x']' is_leaf mismatch. expected is_leaf=True"
+    assert words == "tensor 'x' is_leaf mismatch. expected is_leaf=True"
     assert tensor_mismatch("L['x']", torch.ones(2) * 1, describe(torch.ones(2))) is None
 
 

@@ -157,7 +157,7 @@ def test_guards_say_what_changed():
     f = compile(lambda x: x * 2, backend="eager", guard_fail_fn=reasons.append, dynamic=False)
     f(pair(2))
     f(pair(2, tag="other"))
-    assert "tensor 'L['x']' of type Pair has another context" in reasons[0][0]
+    assert "tensor 'x' of type Pair has another context" in reasons[0][0]
 
 
 def test_attributes_of_a_class_without_rules():
