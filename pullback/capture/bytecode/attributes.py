@@ -245,7 +245,7 @@ class Attributes(World):
     def tensor_attribute(self, t: Tensor, name: str):
         """An attribute of a tensor: of the real one where Python code has put it there."""
         real = self.outside.real(t)
-        if name == "grad":
+        if name == "grad" or name == "_grad":
             return self._gradient(t, real)
         if name == "grad_fn" and t.grad_fn is not None and not self._is_tested_for_none():
             raise Break("it looks into the history of a tensor")

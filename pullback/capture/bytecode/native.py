@@ -249,6 +249,7 @@ class Native(Attributes):
             raise Break("it differentiates what it has registered hooks for")
         for value in (*args, *kwargs.values()):
             self._same_object(function, value)
+        self._refuse_iterators((*args, *kwargs.values()))
         self._refuse_state(function, args)
         if args and isinstance(args[0], Tensor):
             self.check_method(args[0], getattr(function, "__name__", ""))

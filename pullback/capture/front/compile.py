@@ -9,6 +9,7 @@ executes that one step, and the next graph goes on from there; with `fullgraph=T
 from __future__ import annotations
 
 import collections
+import copy
 import functools
 import types
 import warnings
@@ -287,7 +288,8 @@ class OptimizedModule(Module):
     def __init__(self, mod: Module, make: Callable[[Callable], CompiledFunction]):
         super().__init__()
         self._modules["_orig_mod"] = mod
-        self.__dict__["compiled_call"] = make(mod)
+        self.__dict__.pop("training")  # the module's own is read
+        self.__dict__.update(compiled_call=make(mod), make=make)
 
     def __call__(self, /, *args, **kwargs):
         try:
@@ -297,6 +299,9 @@ class OptimizedModule(Module):
             raise
 
     forward = __call__
+
+    def __deepcopy__(self, memo: dict):
+        return type(self)(copy.deepcopy(self._modules["_orig_mod"], memo), self.make)
 
     def __getitem__(self, key):
         return self._modules["_orig_mod"][key]
@@ -319,10 +324,8 @@ class OptimizedModule(Module):
             and not hasattr(self, "_modules")
         ):
             super().__setattr__(name, value)
-        elif name == "training":
+        elif name == "training" and "_orig_mod" not in self._modules:
             object.__setattr__(self, name, value)
-            if "_orig_mod" in self._modules:
-                self._modules["_orig_mod"].training = value
         else:
             setattr(self._modules["_orig_mod"], name, value)
 

@@ -75,6 +75,11 @@ class WholeCall:
             ambient.switch(modes.AUTOCAST, before[1])
 
 
+def lasting(value):
+    """An argument of a call that each run of a graph makes again: an iterator would be at its end by then."""
+    return tuple(value) if hasattr(type(value), "__next__") else value
+
+
 class stepped_aside:
     """A capture is not in force for a block: it runs a call of the program itself."""
 
@@ -223,7 +228,7 @@ class ProgramTrace(GraphTrace):
 
     def call(self, function: Callable, args: tuple, kwargs: dict):
         """A call that stays whole in the graph: of a custom function with its own backward, say."""
-        leaves, spec = tree.tree_flatten((args, kwargs))
+        leaves, spec = tree.tree_flatten(tree.tree_map(lasting, (args, kwargs)))
         given, leaves = leaves, [self._inside(v) for v in leaves]
         inside_args, inside_kwargs = tree.tree_unflatten(leaves, spec)
         with stepped_aside(self):

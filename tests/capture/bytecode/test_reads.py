@@ -59,6 +59,15 @@ def go(compiled, f, changes, undo=None, args=(x,)):
     return out
 
 
+def go_on(f, changes):
+    """What a function gives after each change."""
+    out = []
+    for change in changes:
+        change()
+        out.append(f(x).tolist())
+    return out
+
+
 @row
 def environ(c):
     os.environ.pop("ZZ", None)
@@ -1525,6 +1534,101 @@ def patched_builtin(c):
         [lambda: setattr(builtins, "abs", lambda v: 9.0)],
         lambda: setattr(builtins, "abs", old),
     )
+
+
+@row
+def value_of_a_base_class(c):
+    class A:
+        a = 4.0
+
+    class B(A):
+        pass
+
+    class C(B):
+        def f(self, x):
+            return super().a * x
+
+    f = c(C().f)
+    return go_on(
+        f, [lambda: None, lambda: setattr(A, "a", 5.0), lambda: setattr(B, "a", 7.0), lambda: setattr(C, "a", 9.0)]
+    )
+
+
+@row
+def what_a_metaclass_says(c):
+    class Meta(type):
+        def __instancecheck__(cls, obj):
+            return obj.tag == "yes"
+
+    class Kind(metaclass=Meta):
+        pass
+
+    class Thing:
+        tag = "no"
+
+    thing = Thing()
+
+    def f(x):
+        match thing:
+            case Kind():
+                x = x + 10
+        return x * (2 if isinstance(thing, (int, Kind)) else 1)
+
+    return go_on(c(f), [lambda: None, lambda: setattr(thing, "tag", "yes"), lambda: setattr(thing, "tag", "no")])
+
+
+@row
+def descriptor_that_is_only_set(c):
+    class Field:
+        def __set__(self, obj, value):
+            obj.__dict__["field"] = value
+
+    class Owner:
+        field = Field()
+
+    owner = Owner()
+    owner.field = 2.0
+    return go_on(c(lambda x: x * owner.field), [lambda: None, lambda: setattr(owner, "field", 3.0)])
+
+
+@row
+def new_that_makes_another_class(c):
+    class Meta(type):
+        def __instancecheck__(cls, obj):
+            return True
+
+    class Base:
+        def __init__(self, tag="initialised again"):
+            self.tag = tag
+
+    class Child(Base, metaclass=Meta):
+        def __new__(cls):
+            return Base("made")
+
+    return c(lambda x: (x + 1, Child().tag))(x)[1]
+
+
+@row
+def autocast_dtype_around(c):
+    f, out = c(lambda x: (x[None] @ x[:, None]).dtype), []
+    for dtype in (torch.bfloat16, torch.float16, torch.bfloat16):
+        with torch.autocast("cpu", dtype=dtype):
+            out.append(f(torch.ones(2)))
+    return out
+
+
+@row
+def gradient_by_its_other_name(c):
+    y = torch.ones(3, requires_grad=True)
+    f = c(lambda x: x if y._grad is None else x * y._grad)
+    return go_on(f, [lambda: None, lambda: (y * 3).sum().backward(), lambda: setattr(y, "grad", None)])
+
+
+@row
+def generator_of_tensors_to_differentiate(c):
+    y = torch.ones(3, requires_grad=True)
+    f = c(lambda x: torch.autograd.grad((x * y).sum(), (t for t in [y])))
+    return [f(torch.full((3,), k)) for k in (1.0, 2.0)]
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,12 +1,13 @@
 """compile: same results, gradients, mutations; when graphs are made again; what is refused."""
 
+import copy
 import warnings
 
 import pytest
 
 import pullback as torch
 from pullback import nn
-from pullback.capture.front.compile import RecompileError, Unsupported, counters
+from pullback.capture.front.compile import BackendCompilerFailed, RecompileError, Unsupported, counters
 from pullback.capture.front.config import config
 
 BACKENDS = ["eager", "aot_eager", "aot_eager_decomp_partition"]
@@ -455,3 +456,29 @@ def test_graphs_that_are_forgotten_keep_nothing_alive() -> None:
     del hook
     gc.collect()
     assert gone() is None
+
+
+def test_what_a_backend_raises_names_it():
+    def duck(gm, examples):
+        raise RuntimeError("duck!")
+
+    with pytest.raises(BackendCompilerFailed, match="backend='duck' raised:\nRuntimeError: duck!") as caught:
+        torch.compile(lambda x: x + 1, backend=duck)(torch.ones(2))
+    assert isinstance(caught.value.inner_exception, RuntimeError)
+
+
+def test_a_compiled_module_is_in_training_where_the_module_is():
+    module = nn.Dropout(0.5).eval()
+    run = torch.compile(module, backend="eager")
+    assert not run.training
+    run.train()
+    assert module.training and run.training
+    module.eval()
+    assert not run.training and not copy.deepcopy(run).training
+
+
+def test_ints_that_change_are_symbols_from_the_second_on():
+    graphs = []
+    run = torch.compile(lambda x, n: x + n, backend=lambda gm, _: graphs.append(gm) or gm)
+    assert [run(torch.zeros(1), n).item() for n in range(5)] == [0, 1, 2, 3, 4]
+    assert len(graphs) == 2
