@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..batching.vmap import vmap
-from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled, process
+from ..core.errors import warn_once
+from ..core.modes import CAPTURE, LISTENING, TRANSFORM, ambient, is_grad_enabled
 from ..core.node import GradientEdge, Node, edge_of, requires_grad
 from ..core.objects import make_tensor
 from ..core.tensor import Tensor
@@ -13,17 +14,6 @@ from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones
 from ..ops.make.like import ones_like
 from .engine import run_graph
-
-_warned: set = set()
-
-
-def warn_once(message: str) -> None:
-    """A warning that is given once, or always if the process asks for that."""
-    import warnings
-
-    if message not in _warned or process.warn_always:
-        _warned.add(message)
-        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def calculate_shape(output, grad, is_grads_batched: bool) -> tuple:

@@ -65,6 +65,8 @@ ROWS: dict[str, dict[str, str]] = {
         "_is_alias_of": "pullback.compat.private_names:is_alias_of",
         "_TensorBase": "pullback:Tensor",
         "TensorBase": "pullback:Tensor",
+        "StorageBase": "pullback:StorageBase",
+        "_get_all_dtypes": "pullback.compat.private_names:all_dtypes",
         "dtype": "pullback:dtype",
         "device": "pullback:device",
         "Size": "pullback:Size",

@@ -21,16 +21,16 @@ def shape_as_tensor(input: Tensor) -> Tensor:
 
 def assert_async(condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
     """Raise where a tensor of one element is zero; on the CPU there is nothing to wait for."""
-    if condition.numel() != 1:
-        raise RuntimeError(f"Boolean value of Tensor with {condition.numel()} values is ambiguous")
     if not bool(condition):
         raise RuntimeError(message)
 
 
 def check_tensor_all_with(kind: type[Exception], condition: Tensor, message: Callable[[], str] | None = None) -> None:
     """Raise an error of some kind unless every element is True."""
-    if not isinstance(condition, Tensor) or str(condition.dtype) != "torch.bool":
-        raise TypeError(f"cond must be a bool tensor, but got {condition!r}")
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(condition)}")
+    if condition.dtype.name != "bool":
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {condition.dtype}")
     if not bool(condition.all()):
         raise kind("Expected cond to be True for every element" if message is None else message())
 

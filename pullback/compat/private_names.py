@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..capture.trace.graph_trace import GraphTrace
+from ..core import dtype as dtypes
 from ..core.device import device as device_type
 from ..core.device import device as device_type_of
+from ..core.geometry import is_dense
 from ..core.modes import ambient
 from ..core.storage import storage_of
 from ..core.tensor import Tensor
@@ -38,6 +40,18 @@ def get_tracing_state() -> None:
 def get_proxy_mode() -> GraphTrace | None:
     """The trace that records operators now, if there is one."""
     return next((mode for mode in reversed(ambient.dispatch_modes) if isinstance(mode, GraphTrace)), None)
+
+
+def all_dtypes() -> list:
+    """The dtypes of tensors: neither quantised ones nor integers of less than a byte."""
+    return [*dtypes.ALL, *(d for name, d in dtypes.opaque.items() if name.startswith(("bits", "float")))]
+
+
+def has_internal_overlap(t: Tensor) -> int:
+    """Whether two indices of a tensor name one element: no (0), yes (1), or 2 where strides alone do not tell."""
+    if is_dense(t.shape, t.stride()):
+        return 0
+    return 1 if any(st == 0 and s > 1 for s, st in zip(t.shape, t.stride(), strict=True)) else 2
 
 
 def get_privateuse1_backend_name() -> str:

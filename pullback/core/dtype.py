@@ -54,6 +54,8 @@ class dtype:
         """The short name: f32, bf16, i64, b8."""
         if self.name == "bool":
             return "b8"
+        if self.name.startswith("bits"):
+            return f"b{self.name[4:]}" + ("" if "x" in self.name else "x1")
         for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
             if self.name.startswith(long):
                 return short + self.name[len(long) :].replace("_", "")

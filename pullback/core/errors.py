@@ -1,6 +1,8 @@
-"""Exceptions with names of their own, for programs that catch them."""
+"""Exceptions with names of their own, for programs that catch them, and warnings that are given once."""
 
 from __future__ import annotations
+
+import warnings
 
 
 class OutOfMemoryError(RuntimeError):
@@ -13,3 +15,15 @@ class AcceleratorError(RuntimeError):
 
 class FatalError(Exception):
     """The process cannot go on."""
+
+
+_warned: set[str] = set()
+
+
+def warn_once(message: str, stacklevel: int = 4) -> None:
+    """A warning that is given once, or always if the process asks for that."""
+    from .modes import process
+
+    if message not in _warned or process.warn_always:
+        _warned.add(message)
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)

@@ -41,7 +41,7 @@ def attach(descriptor: int, length: int) -> Storage:
 
 
 def _own(storage: Storage, descriptor: int) -> None:
-    storage.shared, storage.resizable = True, False
+    storage.shared, storage.may_resize = True, False
     storage.__dict__["descriptor"] = descriptor
     weakref.finalize(storage, os.close, descriptor)
 

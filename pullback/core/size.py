@@ -30,6 +30,8 @@ class Size(tuple):
 
     def __add__(self, other):
         if not isinstance(other, tuple):
+            if hasattr(type(other), "__radd__"):
+                return NotImplemented
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return tuple.__new__(Size, tuple.__add__(self, other))
 

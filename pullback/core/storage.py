@@ -23,14 +23,13 @@ from .symbolic import likely
 class Storage:
     """A block of bytes on a device. `buffer` is a flat uint8 array, or None where there is no data (meta)."""
 
-    __slots__ = ("buffer", "length", "device", "resizable", "shared", "__weakref__", "__dict__")
-    face: weakref.ref[UntypedStorage]  # its public object, where somebody has asked for it
+    __slots__ = ("buffer", "length", "device", "may_resize", "shared", "__weakref__", "__dict__")
 
     def __init__(self, buffer, length: int, device: devices.device, resizable: bool = True):
         self.buffer = buffer
         self.length = length
         self.device = device
-        self.resizable = resizable
+        self.may_resize = resizable
         self.shared = False
 
     def tensors(self) -> list:
@@ -141,53 +140,49 @@ def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) ->
         )
 
 
-class StorageBase:
-    """What storages that users may extend have in common."""
+class StorageBase(Storage):
+    """A storage as users see it, and may extend it: the very object that tensors live on, so what is set on it stays."""
+
+    __slots__ = ()
 
     def __new__(cls, *args, **kwargs):
         if cls is StorageBase:
             raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
         return super().__new__(cls)
 
+    def __init__(self, *args, device=None):
+        nbytes = args[0] if args and isinstance(args[0], int) else 0
+        data = None if not args or isinstance(args[0], int) else np.array(list(args[0]), np.uint8)
+        where = devices.indexed(device or "cpu")
+        if where.type == "meta":
+            super().__init__(None, nbytes if data is None else data.size, where)
+        else:
+            buffer = library(where).empty(nbytes, np.uint8) if data is None else to_device(data, where)
+            super().__init__(buffer, buffer.size, where)
+
     def _fix_weakref(self) -> None:
         """Nothing to mend: Python owns the object, whoever refers to it."""
 
-
-class UntypedStorage(StorageBase):
-    """The public face of a storage: bytes, as `torch.UntypedStorage`. Two faces of one storage compare equal."""
-
-    def __init__(self, *args, storage: Storage | None = None, device=None):
-        if storage is None:
-            nbytes = args[0] if args and isinstance(args[0], int) else 0
-            data = None if not args or isinstance(args[0], int) else np.array(list(args[0]), np.uint8)
-            where = devices.indexed(device or "cpu")
-            if where.type == "meta":
-                storage = Storage(None, nbytes if data is None else data.size, where)
-            else:
-                buffer = library(where).empty(nbytes, np.uint8) if data is None else to_device(data, where)
-                storage = Storage(buffer, buffer.size, where)
-        self._storage = storage
-
     @property
-    def device(self) -> devices.device:
-        return self._storage.device
+    def _storage(self) -> Storage:
+        return self
 
     @property
     def _cdata(self) -> int:
-        return id(self._storage)
+        return id(self)
 
     def _bytes(self):
         """The memory itself, or an error where there is none."""
-        if self._storage.buffer is None:
+        if self.buffer is None:
             raise NotImplementedError("Not available for 'meta' device type")
-        return self._storage.buffer
+        return self.buffer
 
     def data_ptr(self) -> int:
-        buffer = self._storage.buffer
-        return 0 if buffer is None or not self._storage.length else address_of(buffer)
+        buffer = self.buffer
+        return 0 if buffer is None or not self.length else address_of(buffer)
 
     def nbytes(self) -> int:
-        return self._storage.length
+        return self.length
 
     size = __len__ = nbytes
 
@@ -195,12 +190,12 @@ class UntypedStorage(StorageBase):
         return 1
 
     def resizable(self) -> bool:
-        return self._storage.resizable
+        return self.may_resize
 
     def resize_(self, nbytes: int) -> UntypedStorage:
         """Grow or shrink the memory; contents that fit are kept."""
-        storage = self._storage
-        if not storage.resizable:
+        storage = self
+        if not storage.may_resize:
             raise RuntimeError("Trying to resize storage that is not resizable")
         if storage.buffer is None:
             storage.length = nbytes
@@ -212,13 +207,13 @@ class UntypedStorage(StorageBase):
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        if self._storage.buffer is not None:
-            assign(self._storage.buffer, source._bytes())
+        if self.buffer is not None:
+            assign(self.buffer, source._bytes())
         return self
 
     def clone(self) -> UntypedStorage:
-        s = self._storage
-        return UntypedStorage(storage=Storage(None if s.buffer is None else s.buffer.copy(), s.length, s.device))
+        s = self
+        return UntypedStorage.of(Storage(None if s.buffer is None else s.buffer.copy(), s.length, s.device))
 
     __copy__ = clone
 
@@ -230,7 +225,7 @@ class UntypedStorage(StorageBase):
 
     def _swap_data_ptr_(self, other: UntypedStorage) -> None:
         """Exchange the memory of two storages: the tensors on each see what was the other's."""
-        ours, theirs = self._storage, other._storage
+        ours, theirs = self, other
         if ours.device is not theirs.device:
             raise RuntimeError(
                 f"_swap_data_ptr_: storages must be on the same device, got {ours.device} and {theirs.device}"
@@ -244,8 +239,8 @@ class UntypedStorage(StorageBase):
         theirs.replace_buffer(*first)
 
     def fill_(self, value: int) -> UntypedStorage:
-        if self._storage.buffer is not None:
-            self._storage.buffer.fill(value)
+        if self.buffer is not None:
+            self.buffer.fill(value)
         return self
 
     def tolist(self) -> list[int]:
@@ -254,20 +249,20 @@ class UntypedStorage(StorageBase):
     def cpu(self) -> UntypedStorage:
         if not self.device.keys:
             return self
-        return UntypedStorage(storage=Storage(to_host(self._bytes()), self.nbytes(), devices.cpu))
+        return UntypedStorage.of(Storage(to_host(self._bytes()), self.nbytes(), devices.cpu))
 
     def cuda(self, device=None, non_blocking: bool = False) -> UntypedStorage:
         """The same bytes on a CUDA device."""
         where = devices.indexed("cuda" if device is None else device)
         if where is self.device:
             return self
-        return UntypedStorage(storage=Storage(to_device(self._bytes(), where), self.nbytes(), where))
+        return UntypedStorage.of(Storage(to_device(self._bytes(), where), self.nbytes(), where))
 
     def untyped(self) -> UntypedStorage:
         return self
 
     def is_shared(self) -> bool:
-        return self._storage.shared
+        return self.shared
 
     def share_memory_(self) -> UntypedStorage:
         """Move the bytes to memory that child processes see too."""
@@ -281,54 +276,51 @@ class UntypedStorage(StorageBase):
         """The bytes of a file, mapped; with `shared`, writes go to the file."""
         from .shared_memory import map_file
 
-        return cls(storage=map_file(filename, shared, nbytes if size is None else size))
+        return UntypedStorage.of(map_file(filename, shared, nbytes if size is None else size))
 
     def __sizeof__(self) -> int:
         return super().__sizeof__() + self.nbytes()
 
     def __getitem__(self, index):
         got = self._bytes()[index]
-        return int(got) if got.ndim == 0 else UntypedStorage(storage=Storage(got, got.size, self.device))
+        return int(got) if got.ndim == 0 else UntypedStorage.of(Storage(got, got.size, self.device))
 
     def __setitem__(self, index, value) -> None:
         self._bytes()[index] = value
 
-    def __eq__(self, other) -> bool:
-        return isinstance(other, UntypedStorage) and other._storage is self._storage
-
-    def __hash__(self) -> int:
-        return id(self._storage)
-
     def __deepcopy__(self, memo) -> UntypedStorage:
-        return memo.setdefault(id(self._storage), self.clone())
+        return memo.setdefault(id(self), self.clone())
 
     def __reduce__(self):
-        s = self._storage
+        s = self
         return (_untyped_storage, (None if s.buffer is None else s.buffer.tobytes(), s.length))
 
     def __repr__(self) -> str:
-        body = "" if self._storage.buffer is None else "".join(f" {b}\n" for b in self._storage.buffer[:20].tolist())
+        body = "" if self.buffer is None else "".join(f" {b}\n" for b in self.buffer[:20].tolist())
         return f"{body}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
     def _weak_ref(self) -> weakref.ref:
-        return weakref.ref(self._storage)
+        return weakref.ref(self)
+
+
+class UntypedStorage(StorageBase):
+    """Bytes, as `torch.UntypedStorage`."""
+
+    __slots__ = ()
 
     @classmethod
     def of(cls, storage: Storage) -> UntypedStorage:
-        """The face of a storage: the same object as long as somebody holds it."""
-        known = storage.__dict__.get("face")
-        face = None if known is None else known()
-        if face is None:
-            face = cls(storage=storage)
-            storage.face = weakref.ref(face)
-        return face
+        """A storage made public: the same object, which knows more from now on."""
+        if not isinstance(storage, StorageBase):
+            storage.__class__ = UntypedStorage
+        return storage  # type: ignore[return-value]
 
 
 def _untyped_storage(data: bytes | None, length: int) -> UntypedStorage:
     """A storage from what pickle keeps of it."""
     if data is None:
-        return UntypedStorage(storage=Storage(None, length, devices.meta))
-    return UntypedStorage(storage=Storage(np.frombuffer(bytearray(data), np.uint8), length, devices.cpu))
+        return UntypedStorage.of(Storage(None, length, devices.meta))
+    return UntypedStorage.of(Storage(np.frombuffer(bytearray(data), np.uint8), length, devices.cpu))
 
 
 def unset(array):

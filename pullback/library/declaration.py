@@ -136,6 +136,9 @@ class _Reader:
     def results(self) -> str:
         if self.now.kind == "more":
             raise NotImplementedError(f"schemas with variable results (...) are not supported: {self.text}")
+        if self.now.text in ("None", "NoneType"):
+            self.at += 1
+            return "()"
         if not self.have("("):
             return self.result()
         return f"({', '.join(self.items(self.result))})"

@@ -40,7 +40,7 @@ class PyTorchFileReader:
             raise RuntimeError(
                 f"get_storage_from_record: {name} has {data.size} bytes, but {numel} elements of {kind} were asked for"
             )
-        memory = UntypedStorage(storage=Storage(data, data.size, devices.cpu, True))
+        memory = UntypedStorage.of(Storage(data, data.size, devices.cpu, True))
         return on_storage(memory._storage, kind)
 
     def get_record_offset(self, name: str) -> int:

@@ -193,7 +193,7 @@ class _ArchiveStorages:
 
     def _make(self, key: str, dtype: dtypes.dtype, location: str, count: int) -> Any:
         if location == "meta":
-            return UntypedStorage(storage=Storage(None, count * dtype.itemsize, devices.meta))
+            return UntypedStorage.of(Storage(None, count * dtype.itemsize, devices.meta))
         name, expected = f"data/{key}", count * dtype.itemsize
         size = self.archive.size(name)
         if size != expected:
@@ -205,9 +205,7 @@ class _ArchiveStorages:
         if self.swapped and dtype.itemsize > 1:
             word = dtype.to_real().itemsize  # a complex number is two words
             data = data.view(f"u{word}").byteswap().view(np.uint8)
-        return self.restore(
-            UntypedStorage(storage=Storage(data, size, devices.cpu, self.archive.mapped is None)), location
-        )
+        return self.restore(UntypedStorage.of(Storage(data, size, devices.cpu, self.archive.mapped is None)), location)
 
     def _data(self, name: str, size: int) -> np.ndarray:
         if self.no_data:

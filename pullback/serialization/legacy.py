@@ -78,7 +78,7 @@ class _Stream:
     def _empty(self, dtype: dtypes.dtype, count: int) -> UntypedStorage:
         """Memory is reserved, not touched: what the file does not back is never read."""
         nbytes = count * dtype.itemsize
-        return UntypedStorage(storage=Storage(np.zeros(nbytes, np.uint8), nbytes, devices.cpu))
+        return UntypedStorage.of(Storage(np.zeros(nbytes, np.uint8), nbytes, devices.cpu))
 
     def _part(self, key: str, view: tuple, dtype: dtypes.dtype) -> UntypedStorage:
         name, offset, count = view
@@ -86,7 +86,7 @@ class _Stream:
             memory = self.placed[key]._storage
             size = dtype.itemsize
             part = memory.buffer[offset * size : (offset + count) * size]
-            self.views[name] = UntypedStorage(storage=Storage(part, part.size, memory.device))
+            self.views[name] = UntypedStorage.of(Storage(part, part.size, memory.device))
         return self.views[name]
 
     def fill(self, file: IO[bytes], keys: list) -> None:
@@ -177,13 +177,13 @@ def _tar_storages(file: IO[bytes], restore: Callable, pickle_module: Any) -> dic
         data = np.frombuffer(bytearray(file.read(count * dtype.itemsize)), np.uint8)
         if data.size != count * dtype.itemsize:
             raise _truncated(f"{count} elements of a storage")
-        face = restore(UntypedStorage(storage=Storage(data, data.size, devices.cpu)), location)
+        face = restore(UntypedStorage.of(Storage(data, data.size, devices.cpu)), location)
         objects[key] = TypedStorage(wrap_storage=face, dtype=dtype)
     for target, root, offset, count in load_trusted(file, _unreferred, pickle_module):
         whole = objects[root]
         size = whole.dtype.itemsize
         part = whole.untyped()._storage.buffer[offset * size : (offset + count) * size]
-        face = UntypedStorage(storage=Storage(part, part.size, whole.device))
+        face = UntypedStorage.of(Storage(part, part.size, whole.device))
         objects[target] = TypedStorage(wrap_storage=face, dtype=whole.dtype)
     return objects
 

@@ -90,7 +90,7 @@ def _restore_cpu(storage, location: str):
 def _restore_meta(storage, location: str):
     if location != "meta":
         return None
-    return UntypedStorage(storage=Storage(None, storage.nbytes(), devices.meta))
+    return UntypedStorage.of(Storage(None, storage.nbytes(), devices.meta))
 
 
 def _restore_cuda(storage, location: str):

@@ -98,7 +98,12 @@ def get_num_interop_threads() -> int:
 
 @_public
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    process.deterministic, process.deterministic_warn_only = bool(mode), warn_only
+    for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}"
+            )
+    process.deterministic, process.deterministic_warn_only = mode, warn_only
 
 
 @_public
@@ -202,6 +207,11 @@ for _name in (
 
 @_public
 def is_same_size(input: Tensor, other: Tensor) -> bool:
+    if input.is_nested is not other.is_nested:
+        raise RuntimeError("Expected both self and other to be nested tensors.")
+    if input.is_nested:
+        ours, theirs = input._nested_tensor_size(), other._nested_tensor_size()
+        return ours.shape == theirs.shape and bool((ours == theirs).all())
     return input.shape == other.shape
 
 

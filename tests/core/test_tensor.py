@@ -56,3 +56,36 @@ def test_a_saved_tensor_that_is_written_is_noticed() -> None:
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.backward()
+
+
+def test_numpy_ufuncs_give_tensors():
+    x = torch.tensor([1.0, 4.0])
+    assert isinstance(np.sqrt(x), torch.Tensor) and np.sqrt(x).tolist() == [1, 2]
+    assert np.add(np.ones(2), x).dtype is torch.float64
+    assert np.greater(x, 2).dtype is torch.uint8
+
+
+def test_a_number_of_a_tensor_that_wants_gradients_warns():
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar"):
+            float(torch.tensor(2.0, requires_grad=True))
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_sizes_leave_other_types_their_sum():
+    class Other:
+        def __radd__(self, left):
+            return len(left)
+
+    assert torch.Size([1, 2]) + Other() == 2
+    with pytest.raises(TypeError, match="can only concatenate tuple"):
+        torch.Size([1]) + [2]
+
+
+def test_subclasses_of_no_tensor_are_refused():
+    with pytest.raises(TypeError, match="does not inherit from Tensor"):
+        torch.ones(1).as_subclass(int)
+    with pytest.raises(TypeError, match="is not an acceptable base type"):
+        type("Mine", (torch.FloatTensor,), {})

@@ -221,8 +221,20 @@ def select(xp, array, dim, index):
         check_inside(index, 1)
         return array.copy()
     at = index.reshape(-1)
-    check_inside(at, array.shape[d])
+    if outside(at, array.shape[d]):
+        raise _no_such_row(array.shape, d, at)
     return array.take(at, axis=d)
+
+
+def _no_such_row(shape: tuple, d: int, index) -> Exception:
+    """The error of index_select, whose type depends on the dimension."""
+    size, empty = shape[d], 0 in shape
+    if len(shape) == 1 or d == 0 and not empty:
+        return IndexError("index out of range in self")
+    if not size:
+        return RuntimeError("index_select(): self indexing axis dim should be positive")
+    wrong = next(int(i) for i in index.tolist() if not 0 <= i < size)
+    return RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={size}")
 
 
 def check_inside(index, size: int) -> None:

@@ -15,7 +15,7 @@ from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.promotion import promote_types, scalar_dtype
 from ...core.size import Size
-from ...core.storage import UntypedStorage, storage_of
+from ...core.storage import StorageBase, UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
 from ...core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
@@ -183,9 +183,21 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         result = _place(*array_from(np.asarray(data), dtype), device)
     elif ambient.mode & (modes.CAPTURE | modes.DISPATCH) and has_undecided(data):
         result = from_numbers(data, dtype or (ambient.default_dtype if has_float(data) else dtypes.int64), device)
+    elif isinstance(data, (StorageBase, TypedStorage)):
+        result = _on(data, dtype)
     else:
         result = _place(*array_from(data, dtype), device)
     return finish(result, requires_grad, names=names)
+
+
+def _on(storage: StorageBase | TypedStorage, wanted: dtype | None) -> Tensor:
+    """A tensor on the memory of a storage; bytes of no dtype are read as integers."""
+    own = storage.dtype if isinstance(storage, TypedStorage) else wanted or dtypes.int64
+    if wanted not in (None, own):
+        raise RuntimeError(
+            f"Expected a Storage of type {wanted.scalar_name} or an UntypedStorage, but got {own.scalar_name}"  # type: ignore[union-attr]
+        )
+    return on_storage(storage.untyped(), own)
 
 
 def has_undecided(data) -> bool:
@@ -295,7 +307,7 @@ def from_numpy(ndarray) -> Tensor:
         )
     result = wrap(ndarray.view() if type(ndarray) is np.ndarray else np.asarray(ndarray), d)
 
-    storage_of(result).resizable = False
+    storage_of(result).may_resize = False
     return lifted(result)
 
 
@@ -418,6 +430,11 @@ above.construct = construct
 
 class _TypedTensorMeta(type):
     """`isinstance(x, FloatTensor)` asks for the dtype."""
+
+    def __new__(cls, name: str, bases: tuple, body: dict):
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(cls, name, bases, body)
 
     def __instancecheck__(cls, x) -> bool:
         return isinstance(x, Tensor) and x.dtype is cls.dtype and not x.is_cuda

@@ -38,6 +38,8 @@ class _Number(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0]
+        if not t.array.size:
+            raise RuntimeError("Empty tensor not supported")
         value = to_host(t.array).reshape(-1)[0]
         return value.item() if t.dtype.numpy.kind in "biufc" else float(value)
 

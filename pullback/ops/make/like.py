@@ -10,7 +10,7 @@ from ...core import modes
 from ...core.device import preserve_format
 from ...core.modes import ambient
 from ...core.storage import unset
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SPARSE, TRANSFORMED, Tensor
 from ..eager.functions import bypassing
 from ..family.factory import factory
 from ..family.formats import dense_strides
@@ -147,6 +147,8 @@ def _make_like(name: str, op: Operator, filled: bool = False):
 
     def make(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
         check_input(name, input)
+        if memory_format is not None and input.__class__ is Tensor and input.keys & SPARSE:
+            raise RuntimeError("memory format option is only supported by strided tensors")
         dtype, layout, device = _options(name, op, dtype, layout, device)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 

@@ -182,6 +182,10 @@ def requires_grad_(self, requires_grad: bool = True) -> Tensor:
 
 @front("Tensor.as_subclass")
 def as_subclass(self, cls) -> Tensor:
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from Tensor."
+        )
     result = subclass_of(cls, self)
     if self.requires_grad:
         result.autograd = dispatch(alias_op, (self,)).autograd
@@ -189,6 +193,11 @@ def as_subclass(self, cls) -> Tensor:
 
 
 keeps_type.add(as_subclass)
+
+
+@front("Tensor._fix_weakref")
+def fix_weakref(self) -> None:
+    """Nothing to mend: Python owns a tensor, whoever refers to it."""
 
 
 @front("Tensor.apply_")
@@ -236,7 +245,7 @@ def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
     if formats is not None and not all(isinstance(f, devices.memory_format) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
     shape, stride = self.array.shape, stride_of(self)
-    if ambiguity_check is True and len({st for n, st in zip(shape, stride, strict=True)}) < self.ndim:
+    if ambiguity_check is True and (1 in shape or len(set(stride)) < self.ndim):
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
         )
@@ -284,7 +293,7 @@ def _deepcopy(self, memo):
             source = storage_of(self)
             target = memo.get(id(source))
             if target is None:
-                target = memo[id(source)] = UntypedStorage(storage=source).clone()._storage
+                target = memo[id(source)] = UntypedStorage.of(source).clone()._storage
             result = view_of(
                 self,
                 window(target, self.dtype, self.array.shape, stride_of(self), self.offset),

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core import modes
 from ...core.arrays import to_host
+from ...core.errors import warn_once
 from ...core.geometry import Geometry
 from ...core.layers import extend
 from ...core.modes import ambient, is_grad_enabled
@@ -127,6 +128,11 @@ def _array(self, dtype=None, copy=None):
 
 def _to_number(kind, word: str):
     def convert(self):
+        if self.autograd is not None and self.requires_grad:
+            warn_once(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.",
+                3,
+            )
         if self.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         value = self.item()

@@ -230,6 +230,20 @@ for _name, _target in _CASTS.items():
     setattr(TypedStorage, _name, lambda self, d=_dtype: self._to(d))
 
 
+for _name in (
+    "size",
+    "nbytes",
+    "element_size",
+    "data_ptr",
+    "is_shared",
+    "share_memory_",
+    "resize_",
+    "pickle_storage_type",
+):
+    setattr(TypedStorage, f"_{_name}", getattr(TypedStorage, _name))  # as PyTorch calls them without its warning
+TypedStorage._setitem, TypedStorage._deepcopy = TypedStorage.__setitem__, TypedStorage.__deepcopy__  # type: ignore[attr-defined]
+
+
 def typed_storage(storage: UntypedStorage, d: dtype) -> TypedStorage:
     """A typed storage from what pickle keeps of it."""
     return TypedStorage(wrap_storage=storage, dtype=d)
@@ -273,7 +287,7 @@ def _filled(args: tuple, d: dtype, device: Any) -> UntypedStorage:
 def _from_array(array: np.ndarray) -> UntypedStorage:
     """The memory of a fresh array."""
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return UntypedStorage(storage=Storage(flat, flat.size, devices.cpu))
+    return UntypedStorage.of(Storage(flat, flat.size, devices.cpu))
 
 
 class _LegacyType(type):
@@ -288,7 +302,7 @@ class _LegacyType(type):
 class LegacyStorage(TypedStorage):
     """What the classes by dtype have in common: calling one gives a `TypedStorage`."""
 
-    def __new__(cls, *args, wrap_storage=None, **kwargs):
+    def __new__(cls, *args, wrap_storage=None, _internal: bool = False, **kwargs):
         if cls is LegacyStorage:
             raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         for name in ("device", "dtype"):
@@ -301,7 +315,7 @@ class LegacyStorage(TypedStorage):
 
 def _legacy(d: dtype) -> type:
     name = f"{d.scalar_name}Storage"
-    return _LegacyType(name, (LegacyStorage,), {"dtype": d, "__module__": "torch"})
+    return _LegacyType(name, (LegacyStorage,), {"dtype": d, "_dtype": d, "__module__": "torch"})
 
 
 LEGACY: dict[str, Any] = {

@@ -63,7 +63,6 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
     text = re.sub(r"\(a[^)]*\)", "", view.text)
     head, paren, rest = text.partition("(")
     name, dot, overload = head.partition(".")
-    several = text.rstrip().endswith("[]")
     return export_operator(
         Operator(
             f"{name}_copy{dot}{overload}{paren}{rest}",
@@ -71,7 +70,6 @@ def make_copy(view: Operator, function: bool = True, body=None) -> Operator:
             body=body or _copying(view),
             function=function,
             method=False,
-            out=not several,
             strict=True,
             names_memory=view.declared.names_memory,
         )

@@ -344,7 +344,7 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     need = span_bytes(shape, stride, t.offset, t.dtype.itemsize)
     if need > storage.length:
         old = storage.length
-        UntypedStorage(storage=storage).resize_(need)
+        UntypedStorage.of(storage).resize_(need)
         if modes.process.deterministic:
             _fill_from(storage, t.dtype, old // t.dtype.itemsize)
     t.array = window(storage, t.dtype, tuple(shape), stride, t.offset)

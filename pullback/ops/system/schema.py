@@ -289,7 +289,7 @@ def _int(value):
 def _float(value):
     if isinstance(value, (int, float)) or getattr(value, "is_symbolic", False):
         return value
-    if isinstance(value, Tensor) and value.array.size == 1:
+    if isinstance(value, Tensor) and value.array.size == 1 and not (value.autograd is not None and value.requires_grad):
         return float(value.item())
     if isinstance(value, (np.floating, np.integer)):
         return float(value)

@@ -38,7 +38,7 @@ def _reduce_storage(storage: Storage) -> tuple:
 def _rebuild_tensor(
     kind: type, parts: tuple, dtype, shape: tuple, stride: tuple, offset: int, requires_grad: bool
 ) -> Tensor:
-    storage = UntypedStorage(storage=_rebuild_storage(*parts))
+    storage = UntypedStorage.of(_rebuild_storage(*parts))
     result = wrap(np.empty(0, dtype.numpy), dtype).set_(storage, offset, shape, stride)
     if kind is Parameter:
         return Parameter(result, requires_grad)
@@ -46,7 +46,7 @@ def _rebuild_tensor(
 
 
 def _rebuild_untyped(*parts) -> UntypedStorage:
-    return UntypedStorage(storage=_rebuild_storage(*parts))
+    return UntypedStorage.of(_rebuild_storage(*parts))
 
 
 def reduce_tensor(t: Tensor):

@@ -190,3 +190,13 @@ def test_gradients_by_differences(function):
             back = function(*(v - step if v is t else v for v in (x, s)), index)
         wanted = ((ahead - back) * weights).sum().item() / 2
         assert abs((0 if g is None else (g * step).sum().item()) - wanted) < 1e-9
+
+
+def test_index_select_outside_of_a_dimension():
+    at = torch.tensor([0, 5])
+    with pytest.raises(IndexError, match="out of range in self"):
+        torch.ones(2, 3).index_select(0, at)
+    with pytest.raises(RuntimeError, match="INDICES element is out of DATA bounds, id=5 axis_dim=3"):
+        torch.ones(2, 3).index_select(1, at)
+    with pytest.raises(RuntimeError, match="axis dim should be positive"):
+        torch.ones(0, 3).index_select(0, at)

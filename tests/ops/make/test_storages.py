@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 
 import pytest
 
@@ -91,3 +92,31 @@ def test_bytes_are_swapped_within_elements():
     assert s.tolist() == [3, 2, 1, 0, 7, 6, 5, 4]
     s.byteswap(torch.complex64)
     assert s.tolist() == list(range(8))
+
+
+def test_a_storage_is_one_object_for_as_long_as_a_tensor_lives_on_it():
+    class Mine(torch.UntypedStorage):
+        pass
+
+    storage = Mine(4)
+    storage.fill_(0)
+    storage.note = "kept"
+    t = torch.tensor(storage, dtype=torch.int32)
+    seen = weakref.ref(storage)
+    del storage
+    assert t.untyped_storage() is seen() and t.untyped_storage().note == "kept"
+    t.untyped_storage()[0] = 5
+    assert t.tolist() == [5]
+    del t
+    assert seen() is None
+    with pytest.raises(RuntimeError, match="Cannot directly construct StorageBase"):
+        torch.StorageBase()
+
+
+def test_tensor_of_a_typed_storage():
+    s = torch.FloatStorage([1, 2])
+    t = torch.tensor(s)
+    s[0] = 7
+    assert t.tolist() == [7, 2] and t.dtype is torch.float32
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Double"):
+        torch.tensor(s, dtype=torch.float64)
