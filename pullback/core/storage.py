@@ -192,7 +192,7 @@ class StorageBase(Storage):
     def resizable(self) -> bool:
         return self.may_resize
 
-    def resize_(self, nbytes: int) -> UntypedStorage:
+    def resize_(self, nbytes: int) -> StorageBase:
         """Grow or shrink the memory; contents that fit are kept."""
         storage = self
         if not storage.may_resize:
@@ -206,12 +206,12 @@ class StorageBase(Storage):
         storage.replace_buffer(fresh, nbytes)
         return self
 
-    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+    def copy_(self, source: StorageBase, non_blocking: bool = False) -> StorageBase:
         if self.buffer is not None:
             assign(self.buffer, source._bytes())
         return self
 
-    def clone(self) -> UntypedStorage:
+    def clone(self) -> StorageBase:
         s = self
         return UntypedStorage.of(Storage(None if s.buffer is None else s.buffer.copy(), s.length, s.device))
 
@@ -223,7 +223,7 @@ class StorageBase(Storage):
         whole = self._bytes()[: self.nbytes() // size * size].reshape(-1, size)
         whole[...] = whole[:, ::-1].copy()
 
-    def _swap_data_ptr_(self, other: UntypedStorage) -> None:
+    def _swap_data_ptr_(self, other: StorageBase) -> None:
         """Exchange the memory of two storages: the tensors on each see what was the other's."""
         ours, theirs = self, other
         if ours.device is not theirs.device:
@@ -238,7 +238,7 @@ class StorageBase(Storage):
         ours.replace_buffer(theirs.buffer, theirs.length)
         theirs.replace_buffer(*first)
 
-    def fill_(self, value: int) -> UntypedStorage:
+    def fill_(self, value: int) -> StorageBase:
         if self.buffer is not None:
             self.buffer.fill(value)
         return self
@@ -246,25 +246,25 @@ class StorageBase(Storage):
     def tolist(self) -> list[int]:
         return self._bytes().tolist()
 
-    def cpu(self) -> UntypedStorage:
+    def cpu(self) -> StorageBase:
         if not self.device.keys:
             return self
         return UntypedStorage.of(Storage(to_host(self._bytes()), self.nbytes(), devices.cpu))
 
-    def cuda(self, device=None, non_blocking: bool = False) -> UntypedStorage:
+    def cuda(self, device=None, non_blocking: bool = False) -> StorageBase:
         """The same bytes on a CUDA device."""
         where = devices.indexed("cuda" if device is None else device)
         if where is self.device:
             return self
         return UntypedStorage.of(Storage(to_device(self._bytes(), where), self.nbytes(), where))
 
-    def untyped(self) -> UntypedStorage:
+    def untyped(self) -> StorageBase:
         return self
 
     def is_shared(self) -> bool:
         return self.shared
 
-    def share_memory_(self) -> UntypedStorage:
+    def share_memory_(self) -> StorageBase:
         """Move the bytes to memory that child processes see too."""
         from .shared_memory import share
 
@@ -272,7 +272,7 @@ class StorageBase(Storage):
         return self
 
     @classmethod
-    def from_file(cls, filename, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> UntypedStorage:
+    def from_file(cls, filename, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> StorageBase:
         """The bytes of a file, mapped; with `shared`, writes go to the file."""
         from .shared_memory import map_file
 
@@ -288,7 +288,7 @@ class StorageBase(Storage):
     def __setitem__(self, index, value) -> None:
         self._bytes()[index] = value
 
-    def __deepcopy__(self, memo) -> UntypedStorage:
+    def __deepcopy__(self, memo) -> StorageBase:
         return memo.setdefault(id(self), self.clone())
 
     def __reduce__(self):
