@@ -65,13 +65,18 @@ def print_uncaught(kind: type[BaseException], error: BaseException, trace: Trace
 
 
 def install() -> None:
-    """Print uncaught errors so, in scripts and in notebooks, unless something else prints them already."""
+    """Print uncaught errors so, in scripts and in notebooks, unless something else prints them already; in a notebook, also
+    let it display our objects."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = print_uncaught
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((Exception,), _print_in_notebook)
+    if shell is not None:
+        from .notebook import register
+
+        register(shell)
+        if not shell.custom_exceptions:
+            shell.set_custom_exc((Exception,), _print_in_notebook)
 
 
 def _print_in_notebook(
