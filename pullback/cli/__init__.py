@@ -1,4 +1,4 @@
-"""The command `pullback`: run a script, launch ranks of it, explain its graphs, see a demonstration, look at the machine.
+"""The command `pullback`: run a script, launch ranks of it, explain its graphs, see a demonstration, time it, look at the machine.
 
 In: the words of a command line. Out: an exit status. Each subcommand is a module here that is imported only when it is
 asked for, so that `pullback run` costs a script no more than its own imports.
@@ -38,6 +38,12 @@ def _profile(args: argparse.Namespace) -> int:
     from .profile import profile
 
     return profile(args.target, args.arguments, args.html, args.trace, args.compile)
+
+
+def _bench(args: argparse.Namespace) -> int:
+    from .bench import bench
+
+    return bench(args.only, args.threads, args.rounds, args.seconds, args.picture, args.json)
 
 
 def _demo(args: argparse.Namespace) -> int:
@@ -121,6 +127,15 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("target", metavar="SCRIPT")
     profile.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="the script's own arguments")
     profile.set_defaults(action=_profile)
+
+    bench = commands.add_parser("bench", help="time training steps here, beside PyTorch and JAX if they are installed")
+    bench.add_argument("--only", default="", metavar="WORD", help="cases whose name contains it")
+    bench.add_argument("--threads", type=_count, default=1, help="of each library (default %(default)s)")
+    bench.add_argument("--rounds", type=_count, default=3, help="of each case; the best counts (default %(default)s)")
+    bench.add_argument("--seconds", type=float, default=0.3, help="of a round (default %(default)s)")
+    bench.add_argument("--picture", metavar="FILE", help="write the ratios as an SVG file")
+    bench.add_argument("--json", metavar="FILE", help="write the figures")
+    bench.set_defaults(action=_bench)
 
     demo = commands.add_parser("demo", help="train a small language model and read what it writes")
     demo.add_argument("--steps", type=_count, default=600, help="steps of gradient descent (default %(default)s)")

@@ -97,7 +97,7 @@ def graph_html(module: GraphModule) -> str:
     rows = []
     for node in module.graph.nodes:
         value = node.meta.get("val", node.meta.get("example_value"))
-        shape = "×".join(map(str, value.shape)) if hasattr(value, "shape") else ""
+        shape = "×".join(map(str, getattr(value, "shape", ())))
         target = getattr(node.target, "__name__", None) or str(node.target)
         arguments = ", ".join(map(str, node.args))
         cells = (node.name, f"{node.op} {target}", arguments, shape)
