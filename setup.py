@@ -23,6 +23,7 @@ setup(
                 "-fno-trapping-math",
                 "-fwrapv",
                 "-fopenmp-simd",
+                "-fno-unswitch-loops",  # a loop with a choice in it is vectorised, two loops under a choice are not always
                 "-ffp-contract=off",  # products and sums are rounded one by one, as the array library rounds them
                 "--param=vect-max-peeling-for-alignment=0",
             ],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import time
 import timeit
 import traceback
 from collections.abc import Callable
@@ -42,12 +43,14 @@ class Figure:
 
 
 # -------------------------------------------------------------------------------------------------------- the stopwatch
-def _timers(case: Case, libraries: list[ModuleType]) -> list[tuple[timeit.Timer, float] | None]:
+def _timers(
+    case: Case, libraries: list[ModuleType], clock: Callable[[], float]
+) -> list[tuple[timeit.Timer, float] | None]:
     """A timer for each library, and the seconds of its first call; None where the statement does not run there yet."""
     timers: list[tuple[timeit.Timer, float] | None] = []
     for lib in libraries:
         try:
-            timer = timeit.Timer(case.statement, globals=case.setup(lib))
+            timer = timeit.Timer(case.statement, timer=clock, globals=case.setup(lib))
             timers.append((timer, timer.timeit(1)))
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -59,14 +62,18 @@ def _timers(case: Case, libraries: list[ModuleType]) -> list[tuple[timeit.Timer,
 
 
 def _calls(timer: timeit.Timer, seconds: float) -> int:
-    """How many calls fill about so many seconds; the first guess also warms the caches."""
-    guess = min(1000, max(1, int(seconds / timer.timeit(1))))
-    return max(1, int(seconds / (timer.timeit(guess) / guess)))
+    """How many calls fill about so many seconds; finding out also warms the caches."""
+    calls = 1
+    while (spent := timer.timeit(calls)) < seconds / 4:
+        calls *= 4
+    return max(1, int(seconds / (spent / calls)))
 
 
-def measure(case: Case, libraries: list[ModuleType], rounds: int, seconds: float) -> Figure | None:
+def measure(
+    case: Case, libraries: list[ModuleType], rounds: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> Figure | None:
     """The best round of each library, in turns; None where ours cannot run."""
-    timers = _timers(case, libraries)
+    timers = _timers(case, libraries, clock)
     if timers[0] is None:
         return None
     live = [timer for timer in timers if timer is not None]

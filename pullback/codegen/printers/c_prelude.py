@@ -59,13 +59,16 @@ INLINE f32 f_log_of(f32 v, f32 extra) {
     y = (f + y) + n * 0.693359375f;
     y = v == INF ? INF : y;
     y = v == 0.f ? -INF : y;
-    return v < 0.f || v != v ? NAN : y;
+    y = v < 0.f ? NAN : y;
+    return v != v ? v : y;
 }
 INLINE f32 f_log(f32 x) { return f_log_of(x, 0.f); }
 INLINE f32 f_log1p(f32 x) {
-    f32 u = 1.f + x, lost = u == INF ? 0.f : (x - (u - 1.f)) / u;
-    f32 y = f_log_of(u, u > 0.f ? lost : 0.f);
-    return x == 0.f || (x < 1e-10f && x > -1e-10f) ? x : y;
+    f32 u = 1.f + x, lost = (x - (u - 1.f)) / u;
+    lost = u == INF ? 0.f : lost;
+    lost = u > 0.f ? lost : 0.f;
+    f32 y = f_log_of(u, lost);
+    return __builtin_fabsf(x) < 1e-10f ? x : y;
 }
 INLINE f32 f_tanh(f32 x) {
     f32 a = __builtin_fabsf(x), z = x * x;
@@ -90,18 +93,19 @@ INLINE f32 f_erf(f32 x) {
 
 PAIRS = r"""
 INLINE f64 d_sigmoid(f64 x) { return 1. / (1. + exp(-x)); }
-#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { return a > b || a != a ? a : b; } INLINE T N##_min(T a, T b) { return a < b || a != a ? a : b; } \
-    INLINE T N##_fmax(T a, T b) { return a >= b || b != b ? a : b; } INLINE T N##_fmin(T a, T b) { return a <= b || b != b ? a : b; }
+/* no branch in what follows: each would keep a loop from being vectorised */
+#define MAXIMUM(T, N) INLINE T N##_max(T a, T b) { T m = a > b ? a : b; return a != a ? a : m; } INLINE T N##_min(T a, T b) { T m = a < b ? a : b; return a != a ? a : m; } \
+    INLINE T N##_fmax(T a, T b) { T m = a >= b ? a : b; return b != b ? a : m; } INLINE T N##_fmin(T a, T b) { T m = a <= b ? a : b; return b != b ? a : m; }
 MAXIMUM(f32, f) MAXIMUM(f64, d)
 #define REMAINDERS(T, N, FMOD, FLOOR, SIGN) \
     INLINE T N##_remainder(T a, T b) { T m = FMOD(a, b); if (!b) return m; if (m) { if ((b < 0) != (m < 0)) m += b; } else m = SIGN((T)0, b); return m; } \
     INLINE T N##_floor_divide(T a, T b) { if (!b) return a / b; T m = FMOD(a, b), q = (a - m) / b; if (m && (b < 0) != (m < 0)) q -= 1; \
         if (q) { T f = FLOOR(q); if (q - f > (T)0.5) f += 1; return f; } return SIGN((T)0, a / b); }
 REMAINDERS(f32, f, fmodf, __builtin_floorf, __builtin_copysignf) REMAINDERS(f64, d, fmod, __builtin_floor, __builtin_copysign)
-INLINE f32 f_logaddexp(f32 a, f32 b) { return a == b ? a + 0.6931471806f : f_max(a, b) + f_log1p(f_exp(-__builtin_fabsf(a - b))); }
+INLINE f32 f_logaddexp(f32 a, f32 b) { f32 y = f_max(a, b) + f_log1p(f_exp(-__builtin_fabsf(a - b))); return a == b ? a + 0.6931471806f : y; }
 INLINE f64 d_logaddexp(f64 a, f64 b) { return a == b ? a + 0.69314718055994530942 : d_max(a, b) + log1p(exp(-__builtin_fabs(a - b))); }
-INLINE f32 f_sign(f32 x) { return x != x ? x : (f32)((x > 0) - (x < 0)); }
-INLINE f64 d_sign(f64 x) { return x != x ? x : (f64)((x > 0) - (x < 0)); }
+INLINE f32 f_sign(f32 x) { f32 s = x > 0 ? 1.f : 0.f; s = x < 0 ? -1.f : s; return x != x ? x : s; }
+INLINE f64 d_sign(f64 x) { f64 s = x > 0 ? 1. : 0.; s = x < 0 ? -1. : s; return x != x ? x : s; }
 """
 
 INTEGER = r"""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.dtype import dtype
+from ...core.dtype import FLOAT, dtype
 from ..system.operator import Operator
 from .kernels import kernel_of
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
-from .ufuncs import COMPUTED, direct_dtypes, laid_out
+from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 
 __all__ = ["KernelCase", "lines_of", "names_of", "overload_lines"]
 
@@ -32,7 +32,15 @@ def lines_of(call: Call) -> list[str]:
         return []
     if declared.ufunc is not None and len(call.tensors) <= 2:
         lines += _inplace_ufunc_lines(call) if call.inplace else _ufunc_lines(call)
-    return lines + (declared.plain.lines(call) if declared.plain is not None else [])
+    case = case_of(call.op)
+    return lines + (case.lines(call) if case is not None else [])
+
+
+def case_of(op: Operator) -> PlainCase | None:
+    """The case that a declaration names, or that any kernel on floating-point arrays of one dtype and shape has by itself."""
+    if op.declared.plain is not None:
+        return op.declared.plain
+    return AnyKernelCase() if AnyKernelCase.fits(op) else None
 
 
 def names_of(op: Operator) -> dict:
@@ -53,7 +61,8 @@ def names_of(op: Operator) -> dict:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
-    return names | (declared.plain.names(functional) if declared.plain is not None else {})
+    case = case_of(functional)
+    return names | (case.names(functional) if case is not None else {})
 
 
 def _finish(call: Call, tensors: list[str]) -> list[str]:
@@ -144,6 +153,46 @@ class KernelCase(PlainCase):
         return {"kernel": kernel_of(op), "DIRECT_KERNEL": direct, "check": op.declared.check}
 
 
+class AnyKernelCase(KernelCase):
+    """A kernel of which nothing is promised: its result may be of another dtype, or one of its operands, or a view of it."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def fits(op: Operator) -> bool:
+        declared, arguments = op.declared, op.schema.arguments
+        simple = isinstance(declared.promote, str) and isinstance(declared.supports, str) and not declared.contiguous
+        if op.kernel is None or not simple or FLOAT not in CATEGORIES[declared.supports] or len(op.schema.returns) > 1:
+            return False
+        if callable(declared.result) and any(declared.result(d) is not d for d in FLOATS):
+            return False
+        values = [a for a in arguments if not a.is_tensor]
+        tensors = [a for a in arguments if a.is_tensor]
+        operands = declared.operands or [a.name for a in tensors]
+        alike = all(not a.is_list and not a.optional for a in tensors) and {a.name for a in tensors} == set(operands)
+        return bool(tensors) and alike and all(a.base in _PLAIN_VALUES and not a.is_list for a in values)
+
+    def lines(self, call: Call) -> list[str]:
+        if call.inplace:
+            return []
+        checks = [f"check({call.given})"] if call.op.declared.check is not None else []
+        arrays = " or ".join(f"r is {t}.array" for t in call.tensors)
+        own = [
+            *block(f"if r.dtype != {_result_dtype(call)}:", f"r = r.astype({_result_dtype(call)})"),
+            *block(f"elif r.base is not None or {arrays}:", 'r = r.copy(order="K")'),
+        ]
+        return _kernel_lines(call, checks, own)
+
+    def names(self, op: Operator) -> dict:
+        result = op.declared.result
+        return super().names(op) | {"RESULT_NUMPY": result.numpy if isinstance(result, dtype) else None}
+
+
+def _result_dtype(call: Call) -> str:
+    fixed = isinstance(call.op.declared.result, dtype)
+    return "RESULT_NUMPY" if fixed else f"{call.tensors[0]}.array.dtype"
+
+
 def _values_are_plain(call: Call) -> list[str]:
     attributes = [(v, a) for v, a in call.arguments if not a.is_tensor and v not in call.fixed]
     return [f"{v}.__class__ in {_PLAIN_VALUES[a.base]}{'_OR_NONE' * a.optional}" for v, a in attributes] + call.no_out
@@ -171,13 +220,14 @@ def _kernel_call(call: Call) -> str:
     return f"kernel(np, {', '.join(arrays)})"
 
 
-def _kernel_lines(call: Call, checks: list[str]) -> list[str]:
+def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = ()) -> list[str]:
     first, same = _alike(call)
     small = block(
         f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}.array.size < LARGE', *same)}:",
         *checks,
         f"r = {_kernel_call(call)}",
         *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
+        *own,
         *_finish(call, call.tensors),
     )
     plain = is_plain(call.tensors, *_values_are_plain(call))

@@ -58,6 +58,7 @@ class Along(Family):
     """See the module's docstring."""
 
     declares = AlongDeclaration
+    direct = "family"
 
     def bind(self, op: Operator, args: tuple) -> tuple[Tensor, int, bool, dtype, tuple]:
         """(self, axis, keepdim, dtype of the result, remaining arguments)."""

@@ -40,6 +40,7 @@ class Contraction(Family):
     """See the module's docstring."""
 
     declares = ContractionDeclaration
+    direct = "family"
 
     def execute(self, op: Operator, args: tuple):
         spec = self.meta(op, args)

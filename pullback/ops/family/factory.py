@@ -38,6 +38,7 @@ class Factory(Family):
     """See the module's docstring."""
 
     declares = FactoryDeclaration
+    direct = "family"
 
     def device(self, op: Operator, args: tuple) -> devices.device:
         at = op.schema.index.get("device")

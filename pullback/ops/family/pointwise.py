@@ -109,6 +109,8 @@ class Pointwise(Family):
     """See the module's docstring."""
 
     declares = PointwiseDeclaration
+    direct = "family"
+    takes_numbers = True
     reads_as_it_writes = True
 
     def plan(self, op: Operator, args: tuple) -> tuple[list, dtype, dtype]:

@@ -58,6 +58,7 @@ class Reduction(Family):
     """See the module's docstring."""
 
     declares = ReductionDeclaration
+    direct = "family"
 
     def bind(self, op: Operator, args: tuple):
         """(self, axes, keepdim, dtype of the result, remaining arguments)."""

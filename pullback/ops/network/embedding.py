@@ -48,6 +48,8 @@ def _embedding_shape(weight, indices, padding_idx, scale_grad_by_freq, sparse) -
 class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
     """Operators whose shape rule checks the dtype of the indices: it runs before the kernel."""
 
+    direct = "family"
+
     def execute(self, op: Operator, args: tuple):
         require_tensors(op, args)
         op.meta_rule(*args)

@@ -13,6 +13,7 @@ from ...core.arrays import LARGE
 from ...core.modes import ambient
 from ...core.objects import make_tensor
 from ...core.tensor import PLAIN, Tensor
+from ..eager import direct
 from ..eager.functions import COMMON, generate
 from ..eager.signature import describe
 from ..eager.text import Call
@@ -44,7 +45,7 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
 
     def write(plain: bool) -> tuple[str, dict]:
         target = op.inplace if inplace else op
-        return wrapper_source(name, target, plain), {"op": target, **target.family.plain_names(target)}
+        return wrapper_source(name, target, plain), {"op": target, **direct.names_of(target), **target.family.plain_names(target)}
 
     function = generate(name, f"{'Tensor' if inplace else space}.{name}", bypassed(op, inplace), write)
     function.operator = op  # type: ignore[attr-defined]
@@ -87,6 +88,7 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
     lines = [f"def wrapper({', '.join(signature + extra)}):"] + fixes
     call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
     cases = (op.family.plain_lines(call) if plain else []) + op.family.choice_lines(call)
+    cases += direct.lines_of(call) if plain else []
     lines += [f"    {line}" for line in cases]
     tail = ", out" if has_out else ""
     lines.append(f"    return general(function, op, ({', '.join(values)},){tail})")

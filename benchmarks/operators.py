@@ -1,0 +1,86 @@
+"""One call of every operator at three sizes, side by side with PyTorch in one process.
+
+In: nothing but options. Out: the calls with the highest ratios of our time to theirs (below 1 is ahead), and the geometric mean of all. The
+two libraries take turns, round by round; each figure is the best round.
+
+    python benchmarks/operators.py                      every call, three sizes
+    python benchmarks/operators.py --only pool,conv     calls whose name contains one of these
+    python benchmarks/operators.py --backward           each call that can be differentiated, with its gradients
+    python benchmarks/operators.py --threads 1 --cpu    one thread, by processor time: for a machine that others use too
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import warnings
+from types import ModuleType
+from typing import Any
+
+from operator_calls import CALLS, SIZES, names
+from stopwatch import Case, Figure, libraries, measure, show
+
+DIFFERENTIATED = ("x", "y", "p", "u", "v", "row", "image", "volume", "filters", "filters3", "batch", "batch2", "heads", "grid", "square", "spd")
+
+
+def _recording(found: dict[str, Any]) -> dict[str, Any]:
+    """The same arguments, those that are differentiated asking for gradients, and `gradients(result)`."""
+    t = found["t"]
+    leaves = [found[name].requires_grad_() for name in DIFFERENTIATED]
+
+    def gradients(result: Any) -> Any:
+        result = result[0] if isinstance(result, (tuple, list)) else result
+        return t.autograd.grad(result, leaves, t.ones_like(result), allow_unused=True)
+
+    return {**found, "gradients": gradients}
+
+
+def cases(size: str, libs: list[ModuleType], words: list[str], backward: bool) -> list[Case]:
+    shared = {lib.__name__: names(lib, size) for lib in libs}
+    if backward:
+        shared = {name: _recording(found) for name, found in shared.items()}
+    chosen = [(name, call) for name, call in CALLS if any(word in name for word in words)]
+    if backward:
+        chosen = [(name, f"gradients({call})") for name, call in chosen]
+    return [Case(f"{name}  [{size}]", call, lambda lib: shared[lib.__name__]) for name, call in chosen]
+
+
+def geometric_mean(figures: list[Figure]) -> float:
+    ratios = [figure.ratio for figure in figures if figure.ratio]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--backward", action="store_true")
+    parser.add_argument("--worst", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.01, help="how long a round of a call takes at least")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    clock = time.process_time if options.cpu else time.perf_counter
+    libs = libraries()
+    for lib in libs if options.threads else ():
+        lib.set_num_threads(options.threads)
+    figures = []
+    for size in options.sizes.split(","):
+        wanted = cases(size, libs, options.only.split(","), options.backward)
+        found = [measure(case, libs, options.rounds, options.seconds, clock) for case in wanted]
+        figures += [figure for figure in found if figure is not None and figure.ratio]
+        print(f"{size}: {len(figures)} calls so far, geometric mean {geometric_mean(figures):.3f}", flush=True)
+    worst = sorted(figures, key=lambda figure: -(figure.ratio or 0))[: options.worst]
+    show(f"the {len(worst)} highest of {len(figures)} ratios; geometric mean {geometric_mean(figures):.3f}", worst)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump({figure.name: [figure.ours, figure.theirs] for figure in figures}, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()

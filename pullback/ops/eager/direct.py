@@ -1,0 +1,168 @@
+"""The last plain case, which every operator has by itself: plain tensors go to the operator's family, past the dispatcher.
+
+Where nothing listens, every tensor is plain and every other value has the type that the schema names already, a call needs no overrides,
+no conversion and no layers: it is the body of a composite operator, or the kernel of another and its record. `lines_of(call)` is that case
+as source, nothing for operators whose calls always take more (views, in-place forms, arguments of types that are not listed here);
+`names_of(op)` is what the source names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...core.dtype import by_numpy, dtype
+from ...core.objects import make_tensor
+from ...core.tensor import PLAIN
+from .text import Call, all_of, block
+
+if TYPE_CHECKING:
+    from ..system.operator import Operator
+    from ..system.schema import Argument
+
+__all__ = ["lines_of", "names_of"]
+
+NUMBERS = frozenset((int, float, bool, complex))
+# The condition that a value is of its type as it is.
+_EXACT = {
+    "int": "{v}.__class__ is int", "SymInt": "{v}.__class__ is int", "float": "({v}.__class__ is float or {v}.__class__ is int)",
+    "bool": "{v}.__class__ is bool", "Scalar": "{v}.__class__ in NUMBERS", "str": "{v}.__class__ is str", "ScalarType": "{v}.__class__ is dtype",
+}  # fmt: skip
+_LISTS = {"int": "int", "SymInt": "int", "bool": "bool"}
+
+
+# ---- conditions
+def _tensor_condition(v: str, a: Argument, strict: bool) -> str:
+    if a.is_list:
+        return f"all_plain({v})"
+    plain = f"{v}.__class__ in PLAIN and not {v}.keys"
+    if a.optional:
+        return f"({v} is None or {plain})"
+    return plain if strict else f"({plain} or {v}.__class__ in NUMBERS)"
+
+
+def _value_condition(v: str, a: Argument) -> str | None:
+    """None where values of the type are left to the general path."""
+    may_lack = a.optional or a.has_default and a.default is None
+    if a.is_list:
+        kind = _LISTS.get(a.base)
+        fits = None if kind is None else f"(c_{v} := as_tuple({v}, {kind}, {a.list_size})) is not None"
+    else:
+        fits = _EXACT.get(a.base)
+        fits = None if fits is None else fits.format(v=v)
+    if not may_lack:
+        return fits
+    if fits is None:
+        return f"{v} is None"
+    return f"(((c_{v} := None) is {v}) or {fits})" if a.is_list else f"({v} is None or {fits})"
+
+
+def _conditions(call: Call) -> list[str] | None:
+    op = call.op
+    strict = op.declared.strict or op.body is None and not op.family.takes_numbers
+    tensors, values = [], []
+    for v, a in call.arguments:
+        if a.base == "Tensor":
+            tensors.append(_tensor_condition(v, a, strict))
+        elif a.is_tensor:
+            return None  # lists with gaps
+        elif (condition := _value_condition(v, a)) is None:
+            return None
+        else:
+            values.append((a.is_list, condition))
+    return [*tensors, *call.no_out, *[condition for _, condition in sorted(values, key=lambda pair: pair[0])]]
+
+
+def _history(call: Call) -> str:
+    """The condition that a gradient may be wanted."""
+    found = []
+    for v, a in call.arguments:
+        if a.is_tensor:
+            history = f"any_history({v})" if a.is_list else f"{v}.__class__ in PLAIN and {v}.autograd is not None"
+            found.append(history)
+    return " or ".join(found)
+
+
+# ---- the case
+def lines_of(call: Call) -> list[str]:
+    """See the module's docstring."""
+    op = call.op
+    if call.inplace or op.is_view or op.body is None and (op.family.direct is None or op.kernel is op.vjp is None):
+        return []
+    conditions = _conditions(call)
+    if conditions is None:
+        return []
+    given = [f"c_{v}" if a.is_list and not a.is_tensor else v for v, a in call.arguments]
+    values = ", ".join(given)
+    if op.body is not None:
+        return block(f"if {all_of('ambient.mode < 2', *conditions)}:", f"return direct_body({values})")
+    history = _history(call)
+    recorded = block(f"if mode and ({history}):", f"return op.record(t, {values})") if op.differentiable and history else []
+    run = block("if mode < 2:", *_run(call, given), *recorded, "return t")
+    return block(f"if {all_of(*conditions) or 'True'}:", "mode = ambient.mode", *run)
+
+
+def _run(call: Call, given: list[str]) -> list[str]:
+    """The result `t`: by the kernel itself where the family adds nothing to it, else by the family."""
+    op = call.op
+    alone = op.family.direct == "kernel" and op.declared.strides is None
+    if not alone or any(a.is_tensor and a.is_list for _, a in call.arguments):
+        return [f"t = execute(op, ({', '.join(given)},))"]
+    checks = [f"direct_check({', '.join(given)})"] if op.declared.check is not None else []
+    arrays = [_array(v, a) if a.is_tensor else g for g, (v, a) in zip(given, call.arguments, strict=True)]
+    run = f"direct_kernel(np, {', '.join(arrays)})"
+    if len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]"):
+        return [*checks, f"t = as_tensor({run})"]
+    return [*checks, f"t = wrap_outputs(op, {run}, cpu)"]
+
+
+def _array(v: str, a: Argument) -> str:
+    return f"({v} if {v} is None else {v}.array)" if a.optional else f"{v}.array"
+
+
+def names_of(op: Operator) -> dict:
+    """What those lines name."""
+    family = op.family
+    return {
+        "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "dtype": dtype,
+        "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute,
+        "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
+    }  # fmt: skip
+
+
+# ---- what the lines call
+def all_plain(tensors) -> bool:
+    """Whether a value is a list or tuple of plain tensors."""
+    if tensors.__class__ is not list and tensors.__class__ is not tuple:
+        return False
+    for t in tensors:
+        if t.__class__ not in PLAIN or t.keys:
+            return False
+    return True
+
+
+def any_history(tensors) -> bool:
+    return any([t.autograd is not None for t in tensors])
+
+
+def as_tuple(value, kind: type, size: int | None) -> tuple | None:
+    """A list of values of one type as a tuple, a lone one as often as the schema says; None where it is not that."""
+    cls = value.__class__
+    if cls is kind:
+        return None if size is None else (value,) * size
+    if cls is not list and not isinstance(value, tuple):
+        return None
+    for v in value:
+        if v.__class__ is not kind:
+            return None
+    return tuple(value)
+
+
+def as_tensor(array):
+    """A tensor around a kernel's result: an array of its own, or one that is copied, in row-major order."""
+    if array.__class__ is not np.ndarray:
+        array = np.asarray(array)
+    elif array.base is not None or not array.flags.c_contiguous:
+        array = array.copy() if array.base is not None else np.ascontiguousarray(array)
+    return make_tensor(array, by_numpy[array.dtype])
