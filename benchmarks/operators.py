@@ -22,7 +22,24 @@ from typing import Any
 from operator_calls import CALLS, SIZES, names
 from stopwatch import Case, Figure, libraries, measure, show
 
-DIFFERENTIATED = ("x", "y", "p", "u", "v", "row", "image", "volume", "filters", "filters3", "batch", "batch2", "heads", "grid", "square", "spd")
+DIFFERENTIATED = (
+    "x",
+    "y",
+    "p",
+    "u",
+    "v",
+    "row",
+    "image",
+    "volume",
+    "filters",
+    "filters3",
+    "batch",
+    "batch2",
+    "heads",
+    "grid",
+    "square",
+    "spd",
+)
 
 
 def _recording(found: dict[str, Any]) -> dict[str, Any]:

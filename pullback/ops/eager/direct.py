@@ -3,7 +3,7 @@
 Where nothing listens, every tensor is plain and every other value has the type that the schema names already, a call needs no overrides,
 no conversion and no layers: it is the body of a composite operator, or the kernel of another and its record. `lines_of(call)` is that case
 as source, nothing for operators whose calls always take more (views, in-place forms, arguments of types that are not listed here);
-`names_of(op)` is what the source names.
+`names_of(op)` is what the source names. Names that end in an underscore are its own: no parameter has one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["lines_of", "names_of"]
 
 NUMBERS = frozenset((int, float, bool, complex))
+MARK = "# past the dispatcher"  # the first line of the case
 # The condition that a value is of its type as it is.
 _EXACT = {
     "int": "{v}.__class__ is int", "SymInt": "{v}.__class__ is int", "float": "({v}.__class__ is float or {v}.__class__ is int)",
-    "bool": "{v}.__class__ is bool", "Scalar": "{v}.__class__ in NUMBERS", "str": "{v}.__class__ is str", "ScalarType": "{v}.__class__ is dtype",
+    "bool": "{v}.__class__ is bool", "Scalar": "{v}.__class__ in NUMBERS", "str": "{v}.__class__ is str", "ScalarType": "{v}.__class__ is DTYPE",
 }  # fmt: skip
-_LISTS = {"int": "int", "SymInt": "int", "bool": "bool"}
+_LISTS = {"int": "int", "SymInt": "int", "bool": "bool", "float": "float"}
 
 
 # ---- conditions
@@ -93,14 +94,18 @@ def lines_of(call: Call) -> list[str]:
     conditions = _conditions(call)
     if conditions is None:
         return []
-    given = [f"c_{v}" if a.is_list and not a.is_tensor else v for v, a in call.arguments]
+    given = [f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments]
     values = ", ".join(given)
     if op.body is not None:
-        return block(f"if {all_of('ambient.mode < 2', *conditions)}:", f"return direct_body({values})")
+        return [MARK, *block(f"if {all_of('ambient.mode < 2', *conditions)}:", f"return direct_body({values})")]
     history = _history(call)
-    recorded = block(f"if mode and ({history}):", f"return op.record(t, {values})") if op.differentiable and history else []
-    run = block("if mode < 2:", *_run(call, given), *recorded, "return t")
-    return block(f"if {all_of(*conditions) or 'True'}:", "mode = ambient.mode", *run)
+    recorded = (
+        block(f"if ambient_ and ({history}):", f"return op.record(out_, {values})")
+        if op.differentiable and history
+        else []
+    )
+    run = block("if ambient_ < 2:", *_run(call, given), *recorded, "return out_")
+    return [MARK, *block(f"if {all_of(*conditions) or 'True'}:", "ambient_ = ambient.mode", *run)]
 
 
 def _run(call: Call, given: list[str]) -> list[str]:
@@ -108,13 +113,13 @@ def _run(call: Call, given: list[str]) -> list[str]:
     op = call.op
     alone = op.family.direct == "kernel" and op.declared.strides is None
     if not alone or any(a.is_tensor and a.is_list for _, a in call.arguments):
-        return [f"t = execute(op, ({', '.join(given)},))"]
+        return [f"out_ = execute(op, ({', '.join(given)},))"]
     checks = [f"direct_check({', '.join(given)})"] if op.declared.check is not None else []
     arrays = [_array(v, a) if a.is_tensor else g for g, (v, a) in zip(given, call.arguments, strict=True)]
     run = f"direct_kernel(np, {', '.join(arrays)})"
     if len(op.schema.returns) == 1 and not op.schema.returns[0][0].endswith("[]"):
-        return [*checks, f"t = as_tensor({run})"]
-    return [*checks, f"t = wrap_outputs(op, {run}, cpu)"]
+        return [*checks, f"out_ = as_tensor({run})"]
+    return [*checks, f"out_ = wrap_outputs(op, {run}, cpu)"]
 
 
 def _array(v: str, a: Argument) -> str:
@@ -125,7 +130,7 @@ def names_of(op: Operator) -> dict:
     """What those lines name."""
     family = op.family
     return {
-        "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "dtype": dtype,
+        "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
     }  # fmt: skip

@@ -27,7 +27,9 @@ class Family:
     declares = Declaration
     is_view = False
     retypes = False  # whether the elements of a view are others than those of what it shows
-    direct: str | None = None  # plain calls go past the dispatcher to `execute` ("family"), or to the kernel itself ("kernel")
+    direct: str | None = (
+        None  # plain calls go past the dispatcher to `execute` ("family"), or to the kernel itself ("kernel")
+    )
     takes_numbers = False  # whether `execute` takes Python numbers in the place of tensors
     takes_layouts = False  # whether `execute` is given sparse and nested tensors as they are
     makes_fakes = False  # whether `run_meta` on fake tensors gives fakes, on devices of its own choice

@@ -45,7 +45,11 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
 
     def write(plain: bool) -> tuple[str, dict]:
         target = op.inplace if inplace else op
-        return wrapper_source(name, target, plain), {"op": target, **direct.names_of(target), **target.family.plain_names(target)}
+        return wrapper_source(name, target, plain), {
+            "op": target,
+            **direct.names_of(target),
+            **target.family.plain_names(target),
+        }
 
     function = generate(name, f"{'Tensor' if inplace else space}.{name}", bypassed(op, inplace), write)
     function.operator = op  # type: ignore[attr-defined]

@@ -56,5 +56,5 @@ def test_a_traceback_shows_the_line_of_a_generated_function(label: str, call) ->
         call()
     frames = [f for f in traceback.extract_tb(caught.value.__traceback__) if f.filename == f"<pullback: {label}>"]
     assert len(frames) == 1
-    assert frames[0].line.startswith(("return ", "t = ")), frames
+    assert frames[0].line.startswith(("return ", "out_ = ")), frames
     assert frames[0].name == label.rpartition(".")[2]

@@ -8,6 +8,7 @@ import pytest
 
 import pullback as torch
 from pullback.ops.eager import functions
+from pullback.ops.eager.direct import MARK
 from pullback.ops.system.operator import registry
 from tests.ops.eager.reach import reached
 
@@ -65,14 +66,20 @@ def test_the_calls_reach_every_operator_with_a_plain_case() -> None:
 
 
 def _has_plain_case(key: str) -> bool:
-    """Whether a function that goes past the operator is another one while it is overridden."""
+    """Whether a function that goes past the operator is another one while it is overridden, but for the case that all have."""
     for entry in functions._past[key]:
         if isinstance(entry, functions.Generated):
-            if entry.write(True)[0] != entry.write(False)[0]:
+            if _without_direct_case(entry.write(True)[0]) != entry.write(False)[0]:
                 return True
         else:
             return True
     return False
+
+
+def _without_direct_case(source: str) -> str:
+    """The source of a function less the case that every operator has: that one differs in nothing from one to the next."""
+    head, mark, _ = source.partition(f"    {MARK}\n")
+    return head + source.splitlines()[-1] if mark else source
 
 
 def test_an_override_changes_nothing_for_other_operators() -> None:
