@@ -148,7 +148,7 @@ def all_plain(tensors) -> bool:
 
 
 def any_history(tensors) -> bool:
-    return any([t.autograd is not None for t in tensors])
+    return any(t.autograd is not None for t in tensors)
 
 
 def as_tuple(value, kind: type, size: int | None) -> tuple | None:
