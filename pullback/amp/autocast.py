@@ -76,6 +76,21 @@ def _cast(value, target: dtype_type):
 above.autocast = cast_arguments
 
 
+class casting:
+    """A block in which autocast is what some states say (`dict(ambient.autocast)`)."""
+
+    def __init__(self, states: dict):
+        self.states = states
+
+    def __enter__(self) -> None:
+        self.before = ambient.autocast, ambient.mode & modes.AUTOCAST
+        ambient.set_autocast(self.states)
+
+    def __exit__(self, *exc) -> None:
+        ambient.set_autocast(self.before[0])
+        ambient.switch(modes.AUTOCAST, self.before[1])
+
+
 class autocast:
     """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator."""
 

@@ -15,6 +15,9 @@ config = Settings(
     aggressive_recomputation=False,
     activation_memory_budget=1.0,
     treat_parameters_as_free_to_save=True,
+    # Autocast in a backward: "off", as where backward() is called outside of it; "same_as_forward", as where the function
+    # was compiled; or a list of the arguments of autocast contexts.
+    backward_pass_autocast="off",
     inert=dict(
         fake_tensor_allow_unsafe_data_ptr_access=False,
         functionalize_rng_ops=False,

@@ -44,7 +44,7 @@ class Output:
 @dataclass
 class Joint:
     """A traced function. The graph's results: `results` of them for outputs, new values of written inputs, bases of views;
-    then one gradient (or None) for each input. With `wrapping`, each of these may come down to several
+    then one gradient (or None) for each input, then new values of inputs that the backward writes. With `wrapping`, each of these may come down to several
     values of the graph, and `primals` and `tangents` are fakes of those."""
 
     inputs: list[Input | None]
@@ -56,6 +56,9 @@ class Joint:
     tangents: list = field(default_factory=list)  # fake tensors of what the tangents are
     gradients: list[int] = field(default_factory=list)  # inputs that the graph gives gradients of, in their order
     primals: list = field(default_factory=list)  # the fakes of the inputs
+    backward_written: list[int] = field(
+        default_factory=list
+    )  # inputs that the backward writes: new values follow gradients
     offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
     out_spec: Any = None

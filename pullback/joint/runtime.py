@@ -42,6 +42,11 @@ WRAPPED_DOUBLE_BACKWARD = (
     "tensor subclasses. Differentiate an uncompiled function"
 )
 
+WRITTEN_DOUBLE_BACKWARD = (
+    "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True: the backward "
+    "writes an argument that requires grad"
+)
+
 OTHER_BASES = (
     "inputs that share memory, of which one is written and one requires grad, must be views of one base tensor"
 )
@@ -87,7 +92,7 @@ class Compiled:
     def __call__(self, args: list) -> list:
         if self.misshaped:
             self._refuse_misshaped(args)
-        before = ambient.change(modes.GRAD)
+        before = ambient.change(modes.GRAD | modes.AUTOCAST)  # the graphs have the casts already
         try:
             result = self.forward(*args)
         except Exception as error:
@@ -113,7 +118,7 @@ class Compiled:
 
     def without(self, absent: tuple[int, ...]) -> Fewer | None:
         """What runs where these of the differentiable results got no gradient; None: zeros must stand for them."""
-        if self.compile_backward is None or self.backward_module is None:
+        if self.compile_backward is None or self.backward_module is None or self.joint.backward_written:
             return None
         if absent not in self.fewer:
             self.fewer[absent] = self._fewer(self.backward_module, self.compile_backward, absent)
@@ -295,13 +300,15 @@ def one_of(source: Tensor, op: Operator, args: tuple, index: int, several: dict)
 class CompiledFunctionBackward(Node):
     """History of what a compiled function gave: runs the compiled backward graph on saved values and gradients."""
 
-    __slots__ = ("compiled", "primals", "strides")
+    __slots__ = ("compiled", "primals", "strides", "targets", "has_written")
     holds_numbers = True
     of_many_calls = True
 
     compiled: Compiled
     primals: list | None  # the arguments; None once freed
     strides: list[tuple]  # of the results
+    targets: list[Tensor]  # arguments that the backward writes
+    has_written: bool  # whether it has: what it saved of them is old since
 
     def run(self, grads: list) -> tuple | list:
         if self.saved is None:
@@ -321,9 +328,9 @@ class CompiledFunctionBackward(Node):
             ambient.mode & modes.TRANSFORM or again
         ) and self.primals:  # a batch of gradients, say: one operator after the other
             primals = [unpack(entry, self) for entry in self.primals]
-            return joint_module(*primals, *tangents)[compiled.joint.results :]
+            return self._write_targets(joint_module(*primals, *tangents)[compiled.joint.results :])
         if ambient.mode & modes.GRAD:
-            return self._differentiable(tangents, (fewer or compiled).differentiate)
+            return self._write_targets(self._differentiable(tangents, (fewer or compiled).differentiate))
         saved = [unpack(entry, self) for entry in self.saved]
         inlined = (
             ambient.mode & (modes.CAPTURE | modes.TRANSFORM) and around is None and compiled.backward_module is not None
@@ -331,11 +338,27 @@ class CompiledFunctionBackward(Node):
         ran = fewer or compiled
         backward = ran.backward_module if inlined else ran.backward  # whoever captures this compiles it himself
         assert backward is not None, "a function without a backward leaves no history"
+        before = ambient.change(modes.AUTOCAST)
         try:
-            return backward(*saved, *tangents)
+            out = backward(*saved, *tangents)
+            return self._write_targets(out) if self.targets else out
         except Exception as error:
             note_users_line(error)
             raise
+        finally:
+            ambient.restore(before)
+
+    def _write_targets(self, out: Sequence) -> Sequence:
+        """The gradients among what the backward gave, when the rest is written to the arguments that it is for."""
+        if not self.targets:
+            return out
+        if self.has_written:
+            raise NotImplementedError("a second run of a compiled backward that writes an argument is not implemented")
+        self.has_written = True
+        with modes.masked(modes.GRAD):
+            for target, value in zip(self.targets, out[-len(self.targets) :], strict=True):
+                target.copy_(value)
+        return out[: -len(self.targets)]
 
     def apply(self, *grads) -> tuple:
         """Gradients of the inputs from gradients of all results, as a custom function's node gives them."""
@@ -364,11 +387,16 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(WRAPPED_DOUBLE_BACKWARD)
         if not config.double_backward or differentiate is None:
             raise RuntimeError(DOUBLE_BACKWARD)
+        if any(map(requires_grad, self.targets)):
+            raise RuntimeError(WRITTEN_DOUBLE_BACKWARD)
         return differentiate([unpack(entry, self) for entry in self.primals or ()], tangents)
 
-    def saved_state(self, differentiable: bool = False) -> dict:
+    def saved_state(self, differentiable: bool = False) -> dict | None:
+        """What compiled autograd takes apart; None where the node itself must run, since it writes."""
         if self.saved is None:
             raise_freed()
+        if self.targets:
+            return None
         for entry, dims in zip(self.saved, self.compiled.symbolic_dims, strict=False):
             if dims and entry.__class__ is tuple:
                 entry[1].__dict__.setdefault("_dynamo_weak_dynamic_indices", set()).update(dims)
@@ -385,6 +413,7 @@ class CompiledFunctionBackward(Node):
 
     def release(self) -> None:
         self.saved = self.primals = None
+        self.targets = []
 
 
 def record(compiled: Compiled, args: list, results: list, saved) -> None:
@@ -405,6 +434,7 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
         if config.double_backward and joint.wrapping is None
         else []
     )
+    node.targets, node.has_written = [args[i] for i in joint.backward_written], False
     tensors = [t if isinstance(t, Tensor) else None for t in results]
     node.outputs = tuple([((), None, None) if t is None else (t.array.shape, t.dtype, t.device) for t in tensors])
     node.strides = [() if t is None else dense_strides(t) for t in tensors]

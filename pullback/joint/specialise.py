@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def signature(args: list, sizes: bool = True) -> tuple:
     """What a compiled function depends on: metadata of tensors, how they share memory, other values as they are."""
     out: list = [ambient.mode & modes.GRAD]
+    if ambient.mode & modes.AUTOCAST:
+        out.append(frozenset(ambient.autocast.items()))
     storages: dict[int, int] = {}
     seen: dict[int, int] = {}
     for a in args:

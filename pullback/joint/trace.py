@@ -7,8 +7,10 @@ inputs and how its outputs alias them is read off the fakes afterwards.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
+from ..amp.autocast import autocast, casting
 from ..autograd.calls import grad
 from ..autograd.engine import needed_for
 from ..autograd.function import BackwardCFunction
@@ -20,10 +22,12 @@ from ..capture.trace.program import Unsupported
 from ..capture.trace.subclasses import fake_of_subclass, is_wrapper, layout_of, parts_of, rebuilt
 from ..core import modes, tree
 from ..core.dtype import float32
+from ..core.modes import ambient
 from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
 from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
 from ..ops.family.formats import dense_strides
 from ..ops.system.operator import find
+from .config import config
 from .facts import Input, Joint, Output
 from .functionalize import Functionalization, as_strided, geometry, shows_twice
 from .subclasses import Wrapping, flat, tangent_layout, wraps
@@ -110,14 +114,33 @@ class JointTrace:
                 inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
                 first_written=self.fresh, out_spec=spec, fake_mode=self.fake_mode, primals=self.primals,
             )  # fmt: skip
-            gradients = self._backward(joint, results) if self.backward else []
             nodes = [self._node(p) for p in flat(results)]
+            before = [self._writes(t) for t in (*self.args, *results)]
+            gradients = self._backward(joint, results) if self.backward else []
             nodes += [None if g is None else self._node(g) for g in flat(gradients)]
             joint.wrapping = self._wrapping(joint, results, gradients)
+            nodes += self._written_by_backward(joint, before, results)
         joint.offsets_matter = self.functional.offsets_matter
         self.trace.graph.output(tuple(nodes))
         joint.module = finish(self.trace, "GraphModule")
         return joint
+
+    def _writes(self, a) -> int:
+        """How often the memory of a tensor was written."""
+        parts = [p for p in parts_of(a) if isinstance(p, Tensor)]
+        return sum(s.writes for s in map(self.functional.state, parts) if s is not None)
+
+    def _written_by_backward(self, joint: Joint, before: list[int], results: list) -> list[Node]:
+        """The new values of inputs that the backward wrote: of a tensor that a custom function keeps, say."""
+        counts = zip((*self.args, *results), before, strict=True)
+        written = [k for k, (t, writes) in enumerate(counts) if self._writes(t) > writes]
+        joint.backward_written = [k for k in written if k < len(self.args)]
+        if written and joint.wrapping is not None:
+            raise NotImplementedError("a backward that writes an input is not implemented with tensor subclasses")
+        fresh = [k - len(self.args) for k in written if k >= len(self.args)]
+        if any(n < self.fresh or n >= self.fresh + len(self.written) for n in fresh):
+            raise NotImplementedError("a backward that writes a result of its forward is not implemented")
+        return [self._node(self.args[i]) for i in joint.backward_written]
 
     def _refuse_inner_leaves(self, outs: list) -> None:
         """A leaf that the function makes is no input: what depends on it would lose its way to it."""
@@ -275,7 +298,7 @@ class JointTrace:
 
         inputs = [self.leaves[i] for i in joint.gradients]
         try:
-            with modes.masked(modes.GRAD):
+            with modes.masked(modes.GRAD), backward_autocast():
                 return list(grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True))
         except (ModifiedError, FreedError) as error:  # as in eager mode, the forward is right, and the backward raises
             joint.backward_error = error
@@ -291,6 +314,22 @@ class JointTrace:
         result = self.fake_mode.make(tuple(t.array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(result, node)
         return result
+
+
+def backward_autocast() -> contextlib.AbstractContextManager:
+    """Autocast as the setting wants it in a backward."""
+    chosen = config.backward_pass_autocast
+    if isinstance(chosen, str):
+        if chosen not in ("off", "same_as_forward"):
+            raise ValueError(
+                f"config.backward_pass_autocast must be 'off', 'same_as_forward' or a list of dicts, got {chosen!r}"
+            )
+        return casting(ambient.autocast) if chosen == "same_as_forward" else modes.masked(modes.AUTOCAST)
+    contexts = contextlib.ExitStack()
+    contexts.enter_context(casting({name: s._replace(enabled=False) for name, s in ambient.autocast.items()}))
+    for arguments in chosen:
+        contexts.enter_context(autocast(**arguments))
+    return contexts
 
 
 class OutputFacts:

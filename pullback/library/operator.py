@@ -208,8 +208,8 @@ class LibraryOperator(Operator):
             keys |= t.keys
         backend = self.backend_for(tensors, keys, args)
         if ambient.mode & modes.AUTOCAST:
-            kernel = self.table.find(f"Autocast{backend}")
-            if kernel is not None and ambient.autocast[backend.lower()].enabled:
+            kernel = self.autocast_kernel(backend)
+            if kernel is not None:
                 return self.invoke(kernel, args, backend)
         if ambient.mode & modes.BELOW_AUTOGRAD or not tensors:
             return self.below(args, keys, backend)
@@ -217,6 +217,11 @@ class LibraryOperator(Operator):
         if entry is None:
             entry = self.entries[backend] = self.make_entry(backend)
         return entry(self, args, tensors, keys, backend)
+
+    def autocast_kernel(self, backend: str) -> Kernel | None:
+        """What is registered for calls under autocast on a backend, where autocast is on there."""
+        state = ambient.autocast.get(backend.lower())
+        return self.table.find(f"Autocast{backend}") if state is not None and state.enabled else None
 
     def make_entry(self, backend: str) -> Callable:
         kernel = self.table.autograd(backend)

@@ -266,3 +266,80 @@ def test_a_custom_function_that_gives_its_argument_keeps_its_backward(f, backend
         return x.grad.tolist(), x.is_leaf, [o.data_ptr() == x.data_ptr() for o in outs]
 
     assert run(torch.compile(f, backend=backend)) == run(f)
+
+
+class AddsGradientTo(torch.autograd.Function):
+    """Keeps a tensor that its backward writes."""
+
+    @staticmethod
+    def forward(ctx, x, kept):
+        ctx.kept = kept
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        with torch.no_grad():
+            ctx.kept.add_(g)
+        return g * ctx.kept, None
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_backward_writes_argument(requires_grad):
+    def f(x, kept, other):
+        other.mul_(5)
+        return AddsGradientTo.apply(x, kept).sin() + other
+
+    def run(f):
+        x, kept, other = torch.arange(3.0), torch.ones(3), torch.full((3,), 2.0)
+        x.requires_grad_(), kept.requires_grad_(requires_grad)
+        out = f(x, kept, other)
+        before = kept.tolist(), kept._version
+        out.sum().backward()
+        return out.tolist(), before, other.tolist(), kept.tolist(), kept._version, x.grad.tolist()
+
+    assert run(aot(f)) == run(f)
+
+
+def test_backward_writes_argument_after_forward_wrote_it():
+    def f(x, kept):
+        kept.mul_(3)
+        return AddsGradientTo.apply(x, kept).exp()
+
+    def run(f):
+        x, kept = torch.ones(3, requires_grad=True), torch.ones(3)
+        f(x, kept).sum().backward()
+        return kept.tolist(), x.grad.tolist()
+
+    assert run(aot(f)) == run(f)
+
+
+def test_backward_that_writes_argument_runs_once_and_is_not_differentiated():
+    def f(x, kept):
+        with torch.no_grad():
+            kept.mul_(2)
+        return AddsGradientTo.apply(x, kept)
+
+    x, kept = leaf(3), leaf(3)
+    out = aot(f)(x, kept).sum()
+    with pytest.raises(RuntimeError, match="does not support input mutations with requires_grad in backward"):
+        torch.autograd.grad(out, x, create_graph=True)
+    out.backward(retain_graph=True)
+    with pytest.raises(NotImplementedError, match="second run"):
+        out.backward()
+
+
+def test_backward_that_writes_result_is_refused():
+    class Writes(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.out = x * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, g):
+            with torch.no_grad():
+                ctx.out.zero_()
+            return g
+
+    with pytest.raises(NotImplementedError, match="writes a result"):
+        aot(Writes.apply)(leaf(3))

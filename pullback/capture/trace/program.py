@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...amp.autocast import casting, policy_of
 from ...core import modes, tree
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, SUBCLASS, Tensor
 from ...graph import Node, has_side_effect, traceback
+from ...library.operator import LibraryOperator
 from ...ops.make.lifting import lift_fresh, lift_fresh_copy, local_scalar_dense
 from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator
@@ -66,13 +68,8 @@ class WholeCall:
         args, kwargs = tree.tree_unflatten(leaves, self.spec)
         if self.autocast is None:
             return self.function(*args, **kwargs)
-        before = dict(ambient.autocast), ambient.mode & modes.AUTOCAST
-        ambient.set_autocast(self.autocast)
-        try:
+        with casting(self.autocast):
             return self.function(*args, **kwargs)
-        finally:
-            ambient.set_autocast(before[0])
-            ambient.switch(modes.AUTOCAST, before[1])
 
 
 def lasting(value):
@@ -111,6 +108,14 @@ def distinct(out):
             t.shallow(t.autograd) if again and isinstance(t, Tensor) else t for t, again in zip(out, seen, strict=True)
         )
     return out
+
+
+def opened_by_autocast(op: Operator, args: tuple) -> bool:
+    """Whether autocast does something in a call that the call's arguments, cast already, do not tell: then the graph has
+    the operators that come of the call."""
+    if op.body is not None:
+        return policy_of(op, "cpu") != "lower" or policy_of(op, "cuda") != "lower"
+    return isinstance(op, LibraryOperator) and op.autocast_kernel(op.place(args)[1]) is not None
 
 
 class ProgramTrace(GraphTrace):
@@ -204,6 +209,8 @@ class ProgramTrace(GraphTrace):
 
     def process(self, op: Operator, args: tuple):
         """One operator of the program: run it on fakes, record it."""
+        if ambient.mode & modes.AUTOCAST and opened_by_autocast(op, args):
+            return op.body(*args) if op.body is not None else op.layer(args)
         with stepped_aside(self):
             if op is lift_fresh or op is local_scalar_dense:
                 return self._python_value(op, args)

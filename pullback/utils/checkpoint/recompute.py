@@ -85,6 +85,8 @@ class GraphExecGroup:
 class _Stop(Exception):
     """All tensors are there: the rest of the recomputation is not needed."""
 
+    is_expected = True
+
 
 class Holder:
     """Stands for one saved tensor; has it for a while in each backward."""
