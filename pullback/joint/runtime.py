@@ -348,7 +348,7 @@ class CompiledFunctionBackward(Node):
         finally:
             ambient.restore(before)
 
-    def _write_targets(self, out: Sequence) -> Sequence:
+    def _write_targets(self, out: tuple | list) -> tuple | list:
         """The gradients among what the backward gave, when the rest is written to the arguments that it is for."""
         if not self.targets:
             return out
