@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 _AOT = "pullback.joint.aot"
+_AOT_FUNCTIONS = (
+    "aot_function", "aot_module", "aot_module_simplified", "compiled_function", "compiled_module", "make_boxed_func", "nop",
+)  # fmt: skip
+_AOT_CONTEXT = ("get_aot_compilation_context", "get_aot_graph_name", "get_graph_being_compiled")
+_COMPILERS = ("make_boxed_compiler", "memory_efficient_fusion", "nnc_jit", "print_compile")
 _COMPILE = "pullback.capture.front.compile"
 
 # Modules that are objects here.
@@ -18,6 +23,7 @@ VARIABLES = {
     "torch._dynamo.compiled_autograd": ("compiled_autograd_enabled", "COMPILE_COUNTER"),
     "torch._dynamo.guards": ("guard_manager_testing_hook_fn",),
     "torch._tensor_str": ("PRINT_OPTS",),
+    "torch._functorch.aot_autograd": ("AOT_COUNTER",),
     "torch._functorch.vmap": ("_process_batched_inputs", "_create_batched_inputs", "_unwrap_batched"),
 }
 
@@ -133,15 +139,9 @@ ROWS: dict[str, dict[str, str]] = {
         },
     },
     "torch._functorch.aot_autograd": {
-        name: f"{_AOT}:{name}"
-        for name in (
-            "AOT_COUNTER",
-            "aot_function",
-            "aot_module",
-            "aot_module_simplified",
-        )
-    }
-    | {
+        **{name: f"{_AOT}:{name}" for name in ("AOT_COUNTER", *_AOT_FUNCTIONS)},
+        **{name: f"pullback.joint.context:{name}" for name in _AOT_CONTEXT},
+        "make_boxed_compiler": "pullback.joint.compilers:make_boxed_compiler",
         "_aot_export_function": "pullback.joint.export:aot_export_function",
         "aot_export_joint_simple": "pullback.joint.export:aot_export_joint_simple",
         "aot_export_module": "pullback.joint.export:aot_export_module",
@@ -149,15 +149,22 @@ ROWS: dict[str, dict[str, str]] = {
         "setup_stacktrace_preservation_hooks": "pullback.joint.stacks:setup_stacktrace_preservation_hooks",
     },
     "functorch.compile": {
-        **{name: f"{_AOT}:{name}" for name in ("aot_function", "aot_module", "nop")},
+        **{name: f"{_AOT}:{name}" for name in _AOT_FUNCTIONS},
+        **{name: f"pullback.joint.context:{name}" for name in _AOT_CONTEXT},
+        **{name: f"pullback.joint.compilers:{name}" for name in _COMPILERS},
         **{
             name: f"pullback.joint.partition:{name}"
             for name in ("default_partition", "min_cut_rematerialization_partition")
         },
         "draw_graph": "pullback.joint.picture:draw_graph",
-        "make_boxed_func": f"{_AOT}:make_boxed_func",
+        "default_decompositions": "pullback.compat.functorch_decompositions:default_decompositions",
+        "config": "pullback.joint.config:config",
     },
-    "torch._functorch.compilers": {"nop": f"{_AOT}:nop"},
+    "torch._functorch.compilers": {
+        **{name: f"pullback.joint.compilers:{name}" for name in (*_COMPILERS, "boxed_nop")},
+        "default_decompositions": "pullback.compat.functorch_decompositions:default_decompositions",
+        "nop": f"{_AOT}:nop",
+    },
     "torch.fx.experimental.proxy_tensor": {
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
         "get_proxy_mode": "pullback.compat.private_names:get_proxy_mode",

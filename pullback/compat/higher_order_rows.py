@@ -42,7 +42,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._higher_order_ops.while_loop": _rows("while_loop", "while_loop", "while_loop_op"),
     "torch._higher_order_ops.scan": _rows("scan", "scan", "scan_op"),
     "torch._higher_order_ops.map": _rows("map", "map", "map_impl"),
-    "torch._higher_order_ops.associative_scan": _rows("associative_scan", "associative_scan"),
+    "torch._higher_order_ops.associative_scan": _rows("associative_scan", "associative_scan", "associative_scan_op"),
+    "torch._higher_order_ops.schema": _rows("schema", "HopSchemaGenerator", HopSchema="CallSchema"),
+    "torchgen": {"gen_schema_utils": "torchgen.gen_schema_utils:"},
+    "torchgen.gen_schema_utils": _rows("schema", TypeGen="ValueType", FunctionSchemaGen="CallSchema"),
     "torch._higher_order_ops.wrap": {**_WRAPS, **_CHECKPOINT},
     "torch._higher_order_ops.flex_attention": _rows(
         "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"

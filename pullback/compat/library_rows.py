@@ -48,6 +48,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._library.utils": {
         "get_layout_constraint_tag": "pullback.library.dispatcher:layout_constraint_tag",
+        "hop_schema_from_fx_node": "pullback.capture.higher_order.schema:hop_schema_from_fx_node",
         "is_functional_schema": "pullback.library.stepwise:is_functional",
         "is_tensorlist_like_type": "pullback.library.dispatcher:is_tensor_list",
         "lookup_op": "pullback.library.functions:lookup",

@@ -36,6 +36,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_constrain_range_for_size": f"{_HOME}.questions:constrain_range_for_size",
         "_advise_is_size": f"{_HOME}.questions:advise_is_size",
     },
+    "torch._dynamo.source": {"*": f"{_HOME}.sources"},
     "torch.fx.experimental.sym_node": {
         "SymNode": f"{_HOME}.node:SymNode",
         **{

@@ -29,6 +29,8 @@ from ..func.stateless import functional_call
 from ..graph import GraphModule
 from ..nn.module import Module
 from .bases import OTHER_BASES, Place, base_of
+from .config import config
+from .context import compiling
 from .facts import Joint
 from .functionalize import geometry
 from .partition import default_partition
@@ -84,8 +86,24 @@ def compile_distinct(f: Callable, args: list, using: Compilers) -> FlatCall:
 
         inner = compile_unique(once, unique, using)
         firsts = [places.index(k) for k in range(len(unique))]
-        return inner.called_by(lambda given: inner([given[i] for i in firsts]))
+        twice = [(i, firsts[p]) for i, p in enumerate(places) if firsts[p] != i] if config.debug_assert else []
+
+        def call(given: list):
+            for i, first in twice:
+                if given[i] is not given[first]:
+                    raise AssertionError(assumed(inner.joint, i, f"be a duplicate of input {first}"))
+            return inner([given[i] for i in firsts])
+
+        return inner.called_by(call)
     return compile_unique(f, args, using)
+
+
+def assumed(joint: Joint, i: int, what: str) -> str:
+    """The words for an argument that is not as it was when the function was compiled."""
+    return (
+        f"At compilation time, graph {joint.number} was compiled under the assumption that input {i} would {what}, but at "
+        "runtime this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to PyTorch."
+    )
 
 
 def without_duplicates(args: list) -> tuple[list, list[int]]:
@@ -117,7 +135,17 @@ def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
                 "writing to memory that a tensor subclass shares with another input, or with itself, is not implemented"
             ) from clash
         return compile_over_bases(f, args, using, clash.inputs)
-    return FlatCall(compiled, compiled)
+    if not config.debug_assert:
+        return FlatCall(compiled, compiled)
+    plain = [i for i, a in enumerate(args) if isinstance(a, Tensor) and not requires_grad(a)]
+
+    def call(given: list):
+        for i in plain:
+            if requires_grad(given[i]):
+                raise AssertionError(assumed(compiled.joint, i, "not require grad"))
+        return compiled(given)
+
+    return FlatCall(call, compiled)
 
 
 def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[int]) -> FlatCall:
@@ -170,9 +198,27 @@ def trace_joint(f: Callable, args: list, using: Compilers) -> Joint:
     """The joint graph of a function; without a backward where nothing requires grad, or grad mode is off."""
     given = fake_mode_of(args)
     fake_mode = given or fresh_fake_mode(using.dynamic)
-    wanted = bool(ambient.mode & modes.GRAD) and any(isinstance(a, Tensor) and requires_grad(a) for a in args)
-    with stage("joint"), modes.masked(0):  # the function may switch recording, and be left by an exception
-        return JointTrace(f, args, fake_mode=fake_mode, decompositions=using.decompositions, backward=wanted).run()
+    wanted = any(isinstance(a, Tensor) and requires_grad(a) for a in args)
+    recording = bool(ambient.mode & modes.GRAD)
+
+    def traced(backward: bool) -> Joint:
+        with modes.masked(0):  # the function may switch recording, and be left by an exception
+            return JointTrace(
+                f, args, fake_mode=fake_mode, decompositions=using.decompositions, backward=backward
+            ).run()
+
+    with stage("joint"):
+        joint = traced(wanted and recording)
+        if wanted and not recording and records_itself(joint):
+            joint = traced(True)
+            joint.records = True
+        return joint
+
+
+def records_itself(joint: Joint) -> bool:
+    """Whether a function that was called with recording off switches it on, and gives results with a history."""
+    written = any(joint.tensor_input(i).visible for i in joint.written)
+    return written or any(o.kind == "fresh" and o.requires_grad and not o.is_leaf for o in joint.outputs)
 
 
 def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
@@ -183,11 +229,12 @@ def fresh_fake_mode(dynamic: bool) -> FakeTensorMode:
 
 def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     """Cut the joint graph and compile both halves."""
-    next(AOT_COUNTER)
+    number = joint.number = next(AOT_COUNTER)
     if not joint.differentiable:
         forward_only(joint)
         _log("aot_graphs", "forward graph", joint.module)
-        forward = callable_of(using.inference(joint.module, list(joint.primals)))
+        with compiling(number, "inference"):
+            forward = callable_of(using.inference(joint.module, list(joint.primals)))
         return Compiled(joint, forward if joint.wrapping is None else joint.wrapping.around_forward(forward), None)
     inputs = (list(joint.primals), list(joint.tangents))
     _log("aot_joint_graph", "joint graph", joint.module)
@@ -196,8 +243,9 @@ def compile_traced(joint: Joint, using: Compilers) -> Compiled:
     publish("cut", joint=joint.module, forward=forward_module, backward=backward_module)
     _log("aot_graphs", "forward graph", forward_module)
     _log("aot_graphs", "backward graph", backward_module)
-    forward = callable_of(using.forward(forward_module, list(joint.primals)))
-    compile_backward = functools.partial(compiled_backward, using)
+    with compiling(number, "forward"):
+        forward = callable_of(using.forward(forward_module, list(joint.primals)))
+    compile_backward = functools.partial(compiled_backward, using, number)
     backward = compile_backward(backward_module)
     around = joint.wrapping
     if around is None:
@@ -215,8 +263,9 @@ def _log(artifact: str, what: str, module: GraphModule) -> None:
         logger(artifact).debug("%s\n%s", what, module.print_readable(False))
 
 
-def compiled_backward(using: Compilers, module: GraphModule) -> Callable:
-    return callable_of(using.backward(module, placeholder_values(module)))
+def compiled_backward(using: Compilers, number: int, module: GraphModule) -> Callable:
+    with compiling(number, "backward"):
+        return callable_of(using.backward(module, placeholder_values(module)))
 
 
 def forward_only(joint: Joint) -> None:
@@ -396,3 +445,6 @@ def make_boxed_func(f: Callable) -> Callable:
 
     boxed._boxed_call = True  # type: ignore[attr-defined]
     return boxed
+
+
+compiled_function, compiled_module = aot_function, aot_module

@@ -15,13 +15,13 @@ config = Settings(
     aggressive_recomputation=False,
     activation_memory_budget=1.0,
     treat_parameters_as_free_to_save=True,
+    functionalize_rng_ops=False,  # True: exporting refuses; random operators are never made functional here
+    debug_assert=False,  # True: a compiled function checks that its arguments are as it was compiled for
     # Autocast in a backward: "off", as where backward() is called outside of it; "same_as_forward", as where the function
     # was compiled; or a list of the arguments of autocast contexts.
     backward_pass_autocast="off",
     inert=dict(
         fake_tensor_allow_unsafe_data_ptr_access=False,
-        functionalize_rng_ops=False,
-        debug_assert=True,
         view_replay_for_aliased_outputs=True,
         donated_buffer=False,
         static_weight_shapes=True,

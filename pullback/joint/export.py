@@ -6,12 +6,13 @@ buffers as inputs. `GraphSignature` says which input and output is what.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..autograd.calls import grad
-from ..capture.fake.mode import FakeTensorMode, fake_mode_of
+from ..capture.fake.mode import fake_mode_of
 from ..capture.trace.make_fx import by_operator
 from ..core import modes, tree
 from ..core.node import requires_grad
@@ -19,9 +20,10 @@ from ..core.tensor import Tensor
 from ..func.stateless import functional_call
 from ..graph import GraphModule
 from ..nn.module import Module
-from .aot import Compilers, nop
+from .aot import Compilers, fresh_fake_mode, nop
+from .config import config
 from .facts import Joint
-from .trace import JointTrace
+from .trace import AliasedWrite, JointTrace
 
 
 @dataclass
@@ -50,12 +52,21 @@ class GraphSignature:
     backward_signature: BackwardSignature | None = None
 
 
-def trace(f: Callable, args: list, decompositions: dict | None, backward: bool) -> Joint:
+def trace(f: Callable, args: list, decompositions: dict | None, backward: bool, dynamic: bool = False) -> Joint:
     """The joint (or forward) graph of a flat function."""
-    fake_mode = fake_mode_of(args) or FakeTensorMode(allow_non_fake_inputs=True)
-    joint = JointTrace(
-        f, args, fake_mode=fake_mode, decompositions=by_operator(decompositions or {}), backward=backward
-    ).run()
+    if config.functionalize_rng_ops:
+        raise RuntimeError("Functionalized RNG is not currently supported in the aot_export workflow")
+    fake_mode = fake_mode_of(args) or fresh_fake_mode(dynamic)
+    try:
+        joint = JointTrace(
+            f, args, fake_mode=fake_mode, decompositions=by_operator(decompositions or {}), backward=backward
+        ).run()
+    except AliasedWrite as clash:
+        same = len({id(args[i]) for i in clash.inputs}) < len(clash.inputs)
+        raise RuntimeError(
+            f"Encountered {'duplicated' if same else 'aliased'} inputs that are mutated in the graph: inputs "
+            f"{clash.inputs}. Exporting them is not supported: give the function one tensor for each memory that it writes"
+        ) from None
     if joint.wrapping is not None:
         raise NotImplementedError(
             "exporting a function whose inputs or results are of a tensor subclass is not implemented"
@@ -68,7 +79,8 @@ def refuse_side_effects(joint: Joint, name: str) -> None:
     for i, fact in enumerate(joint.inputs):
         if fact is not None and (fact.written or fact.geometry is not None):
             raise RuntimeError(
-                f"Found an input that received a metadata mutation or a write, through input {i}; {name} does not support input mutations"
+                f"Found an input that received a metadata mutation or a write, through input {i}; {name} does not support "
+                f"input mutations. ViewAndMutationMeta of it: {fact}"
             )
     for out in joint.outputs:
         if out.kind in ("input", "input view", "view", "same"):
@@ -82,17 +94,38 @@ def aot_export_joint_simple(
 ) -> GraphModule:
     """The graph of a function without writes and aliases, with its backward if `trace_joint`; takes and gives flat values."""
     flat, spec = tree.tree_flatten(tuple(args))
+    if any(isinstance(a, (tuple, list, dict)) for a in args):
+        raise RuntimeError(
+            "aot_export_joint_simple requires individual inputs not to be pytrees: it takes tensors and numbers, "
+            f"got arguments of the structure {spec}"
+        )
 
     def flat_fn(*given):
-        return func(*tree.tree_unflatten(given, spec))
+        out = func(*tree.tree_unflatten(given, spec))
+        if any(isinstance(v, (tuple, list, dict)) for v in (out if isinstance(out, (tuple, list)) else ())):
+            raise RuntimeError("aot_export_joint_simple requires individual outputs not to be pytrees")
+        return out
 
     if trace_joint:
+        _refuse_written_leaves(flat_fn, flat)
         joint = trace(flat_fn, flat, decompositions, True)
     else:
         with modes.no_grad():
             joint = trace(flat_fn, flat, decompositions, False)
     refuse_side_effects(joint, "aot_export_joint_simple")
     return joint.module
+
+
+def _refuse_written_leaves(f: Callable, args: list) -> None:
+    """A leaf that requires grad may be written under no_grad alone, where its gradient would not know of it."""
+    with modes.no_grad():
+        joint = trace(f, args, None, False)
+    for i in joint.written:
+        if requires_grad(args[i]) and args[i].is_leaf:
+            raise RuntimeError(
+                f"Found a graph input that requires gradients, and received a mutation: input {i}. Exporting that is not "
+                "supported"
+            )
 
 
 def aot_export_function(
@@ -152,8 +185,18 @@ def aot_export_module(
         return functional_call(mod, dict(zip(names, given, strict=False)), inner, named)
 
     whole = run if output_loss_index is None else _with_gradients(run, output_loss_index, len(parameters))
-    joint = trace(whole, [*state, *flat], decompositions, False)
+    with contextlib.nullcontext() if trace_joint else modes.no_grad():
+        joint = trace(whole, [*state, *flat], decompositions, False, bool(dynamic_shapes))
+    put_written_first(joint)
     return joint.module, _signature(joint, list(parameters), list(buffers), in_spec, trace_joint, output_loss_index)
+
+
+def put_written_first(joint: Joint) -> None:
+    """Let the graph give the new values of written inputs before everything else, as whoever runs it expects."""
+    node = joint.module.graph.output_node()
+    results, first, count = list(node.args[0]), joint.first_written, len(joint.written)
+    node.args = ((*results[first : first + count], *results[:first], *results[first + count :]),)
+    joint.module.recompile()
 
 
 def _with_gradients(run: Callable, loss_index: int, parameters: int) -> Callable:
@@ -168,6 +211,12 @@ def _with_gradients(run: Callable, loss_index: int, parameters: int) -> Callable
             if loss.numel() != 1:
                 raise RuntimeError(
                     f"Expected the loss (output {loss_index}) to be a scalar, got one of shape {list(loss.shape)}"
+                )
+            others = [k for k, t in enumerate(leaves) if k != loss_index and isinstance(t, Tensor) and requires_grad(t)]
+            if others:
+                raise RuntimeError(
+                    "Found an output of the forward that requires gradients, that was not the scalar loss: outputs "
+                    f"{others}. A gradient is computed of the loss (output {loss_index}) alone: detach() the others"
                 )
             gradients = grad(loss, wanted, allow_unused=True)
         return tuple(t.detach() if isinstance(t, Tensor) else t for t in leaves), gradients
@@ -184,8 +233,9 @@ def _signature(
     outputs = [getattr(r, "name", None) for r in results]
     state = len(parameters) + len(buffers)
     names = [*parameters, *buffers]
-    fresh = outputs[: joint.first_written]
-    mutated = {results[joint.first_written + k].name: i for k, i in enumerate(joint.written)}
+    count = len(joint.written)
+    fresh = outputs[count : count + joint.first_written]
+    mutated = {results[k].name: i for k, i in enumerate(joint.written)}
     signature = GraphSignature(
         parameters, buffers, inputs[state:], fresh, dict(zip(inputs, parameters, strict=False)),
         dict(zip(inputs[len(parameters) : state], buffers, strict=True)),

@@ -61,6 +61,8 @@ class Joint:
     )  # inputs that the backward writes: new values follow gradients
     offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
+    records: bool = False  # whether results have a history though the function is called with recording off
+    number: int = -1  # of the compilation
     out_spec: Any = None
     fake_mode: Any = None
     graph_module: GraphModule | None = None  # set when the trace is complete

@@ -104,7 +104,7 @@ class Compiled:
         results = list(result[: joint.results])
         for n in self.aliases:  # the graph may give an argument itself, or one object twice: each gets its own history
             results[n] = results[n].shallow()
-        if self.backward is not None and before & modes.GRAD:
+        if self.backward is not None and (before & modes.GRAD or joint.records):
             record(self, args, results, result[joint.results :])
         if self.plain:
             return results

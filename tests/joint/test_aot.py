@@ -13,6 +13,9 @@ from pullback import nn
 from pullback.capture.fake.mode import FakeTensor
 from pullback.core.modes import ambient
 from pullback.joint.aot import aot_function, aot_module, aot_module_simplified, make_boxed_func, nop
+from pullback.joint.compilers import make_boxed_compiler, memory_efficient_fusion, nnc_jit, print_compile
+from pullback.joint.config import config
+from pullback.joint.context import get_aot_compilation_context, get_aot_graph_name
 from pullback.joint.partition import default_partition, min_cut_rematerialization_partition
 
 from .against_eager import aot, assert_same, inner, leaves, plain, unchanged
@@ -594,3 +597,62 @@ def test_leaves_made_inside_are_refused() -> None:
         inner, out = torch.compile(f)(x)  # it is made between two graphs
         out.sum().backward()
         assert inner.grad.tolist() == [1.0, 1.0]
+
+
+def test_recording_switched_on_inside_where_it_is_off_around():
+    def f(x):
+        with torch.enable_grad():
+            y = x.cos()
+        return x.sin(), y
+
+    x, compiled = torch.ones(3, requires_grad=True), aot_function(f, nop)
+    for _ in range(2):
+        with torch.no_grad():
+            plain, recorded = compiled(x)
+        assert not plain.requires_grad and recorded.requires_grad
+        (found,) = torch.autograd.grad(recorded.sum(), x)
+        assert torch.equal(found, -x.sin())
+    assert all(t.requires_grad for t in compiled(x))
+
+
+def test_arguments_unlike_those_compiled_for():
+    class Sum(nn.Module):
+        def forward(self, x, y):
+            return (x + y,)
+
+    x, y, z = torch.ones(2), torch.ones(2), torch.ones(2, requires_grad=True)
+    with config.patch(debug_assert=True):
+        twice, plain = aot_module_simplified(Sum(), (x, x), nop), aot_module_simplified(Sum(), (x, y), nop)
+    assert twice(y, y)[0].tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="input 1 would be a duplicate of input 0"):
+        twice(x, y)
+    with pytest.raises(AssertionError, match="input 1 would not require grad"):
+        plain(x, z)
+
+
+def test_names_while_compiling():
+    names = []
+
+    def compiler(graph, inputs):
+        names.extend(get_aot_compilation_context()[0])
+        assert names[-1] in get_aot_graph_name()
+        return graph
+
+    aot_function(torch.sin, compiler)(torch.ones(2, requires_grad=True))
+    aot_function(torch.sin, compiler)(torch.ones(2))
+    assert [n.partition("_")[2] for n in names] == ["forward", "backward", "inference"]
+    assert get_aot_compilation_context()[0] == []
+
+
+def test_compilers(capsys):
+    x = torch.arange(3.0, requires_grad=True)
+
+    def f(x):
+        return (x.sin() * 2).sum()
+
+    expected = torch.autograd.grad(f(x), x)[0]
+    for compiled in (nnc_jit(f), memory_efficient_fusion(f), aot_function(f, make_boxed_compiler(nop))):
+        torch.testing.assert_close(torch.autograd.grad(compiled(x), x)[0], expected)
+    aot_function(f, print_compile)(x)
+    assert "torch.ops.aten.sin.default" in capsys.readouterr().out
+    assert isinstance(memory_efficient_fusion(nn.Linear(2, 2))(torch.ones(1, 2)), torch.Tensor)

@@ -6,6 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.joint.config import config
 from pullback.joint.export import aot_export_function, aot_export_joint_simple, aot_export_module
 
 
@@ -135,3 +136,51 @@ def test_wrapper_classes_are_refused():
 
     with pytest.raises(NotImplementedError, match="tensor subclass"):
         aot_export_joint_simple(lambda x: (x * 2,), (pair(2),), trace_joint=False)
+
+
+def test_new_values_of_written_inputs_come_first():
+    class Count(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(2))
+
+        def forward(self, x):
+            self.calls.add_(4)
+            return (x + self.calls,)
+
+    graph, signature = aot_export_module(Count(), [torch.ones(2)], trace_joint=False)
+    calls, out = graph(torch.zeros(2), torch.ones(2))
+    assert calls.tolist() == [4, 4] and out.tolist() == [5, 5]
+    (name,) = signature.buffers_to_mutate
+    assert name == graph.graph.output_node().args[0][0].name and signature.user_outputs != [name]
+
+
+@pytest.mark.parametrize("second", [lambda x: x, lambda x: x.view(-1)], ids=["duplicated", "aliased"])
+def test_writes_to_inputs_that_share_memory_are_refused(second, request):
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match=f"Encountered {request.node.callspec.id} inputs that are mutated"):
+        aot_export_joint_simple(lambda x, y: (x.mul_(2) + y,), [x, second(x)], trace_joint=False)
+
+
+def test_what_a_flat_graph_does_not_take():
+    with pytest.raises(RuntimeError, match="inputs not to be pytrees"):
+        aot_export_joint_simple(lambda xs: (xs[0],), [[torch.ones(1)]], trace_joint=False)
+    p = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires gradients, and received a mutation"):
+        aot_export_joint_simple(lambda p: (p.mul_(2) + 1,), [p], trace_joint=True)
+    with config.patch(functionalize_rng_ops=True), pytest.raises(RuntimeError, match="Functionalized RNG"):
+        aot_export_joint_simple(lambda p: (p + 1,), [p], trace_joint=False)
+
+
+def test_only_the_loss_may_require_grad():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            out = self.p * x
+            return out, out.sum()
+
+    with pytest.raises(RuntimeError, match="that was not the scalar loss"):
+        aot_export_module(Two(), [torch.ones(2)], trace_joint=True, output_loss_index=1)

@@ -14,6 +14,36 @@ from ...core import tree
 from ...core.geometry import wrap_dim
 from ...core.tensor import Tensor
 from ...ops.system.operator import public
+from .base import HigherOrderOperator
+from .subgraph import examples
+
+
+class AssociativeScan(HigherOrderOperator):
+    """`torch.ops.higher_order.associative_scan(combine_fn, xs, additional_inputs)`: the prefixes of flat `xs` along their
+    first dimension. It is made of operators wherever it is called, also where something traces."""
+
+    schema_names = ("combine_fn", "xs", "additional_input")
+
+    def __init__(self) -> None:
+        super().__init__("associative_scan")
+
+    def __call__(self, combine_fn, xs, additional_inputs=()):
+        dims = (0,) * (2 * len(xs)) + (None,) * len(additional_inputs)
+        batched = vmap(combine_fn, dims)
+        return tuple(_prefixes(lambda a, b: _combined(batched, a, b, additional_inputs), list(xs)))
+
+    def schema_calls(self, combine_fn, xs, additional_inputs=()):
+        steps = examples(xs, sliced=True)
+        return [(combine_fn, [*steps, *steps, *examples(additional_inputs)])]
+
+
+associative_scan_op = AssociativeScan()
+
+
+def _combined(batched: Callable, a: list[Tensor], b: list[Tensor], additional: tuple) -> list[Tensor]:
+    if not a[0].shape[0]:
+        return a
+    return tree.tree_leaves(batched(*a, *b, *additional))
 
 
 def associative_scan(combine_fn: Callable, xs, dim: int, reverse: bool = False, combine_mode: str = "pointwise"):

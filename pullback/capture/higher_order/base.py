@@ -24,7 +24,7 @@ from ...graph import GraphModule
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import any_overridden, call_overridden, without_dispatch_mode
 from ...ops.system.packet import ops
-from . import subprogram
+from . import schema, subprogram
 from .subgraph import Example, close_over, fake_mode_for, is_closed, trace_subgraph, with_origins
 
 AUTOGRAD_KEYS = frozenset(("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta"))
@@ -44,6 +44,7 @@ class HigherOrderOperator:
 
     namespace = "higher_order"
     _ns = "higher_order"
+    schema_names: tuple[str, ...] = ()  # of its arguments, in schemas of its calls; a list has that of its elements
     prefixes: tuple[str, ...] = ()  # what its functions' graphs are called as attributes; a number follows
 
     def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False):
@@ -126,6 +127,17 @@ class HigherOrderOperator:
         functions = {p.index: mode.functional(with_origins(args[p.index]), p.label) for p in self.parts(*args)}
         values = tree.tree_map_only(Tensor, mode.value, replaced(args, functions))
         return self(*values, **tree.tree_map_only(Tensor, mode.value, kwargs))
+
+    # ---- schemas
+    def schema_calls(self, *args) -> list[tuple[Callable, list[Example]]]:
+        """The functions among the arguments, with what they are called with; the last one's results are the call's."""
+        return [(args[p.index], p.examples) for p in self.parts(*args)]
+
+    def gen_schema(self, *args) -> schema.CallSchema:
+        """The schema of a call with these arguments; nothing is computed."""
+        if not self.schema_names:
+            raise NotImplementedError(f"There is no schema of calls of HigherOrderOperator {self._name}")
+        return schema.schema_of_call(self, self.schema_names, args, self.schema_calls(*args))
 
     # ---- registration
     def py_impl(self, key) -> Callable:

@@ -31,6 +31,7 @@ def check_operands(operands) -> None:
 class Cond(HigherOrderOperator):
     """`torch.ops.higher_order.cond(pred, true_fn, false_fn, operands)`."""
 
+    schema_names = ("pred", "true_fn", "false_fn", "operand")
     prefixes = ("true_graph_", "false_graph_")
 
     def __init__(self) -> None:

@@ -29,6 +29,7 @@ from .subgraph import Example, examples, fake_mode_for
 class Scan(HigherOrderOperator):
     """`torch.ops.higher_order.scan(combine_fn, init, xs, additional_inputs)`: (*carry, *ys), all lists flat."""
 
+    schema_names = ("combine_fn", "init", "xs", "additional_input")
     prefixes = ("scan_combine_graph_",)
 
     def __init__(self) -> None:

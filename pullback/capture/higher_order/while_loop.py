@@ -22,6 +22,7 @@ from .subgraph import examples, fake_mode_for
 class WhileLoop(HigherOrderOperator):
     """`torch.ops.higher_order.while_loop(cond_fn, body_fn, carried_inputs, additional_inputs)`."""
 
+    schema_names = ("cond_fn", "body_fn", "carried_input", "additional_input")
     prefixes = ("while_loop_cond_graph_", "while_loop_body_graph_")
 
     def __init__(self) -> None:
@@ -39,6 +40,13 @@ class WhileLoop(HigherOrderOperator):
             raise NotImplementedError("while_loop with an integer in its state cannot be traced: give it as a tensor")
         given = examples((*carried_inputs, *additional_inputs))
         return [Part(0, "while_loop cond_fn", given), Part(1, "while_loop body_fn", given)]
+
+    def schema_calls(self, cond_fn, body_fn, carried_inputs, additional_inputs):
+        return [(body_fn, examples((*carried_inputs, *additional_inputs)))]
+
+    def gen_schema(self, cond_fn, body_fn, carried_inputs, additional_inputs, mutated_arg_indices: str = ""):
+        """As any; the operands that are written are found by running the body, and need not be said."""
+        return super().gen_schema(cond_fn, body_fn, carried_inputs, additional_inputs)
 
     def extended(self, args: tuple, free: list[Tensor]) -> tuple:
         return (*args[:3], (*args[3], *free))

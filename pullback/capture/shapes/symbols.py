@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from contextlib import contextmanager
 
 from ...core.logs import logger
 from .contexts import (
@@ -154,6 +155,16 @@ class SymbolMaker:
         self.var_to_sources[symbol] = [] if source is None else [source_name(source)]
         self.pending_fresh_unbacked_symbols.append(symbol)
         return symbol
+
+    @contextmanager
+    def ignore_fresh_unbacked_symbols(self):
+        """A block whose new unbacked symbols no result needs to show."""
+        before = self.pending_fresh_unbacked_symbols
+        self.pending_fresh_unbacked_symbols = []
+        try:
+            yield
+        finally:
+            self.pending_fresh_unbacked_symbols = before
 
     def create_unbacked_symint(self, source=None) -> SymInt:
         """A number that hangs on data: no example value, any range until told."""

@@ -352,6 +352,7 @@ _SCALAR_CONVERTERS: dict[str, Callable] = {
     "Device": _device, "str": _instance(str), "Layout": _instance(layout), "MemoryFormat": _instance(memory_format),
     "Generator": _instance(Generator), "Any": _anything, "Storage": _anything, "Dimname": _instance(str),
     "number": _scalar, "complex": _scalar, "SymFloat": _float, "SymBool": _bool, "Stream": _anything, "QScheme": _anything, "DeviceIndex": _int,
+    "GraphModule": _anything,
 }  # fmt: skip
 
 

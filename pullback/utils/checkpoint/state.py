@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from ...amp.autocast import casting
+from ...core import modes
 from ...core import random as generators
 from ...core.device import device
 from ...core.modes import ambient
@@ -45,19 +47,17 @@ class Surroundings:
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.random = generators.states() if preserve_rng_state else None
-        self.autocast = dict(ambient.autocast)
+        self.autocast = dict(ambient.autocast) if ambient.mode & modes.AUTOCAST else {}
 
     @contextmanager
     def again(self):
         """A block that runs as if it were then; afterwards all is as before."""
         random = generators.states() if self.random is not None else None
-        kept = dict(ambient.autocast)
         try:
             if self.random is not None:
                 generators.set_states(self.random)
-            ambient.set_autocast(self.autocast)
-            yield
+            with casting(self.autocast) if self.autocast else modes.masked(modes.AUTOCAST):
+                yield
         finally:
-            ambient.set_autocast(kept)
             if random is not None:
                 generators.set_states(random)
