@@ -164,7 +164,7 @@ def cumsum(a, axis: int):
 
 
 def reduce(kind: int, a, axes: tuple, keepdims: bool):
-    """The sum, maximum or minimum over neighbouring axes."""
+    """The sum, maximum, minimum or mean over neighbouring axes."""
     if not applies(a) or not axes or tuple(range(min(axes), max(axes) + 1)) != tuple(sorted(axes)):
         return None
     first, last = min(axes), max(axes) + 1

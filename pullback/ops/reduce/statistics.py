@@ -47,6 +47,8 @@ def _check_mean(self, *rest):
 
 
 def mean_kernel(xp, a, axis: tuple, keepdims: bool):
+    if (result := native.reduce(native.MEAN, a, axis, keepdims)) is not None:
+        return result
     return add_reduce(xp, a, axis, keepdims) / (math.prod(a.shape[d] for d in axis) or xp.nan)
 
 

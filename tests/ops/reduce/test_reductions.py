@@ -134,3 +134,16 @@ def test_segments():
     np.testing.assert_array_equal(out.detach().numpy(), [0.5, np.nan, 3.5])
     (g,) = torch.autograd.grad(torch.segment_reduce(data, "max", lengths=torch.tensor([2, 4])).sum(), data)
     assert g.tolist() == [0, 1, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("d", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(7,), (129,), (3, 70), (70, 3), (5, 9, 11), (3, 1000)], ids=str)
+def test_a_function_and_its_operator_add_in_one_order(shape, d):
+    """To the last bit: a call that somebody listens to, or that a library took over, is no other sum."""
+    x, aten = torch.randn(shape, dtype=d), torch.ops.aten
+    for t in (x, x.transpose(0, -1), x[1:]):
+        pairs = [(t.sum(), aten.sum(t)), (t.mean(), aten.mean(t)), (t.amax(), aten.amax(t))]
+        for dim in range(t.ndim):
+            pairs += [(t.sum(dim), aten.sum.dim_IntList(t, [dim])), (t.mean(dim), aten.mean.dim(t, [dim]))]
+        for plain, general in pairs:
+            np.testing.assert_array_equal(plain.numpy(), general.numpy())
