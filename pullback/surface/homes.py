@@ -8,7 +8,6 @@ was imported as.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -35,8 +34,11 @@ def home_of(package: str, fullname: str) -> str | None:
     return f"{package}.{HOMES[first]}{dot}{rest}" if first in HOMES else None
 
 
-class Aliased(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules under names that are not their own; a subclass says where (`home`)."""
+class Aliased:
+    """Finds and loads modules under names that are not their own; a subclass says where (`home`).
+
+    It has what the import system asks for, and no base: `importlib.abc` would load a dozen modules at start-up.
+    """
 
     def home(self, fullname: str) -> str | None:
         raise NotImplementedError

@@ -53,7 +53,9 @@ def pack_results(op: Operator, values):
 def __getattr__(name: str):
     """The class of the results of the operator of that name."""
     for op in registry.values():
+        if op.name != name:  # schemas are read at first use: ask for no other
+            continue
         names = tuple(n for _, n in op.schema.returns)
-        if op.name == name and len(names) > 1 and all(names) and op.declared.named:
+        if len(names) > 1 and all(names) and op.declared.named:
             return result_type_named(name, names)
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
