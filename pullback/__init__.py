@@ -7,7 +7,10 @@ This module is assembly only: it gathers the public names of the layers below.
 
 from __future__ import annotations
 
-from . import ops as _operators  # noqa: I001 - declares all operators, on which the rest stands
+from .core.start_up import uncollected as _uncollected  # noqa: I001
+
+with _uncollected():
+    from . import ops as _operators  # declares all operators, on which the rest stands
 from .core import device as _devices
 from .core import dtype as _dtypes
 from .core.device import device, layout, memory_format, qscheme

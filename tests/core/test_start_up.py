@@ -1,0 +1,41 @@
+"""Importing leaves the collector as it was, and what it loads is what it needs."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from pullback.core.start_up import uncollected
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was(enabled):
+    was = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled() is enabled
+        with pytest.raises(ZeroDivisionError), uncollected():
+            1 / 0
+        assert gc.isenabled() is enabled
+    finally:
+        (gc.enable if was else gc.disable)()
+
+
+def test_importing_reads_no_schema_and_loads_no_stage_that_was_not_asked_for():
+    code = """
+import gc, sys
+import pullback
+from pullback.ops.system.operator import registry
+assert gc.isenabled()
+parsed = [k for k, op in registry.items() if "schema" in vars(op)]
+assert len(parsed) < 20, parsed
+stages = ("graph", "capture", "joint", "codegen", "distributed", "export", "nn", "optim")
+assert not [s for s in stages if f"pullback.{s}" in sys.modules]
+late = ("tempfile", "scipy", "rich", "optree", "importlib.resources")
+assert not [m for m in late if m in sys.modules], [m for m in late if m in sys.modules]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
