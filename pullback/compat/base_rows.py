@@ -20,6 +20,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_prims_common": "torch._prims_common:",
         "_subclasses": "torch._subclasses:",
         "types": "torch.types:",
+        "F": "pullback.nn.functional:",
         "FunctionSchema": "pullback.ops.system.schema:Schema",
         **TORCH_ROWS,
     },
@@ -89,6 +90,18 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._VF": {"*": "pullback", "unique_dim": "pullback.ops.reduce.searching:unique_dim"},
     "torch.autograd._functions": {"Resize": "pullback.autograd.legacy_functions:Resize"},
+    "torch.nested._internal": {"nested_tensor": "torch.nested._internal.nested_tensor:"},
+    "torch.nested._internal.nested_tensor": {
+        name: f"pullback.compat.nested_names:{name}"
+        for name in (
+            "NestedTensor",
+            "ViewNestedFromBuffer",
+            "buffer_from_jagged",
+            "jagged_from_list",
+            "nested_view_from_values_offsets",
+            "nested_view_from_values_offsets_lengths",
+        )
+    },
     "torch._C._functorch": {
         name: f"pullback.batching.inspection:{name}"
         for name in (
@@ -105,7 +118,11 @@ ROWS: dict[str, dict[str, str]] = {
         "_add_batch_dim": "pullback.batching.batched:make_batched",
         "_remove_batch_dim": "pullback.batching.vmap:remove_batch_dim",
     },
-    "torch._C._nn": {"*": "pullback.nn.functional", "_parse_to": "pullback.nn.module_conversion:_parse_to"},
+    "torch._C._nn": {
+        "*": "pullback.nn.functional",
+        "gelu_": "pullback.compat.private_names:gelu_",
+        "_parse_to": "pullback.nn.module_conversion:_parse_to",
+    },
     "torch.serialization": {
         "MAP_LOCATION": "pullback.compat.private_names:MAP_LOCATION",
         "_get_restore_location": "pullback.serialization.storages:restorer",

@@ -158,3 +158,10 @@ def is_compile_supported(device_type: str) -> bool:
 def is_dynamo_supported() -> bool:
     """Whether this Python's bytecode can be captured: wherever the package runs."""
     return True
+
+
+def gelu_(self, *, approximate: str = "none"):
+    """The in-place form of `gelu`."""
+    from ..ops.system.packet import packet
+
+    return packet("aten", "gelu_").default(self, approximate=approximate)

@@ -357,6 +357,10 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         "ops.shape.complex_views": "real imag",
         "ops.shape.shapes": "T H mT mH",
         "ops.layout.named": "names",
+        "ops.layout.sparse.construct": "_values",
+        "ops.layout.nested": (
+            "_get_max_seqlen _get_min_seqlen _lengths _max_seqlen _metadata_cache _min_seqlen _offsets _ragged_idx"
+        ),
         "autograd.methods": (
             "backward data detach_ grad grad_dtype grad_fn name register_hook register_post_accumulate_grad_hook retain_grad "
             "retains_grad volatile _backward_hooks _grad _grad_fn"

@@ -196,7 +196,8 @@ class Tensor(TensorMethods):
             array = self.array
             if array.__class__ is np.ndarray or hasattr(array, "flags"):
                 return array.flags.c_contiguous
-            return is_contiguous(array.shape, array.stride)
+            own = getattr(array, "c_contiguous", None)  # of arrays whose components have no strides in common
+            return is_contiguous(array.shape, array.stride) if own is None else own
         wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
         return self.array.ndim == wanted and is_channels_last_contiguous(self.array.shape, stride_of(self))
 

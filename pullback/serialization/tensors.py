@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import device as devices
 from ..core import dtype as dtypes
-from ..core.geometry import Geometry, contiguous_strides
+from ..core.geometry import Geometry
 from ..core.modes import ambient
 from ..core.storage import Storage, UntypedStorage, check_bounds, span_bytes, storage_of, window
 from ..core.tensor import (
@@ -33,7 +33,8 @@ from ..core.tensor import (
     wrap,
     wrap_meta,
 )
-from ..ops.layout.nested.construct import nested_tensor, nested_tensor_from_jagged
+from ..ops.layout.nested.construct import nested_tensor_from_jagged
+from ..ops.layout.nested.layouts import Structure, wrap_nested
 from ..ops.make.storages import TypedStorage
 from ..ops.system.operator import public
 from .storage_types import storage_type
@@ -115,11 +116,12 @@ def _reduce_nested(t: Tensor) -> tuple:
     """Packed numbers, and where components lie in them."""
     values, structure = t.array.values, t.array.structure
     if structure.layout is devices.jagged:
-        parts = {"values": values, "offsets": structure.offsets, "lengths": structure.lengths, "_ragged_idx": 1}
-        return rebuild_jagged_tensor, (parts | {"_metadata_cache": {}, "requires_grad": t.requires_grad},)
+        parts = {"values": values, "offsets": structure.offsets, "lengths": structure.lengths}
+        rest = {"_ragged_idx": t.array.ragged_idx, "_metadata_cache": dict(structure.extremes)}
+        return rebuild_jagged_tensor, (parts | rest | {"requires_grad": t.requires_grad},)
     table = lambda rows: public("torch", "tensor")(rows, dtype=dtypes.int64)
-    sizes, starts = [tuple(s) for s in structure.sizes], [start for start, _ in structure.spans()]
-    strides = [contiguous_strides(s) for s in sizes]
+    sizes = [tuple(s) for s in structure.sizes]
+    strides, starts = structure.places()
     return rebuild_nested_tensor, (
         _finish(values.detach(), t.requires_grad),
         table(sizes),
@@ -263,16 +265,18 @@ def rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, d
 
 def rebuild_nested_tensor(buffer, sizes, strides, storage_offsets) -> Tensor:
     """A strided nested tensor from its packed numbers and where its components lie in them."""
-    rows = zip(sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)
-    plain = buffer.detach()
-    result = nested_tensor([plain.as_strided(size, stride, offset) for size, stride, offset in rows])
-    return _finish(result, buffer.requires_grad)
+    rows = tuple(tuple(tuple(row) for row in table.tolist()) for table in (sizes, strides))
+    structure = Structure(devices.strided, sizes=rows[0], strides=rows[1], starts=tuple(storage_offsets.tolist()))
+    if structure.packed().places() == structure.places():
+        structure = structure.packed()
+    return _finish(wrap_nested(buffer.detach(), structure), buffer.requires_grad)
 
 
 def rebuild_jagged_tensor(parts) -> Tensor:
     """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
     lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
     result = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
+    result.array.structure.extremes.update(parts.get("_metadata_cache") or {})
     return _finish(result, parts.get("requires_grad"))
 
 

@@ -261,6 +261,7 @@ gelu_backward = pointwise(
 
 gelu = pointwise(
     "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    inplace="hidden",
     numbers=(),
     supports="real_float",
     kernel_name="GeluKernelImpl",
@@ -269,7 +270,6 @@ gelu = pointwise(
     lower=lambda o, x, approximate: _gelu(o, x, approximate, lambda o, x: o.erf(x)),
     plain=KernelCase(),
     public="nn.functional.gelu",
-    inplace=False,
     vjp=lambda g, self, approximate: gelu_backward.function(g, self, approximate=approximate),
     opaque="all",
 )

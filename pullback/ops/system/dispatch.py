@@ -42,6 +42,8 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
         if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
             return ambient.captures[-1].process(op, args)
     if op.body is not None:
+        if op.declared.nested is not None and any(t.keys & NESTED for t in op.tensors(args)):
+            return above.nested_layer(op, args)
         return op.body(*args) if above.run_body is None else above.run_body(op, args)
     if mode & modes.TRANSFORM:
         return ambient.transforms[-1].process(op, args)
@@ -54,6 +56,8 @@ def autograd_layer(op: Operator, args: tuple):
     """Record the call where a gradient is wanted; keep track of views; carry tangents."""
     mode = ambient.mode
     if op.inplace_of is not None:
+        if getattr(args[0], "keys", 0) & NESTED:
+            return above.nested_layer(op, args)
         if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
             return above.forward_inplace(op, args)
         return run_inplace(op, args)

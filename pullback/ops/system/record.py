@@ -113,7 +113,7 @@ def _sole_tensor(op: Operator) -> str:
 class Info:
     """Metadata of a saved-by-shape argument: what a rule may need without keeping the tensor."""
 
-    __slots__ = ("shape", "dtype", "device", "stride", "offset", "layout", "blocksize", "dense_dim")
+    __slots__ = ("shape", "dtype", "device", "stride", "offset", "layout", "blocksize", "dense_dim", "form")
 
     def __init__(self, t: Tensor):
         self.shape = t.shape
@@ -123,6 +123,7 @@ class Info:
         self.offset = t.offset
         self.layout = t.layout
         self.blocksize = getattr(t.array, "blocksize", None)
+        self.form = getattr(t.array, "form", None)  # of a nested tensor: how its values are to be read
         self.dense_dim = getattr(t.array, "dense_dim", None)
 
 

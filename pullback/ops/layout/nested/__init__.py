@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from ....core import device as devices
-from ....core.tensor import Tensor
+from ....core.layers import extend
+from ....core.tensor import Tensor, stride_of
 from ...make.construct import tensor
 from ...system.calls import front
 from ..sparse.table import LAYOUT
+from . import products, reductions, shapes  # noqa: F401 - their rules
 from .construct import (
     as_nested_tensor,
     masked_select,
@@ -19,7 +21,7 @@ from .construct import (
     to_padded_tensor,
 )
 from .layouts import is_nested
-from .operators import components, get_values, nested_layer, not_implemented
+from .operators import components, get_values, nested_layer, not_implemented, store
 
 
 def execute_nested(op, args: tuple):
@@ -30,11 +32,17 @@ def execute_nested(op, args: tuple):
 
 
 def write_nested(target: Tensor, result: Tensor) -> None:
-    raise NotImplementedError("writing into nested tensors is not implemented")
+    """Write the components of a result into those of a nested tensor."""
+    if not is_nested(target) or not is_nested(result):
+        raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
+    store(target, result)
+    target.version[0] += 1
 
 
 def values_of_nested(t: Tensor) -> Tensor:
     """`Tensor.values()` of a nested tensor."""
+    if t.array.structure.strides is not None:
+        raise RuntimeError("NestedTensor must be contiguous to get buffer.")
     return get_values(t)
 
 
@@ -61,12 +69,73 @@ def lengths(self) -> Tensor | None:
     return self.array.structure.lengths
 
 
+def _of_jagged(name: str, read) -> property:
+    """An attribute that jagged nested tensors have, and no other tensor."""
+
+    def get(self):
+        if not is_nested(self) or self.layout is not devices.jagged:
+            raise AttributeError(f"'Tensor' object has no attribute '{name}': only jagged nested tensors have")
+        return read(self.array)
+
+    return property(get)
+
+
+extend(
+    Tensor,
+    __name__,
+    _offsets=_of_jagged("_offsets", lambda a: a.structure.offsets),
+    _lengths=_of_jagged("_lengths", lambda a: a.structure.lengths),
+    _ragged_idx=_of_jagged("_ragged_idx", lambda a: a.ragged_idx),
+    _min_seqlen=_of_jagged("_min_seqlen", lambda a: a.structure.extreme("min_seqlen")),
+    _max_seqlen=_of_jagged("_max_seqlen", lambda a: a.structure.extreme("max_seqlen")),
+    _metadata_cache=_of_jagged("_metadata_cache", lambda a: a.structure.extremes),
+    _get_min_seqlen=_of_jagged("_get_min_seqlen", lambda a: lambda: a.structure.extreme("min_seqlen")),
+    _get_max_seqlen=_of_jagged("_get_max_seqlen", lambda a: lambda: a.structure.extreme("max_seqlen")),
+)
+
+
+@front("torch._nested_tensor_from_mask")
+def nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> Tensor:
+    """The rows of each matrix of a dense tensor that a mask marks; where checked, they must be its first ones."""
+    counts = mask.sum(1).tolist()
+    if mask_check and any(not mask[i, :n].all() for i, n in enumerate(counts)):
+        raise RuntimeError("Expected each row of the mask to be a run of ones followed by zeros (a left-aligned mask)")
+    return as_nested_tensor([t[i][: counts[i]] for i in range(len(counts))])
+
+
+@front("torch._nested_from_padded")
+def nested_from_padded(padded: Tensor, sizes: Tensor, fuse_transform_0213: bool = False) -> Tensor:
+    """Components of given sizes out of a padded tensor; fused, heads are joined first: (B, H, L, D) gives (L, H * D)."""
+    if fuse_transform_0213:
+        padded = padded.transpose(1, 2).flatten(2)
+    cut = [padded[i][tuple(slice(0, n) for n in row)] for i, row in enumerate(sizes.tolist())]
+    return as_nested_tensor(cut)
+
+
+@front("torch._nested_from_padded_and_nested_example")
+def nested_from_padded_like(padded: Tensor, example: Tensor) -> Tensor:
+    """Components of the sizes of another nested tensor's, out of a padded tensor."""
+    return nested_from_padded(padded, nested_tensor_size(example), padded.ndim == 4 and example.ndim == 3)
+
+
 @front("Tensor._nested_tensor_size")
 def nested_tensor_size(self) -> Tensor:
     """The sizes of all components, one row each."""
     if not is_nested(self):
         raise RuntimeError("_nested_tensor_size() expects a nested tensor")
     return tensor([list(c.shape) for c in components(self.detach())])
+
+
+@front("Tensor._nested_tensor_strides")
+def nested_tensor_strides(self) -> Tensor:
+    """The strides of all components, one row each."""
+    return tensor([list(stride_of(c)) for c in components(self.detach())])
+
+
+@front("Tensor._nested_tensor_storage_offsets")
+def nested_tensor_storage_offsets(self) -> Tensor:
+    """Where each component starts in the packed values."""
+    return tensor([c.offset for c in components(self.detach())])
 
 
 __all__ = [

@@ -12,8 +12,8 @@ from ....core import device as devices
 from ....core.tensor import Tensor, set_requires_grad
 from ...make.construct import tensor as make_tensor
 from ...system.operator import exports
-from .layouts import Structure, is_nested, wrap_nested
-from .operators import components, from_values, get_values
+from .layouts import Structure, is_jagged, is_nested, structure_of
+from .operators import components, get_values, nest
 
 _JAGGED_ONLY = (
     "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only "
@@ -22,28 +22,39 @@ _JAGGED_ONLY = (
 )
 
 
-def pack(parts: list[Tensor], layout) -> Tensor:
+def pack(parts: list[Tensor], layout, ragged_idx: int | None = None) -> Tensor:
     """A nested tensor of components, with their history."""
-    cat = exports["torch"]["cat"]
+    if layout is devices.jagged:
+        return _pack_jagged(parts, ragged_idx)
     for i, p in enumerate(parts):
-        if p.ndim != parts[0].ndim:
+        before = parts[max(i - 1, 0)]
+        if p.ndim != before.ndim:
             raise RuntimeError(
                 "All Tensors given to nested_tensor must have the same dimension. "
-                f"Found dimension {p.ndim} for Tensor at index {i} and dimension {parts[0].ndim} for Tensor at index 0."
+                f"Found dimension {p.ndim} for Tensor at index {i} and dimension {before.ndim} for Tensor at index {i - 1}."
             )
-    if layout is devices.jagged:
-        if not parts or not parts[0].ndim:
-            raise RuntimeError(
-                "Cannot construct a nested tensor of jagged layout from an empty tensor list or from 0-d tensors"
-            )
-        if any(p.shape[1:] != parts[0].shape[1:] for p in parts):
-            raise RuntimeError(_JAGGED_ONLY)
-        structure = Structure(layout, offsets=make_tensor(_running([p.shape[0] for p in parts])))
-        values = cat(list(parts))
-    else:
-        structure = Structure(devices.strided, sizes=tuple(tuple(p.shape) for p in parts))
-        values = cat([p.reshape(-1) for p in parts]) if parts else make_tensor([])
-    return from_values(values, wrap_nested(values.detach(), structure))
+    structure = Structure(devices.strided, sizes=tuple(tuple(p.shape) for p in parts))
+    values = exports["torch"]["cat"]([p.reshape(-1) for p in parts]) if parts else make_tensor([])
+    return nest(values, structure)
+
+
+def _pack_jagged(parts: list[Tensor], ragged_idx: int | None) -> Tensor:
+    """Components that differ in one dimension at most; where they do not differ, the first is the ragged one."""
+    if not parts:
+        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+    first = parts[0]
+    for what, have in (("dtype", lambda p: p.dtype), ("device", lambda p: p.device), ("dim", lambda p: p.ndim)):
+        if any(have(p) != have(first) for p in parts):
+            where = "be on" if what == "device" else "have"
+            raise RuntimeError(f"When constructing a nested tensor, all tensors in list must {where} the same {what}")
+    if not first.ndim:
+        raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
+    differing = [d for d in range(first.ndim) if any(p.shape[d] != first.shape[d] for p in parts)]
+    if len(differing) > 1 or ragged_idx is not None and differing and differing[0] != ragged_idx - 1:
+        raise RuntimeError(_JAGGED_ONLY)
+    along = differing[0] if differing else (ragged_idx or 1) - 1
+    offsets = make_tensor(_running([p.shape[along] for p in parts]), device=first.device)
+    return nest(exports["torch"]["cat"](list(parts), along), Structure(devices.jagged, offsets=offsets), along + 1)
 
 
 def _running(lengths: list[int]) -> list[int]:
@@ -74,7 +85,7 @@ def nested_tensor(
         _cast(t.detach(), dtype, device) if isinstance(t, Tensor) else make_tensor(t, dtype=dtype, device=device)
         for t in tensor_list
     ]
-    if parts and dtype is None:
+    if parts and dtype is None and layout is devices.strided:
         parts = [p.to(parts[0].dtype) for p in parts]
     result = pack(parts, layout)
     if requires_grad:
@@ -86,16 +97,29 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:
     """A nested tensor of components, through which gradients reach them."""
     layout = _layout(layout)
     if is_nested(ts):
+        if layout is not ts.layout:
+            raise RuntimeError(f"Converting between nested tensor layouts is not supported: {ts.layout} to {layout}")
         return _cast(ts, dtype, device)
     if isinstance(ts, Tensor):
         if ts.ndim < 2:
             raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
+        if layout is devices.jagged:
+            return _rows_of(_cast(ts, dtype, device))
         parts = list(ts.unbind(0))
     elif isinstance(ts, (list, tuple)) and all(isinstance(t, Tensor) for t in ts):
         parts = list(ts)
     else:
         raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
     return pack([_cast(p, dtype, device) for p in parts], layout)
+
+
+def _rows_of(t: Tensor) -> Tensor:
+    """A dense tensor as components of one length: its own memory where that lies row by row."""
+    count, length = t.shape[0], t.shape[1]
+    offsets = make_tensor([i * length for i in range(count + 1)], device=t.device)
+    structure = Structure(devices.jagged, offsets=offsets)
+    structure.extremes.update(min_seqlen=length, max_seqlen=length)
+    return nest(t.flatten(0, 1) if t.is_contiguous() else t.reshape(count * length, *t.shape[2:]), structure)
 
 
 def nested_tensor_from_jagged(
@@ -107,21 +131,20 @@ def nested_tensor_from_jagged(
     max_seqlen: int | None = None,
 ) -> Tensor:
     """A jagged nested tensor on packed values."""
-    if jagged_dim not in (None, 1):
-        raise NotImplementedError("nested_tensor_from_jagged(): only jagged_dim=1 is implemented")
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
-        offsets, lengths = make_tensor(_running(lengths.tolist())), None
+        offsets, lengths = make_tensor(_running(lengths.tolist()), device=values.device), None
+    if jagged_dim is not None and jagged_dim < 1:
+        raise ValueError(f"Expected jagged_dim >=1, but got {jagged_dim}.")
     if offsets.ndim != 1 or offsets.shape[0] < 2:
         raise RuntimeError(
-            f"nested_tensor_from_jagged(): offsets must be 1-d with at least 2 elements, got shape "
-            f"{list(offsets.shape)}"
+            f"nested_tensor_from_jagged(): offsets must be 1-d with at least 2 elements, got shape {list(offsets.shape)}"
         )
-    structure = Structure(
-        devices.jagged, offsets=offsets.detach(), lengths=None if lengths is None else lengths.detach()
-    )
-    return from_values(values, wrap_nested(values.detach(), structure))
+    structure = structure_of(offsets, lengths)
+    known = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
+    structure.extremes.update({k: v for k, v in known.items() if v is not None})
+    return nest(values, structure, jagged_dim or 1)
 
 
 def narrow(tensor: Tensor, dim: int, start, length, layout=devices.strided) -> Tensor:
@@ -147,9 +170,13 @@ def to_padded_tensor(input: Tensor, padding: float, output_size=None, out=None) 
     """A dense tensor of all components, filled up with `padding`."""
     if not is_nested(input):
         raise RuntimeError("to_padded_tensor() expects a nested tensor")
+    if is_jagged(input) and input.array.structure.lengths is not None:
+        raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     parts = components(input)
     if not parts:
         return get_values(input)
+    if not is_jagged(input):
+        _check_padding(input, parts)
     largest = [max(p.shape[d] for p in parts) for d in range(parts[0].ndim)]
     if output_size is not None:
         if (
@@ -165,6 +192,13 @@ def to_padded_tensor(input: Tensor, padding: float, output_size=None, out=None) 
     return exports["torch"]["stack"]([_padded(p, largest, padding) for p in parts])
 
 
+def _check_padding(input: Tensor, parts: list[Tensor]) -> None:
+    if not any(p.numel() for p in parts):
+        raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
+    if not input.is_contiguous():
+        raise RuntimeError("for now to_padded_tensor only supports contiguous nested tensor")
+
+
 def _padded(p: Tensor, size: list[int], padding: float) -> Tensor:
     if list(p.shape) == size:
         return p
@@ -177,5 +211,5 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     if tensor.layout is not devices.strided or is_nested(tensor):
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, got {tensor.layout}")
     mask = mask.expand(tensor.shape)
-    lengths = mask.reshape(mask.shape[0], -1).sum(1)
+    lengths = mask.sum(-1).reshape(-1)
     return nested_tensor_from_jagged(tensor.masked_select(mask), lengths=lengths)

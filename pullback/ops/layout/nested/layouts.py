@@ -1,58 +1,124 @@
 """What a nested tensor holds: components of different sizes, packed one after the other.
 
-Two layouts. *Jagged*: one dimension is ragged, `values` is (total, *rest) and `offsets` says where components start
-(`lengths`, where given, how long they are). *Strided*: any dimension may differ, `values` is flat and `sizes` has each
-component's shape. What always holds: `values` is a plain tensor without history; results of element-wise work share the
-`structure` of what they were made from, and only tensors of one structure meet element by element.
+Two layouts. *Jagged*: one dimension is ragged, at `ragged_idx`; `values` has all dimensions but the batch, components lie one
+after the other along the ragged one, and `offsets` says where they start (`lengths`, where given, how long they are).
+*Strided*: any dimension may differ, `values` is flat, `sizes` has each component's shape, and `strides` and `starts`, where
+components are not packed row by row, say where each lies. What always holds: `values` is a plain tensor without history;
+results of element-wise work share the `structure` of what they were made from, and only tensors of one ragged size (or, in
+the strided layout, of the same sizes) meet element by element.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from weakref import WeakValueDictionary
 
 from ....core import device as devices
-from ....core.tensor import NESTED, Tensor, wrap
+from ....core.geometry import contiguous_strides
+from ....core.tensor import NESTED, Tensor, stride_of, wrap
 
 _next_number = itertools.count(1).__next__
 
 
 class RaggedSize:
-    """The size of a ragged dimension: a symbol that equals only itself."""
+    """The size of a ragged dimension, or a multiple of it: a symbol that equals only itself."""
 
-    __slots__ = ("number", "node")
+    __slots__ = ("number", "factor", "node")
     is_symbolic = is_ragged = True
 
-    def __init__(self):
-        self.number = _next_number()
+    def __init__(self, number: int | None = None, factor: int = 1):
+        self.number, self.factor = _next_number() if number is None else number, factor
         self.node = self
 
     def __repr__(self) -> str:
-        return f"j{self.number}"
+        return f"j{self.number}" if self.factor == 1 else f"{self.factor}*j{self.number}"
 
     def __index__(self) -> int:
         raise RuntimeError(f"the ragged size {self!r} is no fixed number")
 
-    __hash__ = object.__hash__
+    def __mul__(self, other: int) -> RaggedSize:
+        return RaggedSize(self.number, self.factor * other) if isinstance(other, int) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, RaggedSize) and (self.number, self.factor) == (other.number, other.factor)
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.factor))
+
+    def __ge__(self, other) -> bool:
+        """Ragged sizes are at least two, as sizes that are decided about are; beyond that, nothing is known."""
+        if self == other or isinstance(other, int) and other <= 2:
+            return True
+        raise ValueError(f"ge: {self!r} and {other!r} cannot be compared")
+
+    def __gt__(self, other) -> bool:
+        if isinstance(other, int) and other < 2:
+            return True
+        raise ValueError(f"gt: {self!r} and {other!r} cannot be compared")
+
+    def __le__(self, other) -> bool:
+        return self == other or not self.__gt__(other)
+
+    def __lt__(self, other) -> bool:
+        return not self.__ge__(other)
+
+
+@functools.lru_cache(4096)
+def _irregular(sizes: tuple) -> RaggedSize:
+    """The size of the dimensions in which components of these sizes differ."""
+    return RaggedSize()
+
+
+# by the identities of offsets and lengths, which a structure keeps alive: tensors made with them later have that structure
+_structures: WeakValueDictionary = WeakValueDictionary()
+
+
+def structure_of(offsets: Tensor, lengths: Tensor | None = None) -> Structure:
+    """The structure of offsets: tensors made with the same offsets (and lengths) meet element by element."""
+    found = _structures.get((id(offsets), id(lengths)))
+    return Structure(devices.jagged, offsets=offsets, lengths=lengths) if found is None else found
 
 
 class Structure:
     """How components lie in the packed values, and the sizes that users see."""
 
-    __slots__ = ("offsets", "lengths", "sizes", "ragged", "layout", "max_length", "min_length")
+    __slots__ = (
+        "offsets",
+        "lengths",
+        "sizes",
+        "strides",
+        "starts",
+        "ragged",
+        "layout",
+        "extremes",
+        "_packed",
+        "__weakref__",
+    )
 
-    def __init__(
-        self, layout, offsets: Tensor | None = None, lengths: Tensor | None = None, sizes: tuple | None = None
-    ):
-        self.layout, self.offsets, self.lengths, self.sizes = layout, offsets, lengths, sizes
-        self.ragged = RaggedSize()
+    def __init__(self, layout, *, offsets=None, lengths=None, sizes=None, strides=None, starts=None, ragged=None):
+        self.layout, self.offsets, self.lengths = layout, offsets, lengths
+        self.sizes, self.strides, self.starts = sizes, strides, starts
+        self.ragged = ragged or (RaggedSize() if sizes is None else _irregular(sizes))
+        self.extremes: dict = {}  # min_seqlen, max_seqlen, where they are known
+        self._packed: Structure | None = None
+        if offsets is not None:
+            _structures[id(offsets), id(lengths)] = self
 
     @property
     def count(self) -> int:
         return self.offsets.shape[0] - 1 if self.sizes is None else len(self.sizes)
 
+    @property
+    def has_holes(self) -> bool:
+        """Whether components are anything but packed one after the other, each row by row."""
+        return self.lengths is not None or self.strides is not None
+
     def spans(self) -> list[tuple[int, int]]:
-        """(start, length) of each component along the first dimension of the packed values."""
+        """(start, length) of each component along the ragged dimension of the values."""
         if self.sizes is not None:
             ends = list(itertools.accumulate((math.prod(s) for s in self.sizes), initial=0))
             return [(a, b - a) for a, b in itertools.pairwise(ends)]
@@ -61,9 +127,41 @@ class Structure:
             return [(a, b - a) for a, b in itertools.pairwise(starts)]
         return list(zip(starts, self.lengths.tolist(), strict=False))
 
-    def shape(self, values: Tensor) -> tuple:
+    def places(self) -> tuple[tuple, tuple]:
+        """(strides, starts) of the components of the strided layout."""
+        if self.strides is not None:
+            return self.strides, self.starts
+        return tuple(tuple(contiguous_strides(s)) for s in self.sizes), tuple(start for start, _ in self.spans())
+
+    def component_lengths(self) -> list[int]:
+        return [length for _, length in self.spans()]
+
+    def packed(self) -> Structure:
+        """The same sizes without holes."""
+        if not self.has_holes:
+            return self
+        if self._packed is None:
+            from ...make.construct import tensor
+
+            if self.sizes is not None:
+                self._packed = Structure(self.layout, sizes=self.sizes)
+            else:
+                running = list(itertools.accumulate(self.component_lengths(), initial=0))
+                offsets = tensor(running, dtype=self.offsets.dtype)
+                self._packed = Structure(self.layout, offsets=offsets, ragged=self.ragged)
+        return self._packed
+
+    def extreme(self, which: str) -> int:
+        """The shortest ("min_seqlen") or the longest ("max_seqlen") component along the ragged dimension."""
+        if which not in self.extremes:
+            lengths = self.component_lengths() or [0]
+            self.extremes[which] = min(lengths) if which == "min_seqlen" else max(lengths)
+        return self.extremes[which]
+
+    def shape(self, values: Tensor, ragged_idx: int) -> tuple:
         if self.sizes is None:
-            return (self.count, self.ragged, *values.array.shape[1:])
+            inner = values.array.shape
+            return (self.count, *inner[: ragged_idx - 1], self.ragged, *inner[ragged_idx:])
         if not self.sizes:
             return (0,)
         return (len(self.sizes), *[s[0] if len(set(s)) == 1 else self.ragged for s in zip(*self.sizes, strict=True)])
@@ -72,20 +170,37 @@ class Structure:
 class NestedArray:
     """In the place of an array: packed values and their structure."""
 
-    __slots__ = ("values", "structure", "shape")
+    __slots__ = ("values", "structure", "ragged_idx", "shape")
     base = None
-    stride: tuple = ()
 
     def describe(self, t: Tensor) -> str:
         return describe(t)
 
-    def __init__(self, values: Tensor, structure: Structure):
-        self.values, self.structure = values, structure
-        self.shape = structure.shape(values)
+    def __init__(self, values: Tensor, structure: Structure, ragged_idx: int = 1):
+        self.values, self.structure, self.ragged_idx = values, structure, ragged_idx
+        self.shape = structure.shape(values, ragged_idx)
+
+    @property
+    def stride(self) -> tuple:
+        """Of jagged tensors: that of the values, behind the size of one component."""
+        if self.structure.sizes is not None:
+            return contiguous_strides(tuple(1 if isinstance(s, RaggedSize) else s for s in self.shape))
+        rest = math.prod(s for s in self.shape[1:] if not isinstance(s, RaggedSize))
+        return (self.structure.ragged * rest, *stride_of(self.values))
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Whether components lie one after the other, each row by row."""
+        return not self.structure.has_holes and self.values.is_contiguous()
 
     @property
     def layout(self):
         return self.structure.layout
+
+    @property
+    def form(self) -> tuple[Structure, int, tuple]:
+        """All but the values: structure, place of the ragged dimension, shape of the values."""
+        return self.structure, self.ragged_idx, self.values.array.shape
 
     @property
     def ndim(self) -> int:
@@ -93,9 +208,13 @@ class NestedArray:
 
     @property
     def size(self) -> int:
-        if self.structure.lengths is None:
+        s = self.structure
+        if s.sizes is not None:
+            return sum(math.prod(size) for size in s.sizes)
+        if s.lengths is None:
             return self.values.array.size
-        return int(self.structure.lengths.array.sum()) * math.prod(self.values.array.shape[1:])
+        inner = self.values.array.shape
+        return int(s.lengths.array.sum()) * math.prod(inner[: self.ragged_idx - 1] + inner[self.ragged_idx :])
 
     @property
     def dtype(self):
@@ -114,12 +233,16 @@ class NestedArray:
         raise RuntimeError("Cannot access data pointer of a nested tensor; use values()")
 
 
-def wrap_nested(values: Tensor, structure: Structure) -> Tensor:
-    return wrap(NestedArray(values, structure), values.dtype, values.device, NESTED)
+def wrap_nested(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
+    return wrap(NestedArray(values, structure, ragged_idx), values.dtype, values.device, NESTED)
 
 
 def is_nested(t) -> bool:
     return isinstance(t, Tensor) and bool(t.keys & NESTED)
+
+
+def is_jagged(t: Tensor) -> bool:
+    return t.array.structure.sizes is None
 
 
 def describe(t: Tensor) -> str:
@@ -128,24 +251,15 @@ def describe(t: Tensor) -> str:
 
     a = t.array
     if a.layout is devices.jagged:
-        tail = (
-            ", requires_grad=True"
-            if t.requires_grad and t.is_leaf
-            else f", grad_fn={t.grad_fn}"
-            if t.grad_fn is not None
-            else ""
-        )
+        leaf = ", requires_grad=True" if t.requires_grad and t.is_leaf else ""
+        tail = f", grad_fn={t.grad_fn}" if t.grad_fn is not None else leaf
         shape = ", ".join(map(str, a.shape))
-        return f"NestedTensor(size=({shape}), offsets={a.structure.offsets}{tail}, "
-        f"contiguous={a.structure.lengths is None})"
+        return (
+            f"NestedTensor(size=({shape}), offsets={a.structure.offsets}{tail}, contiguous={not a.structure.has_holes})"
+        )
     from .operators import components
 
     body = ",\n".join(textwrap.indent(repr(c), "  ") for c in components(t.detach()))
-    grad = (
-        f", grad_fn=<{type(t.grad_fn).__name__}>"
-        if t.grad_fn is not None
-        else ", requires_grad=True"
-        if t.requires_grad
-        else ""
-    )
+    leaf = ", requires_grad=True" if t.requires_grad else ""
+    grad = f", grad_fn=<{type(t.grad_fn).__name__}>" if t.grad_fn is not None else leaf
     return f"nested_tensor([\n{body}\n]{grad})" if body else f"nested_tensor([\n\n]{grad})"

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....core.geometry import wrap_dim, wrap_dims
+from ....core.layers import above
+from ....core.modes import no_grad
 from ....core.tensor import Tensor, view_of
 from ...family.pointwise import POINTWISE
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, Operator, exports, rule_of
 from ..sparse.table import layout_operator
-from .layouts import is_nested, wrap_nested
+from .layouts import Structure, is_jagged, is_nested, wrap_nested
 
 
 def nested_rule(*names: str) -> Callable:
@@ -24,18 +25,23 @@ def nested_rule(*names: str) -> Callable:
     return rule_of("nested", *names)
 
 
+def function(name: str, home: str = "torch") -> Callable:
+    """A public function, which rules call by its name."""
+    return exports[home][name]
+
+
 # ---- in and out
 get_values_op = layout_operator(
     "_nested_get_values(Tensor(a) self) -> Tensor(a)",
     run=lambda self: view_of(self.array.values, self.array.values.array, self.dtype, self.array.values.offset),
-    vjp={"self": lambda g, self: from_values(g, self)},
+    vjp={"self": lambda g, self_info: nest(g, *self_info.form[:2])},
     jvp=LINEAR,
 )
 from_values_op = layout_operator(
     "_nested_from_values(Tensor values, Tensor template) -> Tensor",
-    run=lambda values, template: wrap_nested(values, template.array.structure),
+    run=lambda values, template: wrap_nested(values, template.array.structure, template.array.ragged_idx),
     node="NestedViewFromJaggedBackward0",
-    vjp={"values": lambda g: get_values(g)},
+    vjp={"values": lambda g, template_info: values_as(g, *template_info.form)},
 )
 
 
@@ -49,37 +55,123 @@ def from_values(values: Tensor, template: Tensor) -> Tensor:
     return dispatch(from_values_op, (values, template.detach() if template.requires_grad else template))
 
 
+def nest(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
+    """A nested tensor of packed values, with their history."""
+    return dispatch(from_values_op, (values, wrap_nested(values.detach(), structure, ragged_idx)))
+
+
 def components(t: Tensor) -> list[Tensor]:
     """The tensors that a nested tensor is made of."""
     values, structure = get_values(t), t.array.structure
+    if is_jagged(t):
+        along = t.array.ragged_idx - 1
+        return [values.narrow(along, start, length) for start, length in structure.spans()]
+    if structure.strides is not None:
+        where = zip(structure.sizes, structure.strides, structure.starts, strict=True)
+        return [values.as_strided(size, stride, values.offset + start) for size, stride, start in where]
     parts = [values.narrow(0, start, length) for start, length in structure.spans()]
-    if structure.sizes is None:
-        return parts
     return [p.reshape(s) for p, s in zip(parts, structure.sizes, strict=True)]
 
 
-def rebuild(parts: list[Tensor], template: Tensor) -> Tensor:
-    """A nested tensor from components; of the structure of `template` where their sizes are the same."""
+def values_like(t: Tensor, template: Tensor) -> Tensor:
+    """The values of `t` as those of `template` lie; zeros in its holes."""
+    return values_as(t, *template.array.form)
+
+
+def values_as(t: Tensor, structure: Structure, ragged_idx: int, shape: tuple) -> Tensor:
+    """The values of `t` as those of a tensor of that form lie; zeros in its holes."""
+    a = t.array
+    if a.structure is structure and a.ragged_idx == ragged_idx:
+        return get_values(t)
+    parts, along = components(t), ragged_idx - 1
+    if structure.sizes is None and structure.lengths is None:
+        return function("cat")(parts, along)
+    if not structure.has_holes:
+        return function("cat")([p.reshape(-1) for p in parts]) if parts else get_values(t)
+    whole = a.values.new_zeros(shape)
+    if structure.sizes is None:
+        for p, (start, length) in zip(parts, structure.spans(), strict=True):
+            whole = whole.slice_scatter(p, along, start, start + length)
+        return whole
+    for p, size, stride, start in zip(parts, structure.sizes, structure.strides, structure.starts, strict=True):
+        whole = whole.as_strided_scatter(p, size, stride, start)
+    return whole
+
+
+def cat_values(parts: list[Tensor], template: Tensor) -> Tensor:
+    """Components, packed as the values of a tensor of that layout are."""
+    if is_jagged(template):
+        return function("cat")(parts, template.array.ragged_idx - 1)
+    return function("cat")([p.reshape(-1) for p in parts]) if parts else template.array.values
+
+
+def packed(t: Tensor) -> Tensor:
+    """The same components without holes."""
+    structure = t.array.structure
+    if not structure.has_holes:
+        return t
+    return nest(cat_values(components(t), t), structure.packed(), t.array.ragged_idx)
+
+
+def rebuild(parts: list[Tensor], template: Tensor, ragged_idx: int | None = 0) -> Tensor:
+    """A tensor from what became of the components: nested, of the structure of `template` where lengths are the same.
+
+    `ragged_idx` says where the ragged dimension of a jagged tensor went; None: it is gone, and the result is dense.
+    """
     from .construct import pack
 
-    a = template.array
-    if a.structure.lengths is None and [p.shape for p in parts] == [c.shape for c in components(template.detach())]:
-        flat = parts if a.structure.sizes is None else [p.reshape(-1) for p in parts]
-        return from_values(exports["torch"]["cat"](flat), template) if parts else template
-    return pack(parts, a.layout)
+    if ragged_idx is None:
+        return function("stack")(parts)
+    structure = template.array.structure.packed()
+    if not is_jagged(template):
+        same = tuple(tuple(p.shape) for p in parts) == structure.sizes
+        return nest(cat_values(parts, template), structure) if same and parts else pack(parts, template.layout)
+    at = ragged_idx or template.array.ragged_idx
+    if [p.shape[at - 1] for p in parts] == structure.component_lengths():
+        return nest(function("cat")(parts, at - 1), structure, at)
+    return pack(parts, template.layout, at)
 
 
 # ---- dispatch
 def nested_layer(op: Operator, args: tuple):
     """An operator of which some argument is nested."""
-    if op.inplace_of is not None:
-        raise NotImplementedError(
-            f"{op.display}_(): in-place operators on nested tensors are not implemented; use {op.display}()"
-        )
-    found = op.declared.nested or (pointwise if op.family is POINTWISE else None)
+    functional = op.inplace_of or op
+    found = functional.declared.nested or (pointwise if functional.family is POINTWISE else None)
     if found is None:
         raise not_implemented(op, args)
-    return found(op, *args)
+    if op.inplace_of is None:
+        return found(op, *args)
+    return written(args[0], found(functional, *args), op)
+
+
+def written(target: Tensor, result: Tensor, op: Operator) -> Tensor:
+    """The in-place form: the result's values in the memory of the target, and the target in the result's place."""
+    if not is_nested(target):
+        raise RuntimeError(
+            f"{op.display}_(): cannot write a nested tensor into a dense one of shape {list(target.shape)}"
+        )
+    if not is_nested(result) or result.array.shape != target.array.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}"
+        )
+    if target.requires_grad and target.is_leaf:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    recorded = result.requires_grad
+    with no_grad():
+        store(target, result)
+    if recorded:
+        above.rebase_history(target, result.autograd.edge)
+    return target
+
+
+def store(target: Tensor, result: Tensor) -> None:
+    """Write components into those of a nested tensor of the same sizes."""
+    a, b = target.array, result.array
+    if a.structure is b.structure and a.ragged_idx == b.ragged_idx:
+        a.values.copy_(b.values)
+    else:
+        for mine, other in zip(components(target.detach()), components(result.detach()), strict=True):
+            mine.copy_(other)
 
 
 def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
@@ -91,47 +183,89 @@ def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
     )
 
 
+# ---- element by element
 def pointwise(op: Operator, *args):
     """Element by element on packed values; dense operands are broadcast to every component."""
-    template = next(a for a in args if is_nested(a))
-    result = [_operand(op, a, template) if isinstance(a, Tensor) else a for a in args]
-    return from_values(dispatch(op, tuple(result)), template)
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    template = max((t for t in tensors if is_nested(t)), key=lambda t: t.ndim)
+    if any(t.array.structure is not template.array.structure for t in tensors if is_nested(t)):
+        template = packed(template)
+    result = dispatch(op, tuple(_operand(op, a, template) if isinstance(a, Tensor) else a for a in args))
+    if isinstance(result, Tensor):
+        return _placed(result, template)
+    return type(result)([_placed(r, template) for r in result])
 
 
-def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
-    structure = template.array.structure
-    if is_nested(t):
-        if t.array.structure is not structure and not _alike(t, template):
-            shapes = f"{_text(template)} and {_text(t)}"
-            raise RuntimeError(
-                f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {shapes}"
-            )
-        return get_values(t)
-    if not t.ndim:
-        return t
-    if structure.sizes is not None:
-        raise RuntimeError(
-            f"{op.name}: a dense tensor of shape {list(t.shape)} cannot be combined with a nested tensor of strided "
-            f"layout"
-        )
-    rest = template.ndim - 2
-    if t.ndim <= rest or t.ndim == rest + 1 and t.shape[0] == 1:
-        return t
-    if t.ndim == template.ndim and t.shape[1] == 1 and structure.lengths is None:  # one row per component
-        if t.shape[0] == 1:
-            return t[0]
-        if t.shape[0] == structure.count:
-            return t.squeeze(1).index_select(0, owners(template))
-    raise RuntimeError(
+def _placed(values: Tensor, template: Tensor) -> Tensor:
+    return from_values(values, template)
+
+
+def _refused(op: Operator, t: Tensor, template: Tensor) -> RuntimeError:
+    return RuntimeError(
         f"cannot call binary pointwise function {op.name}.{op.overload} with inputs of shapes {_text(template)} and "
-        f"{tuple(t.shape)}"
+        f"{_text(t)}"
     )
 
 
-def _alike(a: Tensor, b: Tensor) -> bool:
-    """Strided nested tensors meet where their components have one size; jagged ones only by a shared structure."""
-    x, y = a.array.structure, b.array.structure
-    return x.sizes is not None and x.sizes == y.sizes
+def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
+    if is_nested(t):
+        return _nested_operand(op, t, template)
+    if not t.ndim:
+        return t
+    if not is_jagged(template):
+        return _dense_in_strided(op, t, template)
+    a = template.array
+    if t.ndim > template.ndim:
+        raise _refused(op, t, template)
+    full = t.reshape((1,) * (template.ndim - t.ndim) + tuple(t.shape))
+    if full.shape[0] not in (1, a.structure.count):
+        raise _refused(op, t, template)
+    if full.shape[a.ragged_idx] != 1:
+        return _rows(op, full, t, template)
+    if full.shape[0] == 1:
+        return full.squeeze(0)
+    return full.squeeze(a.ragged_idx).index_select(0, owners(template)).movedim(0, a.ragged_idx - 1)
+
+
+def _rows(op: Operator, full: Tensor, t: Tensor, template: Tensor) -> Tensor:
+    """A padded dense operand: where all components are as long as it is, each has its row."""
+    a = template.array
+    if any(n != full.shape[a.ragged_idx] for n in a.structure.component_lengths()):
+        raise _refused(op, t, template)
+    whole = full.expand((a.structure.count, *full.shape[1:]))
+    return cat_values([whole[i] for i in range(a.structure.count)], template)
+
+
+def _nested_operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
+    a, b = t.array, template.array
+    if (a.structure.sizes is None) != (b.structure.sizes is None):
+        raise _refused(op, t, template)
+    if is_jagged(t):
+        if a.structure.ragged != b.structure.ragged or a.ragged_idx - a.ndim != b.ragged_idx - b.ndim:
+            raise _refused(op, t, template)
+        return get_values(t) if a.structure is b.structure else values_like(t, template)
+    if a.structure.sizes != b.structure.sizes:
+        raise RuntimeError(
+            f"{op.name} does not support broadcasting when given a NestedTensor: sizes are {list(b.structure.sizes)} "
+            f"and {list(a.structure.sizes)}"
+        )
+    return values_like(t, template)
+
+
+def _dense_in_strided(op: Operator, t: Tensor, template: Tensor) -> Tensor:
+    """A dense operand of one value, or with a row for each component."""
+    parts = components(template.detach())
+    batched = t.ndim == template.ndim and t.shape[0] == len(parts)
+    if not batched and t.numel() != 1:
+        raise RuntimeError(
+            f"Expected both self and other to be nested, but got a nested self and non-nested other for {op.name} "
+            f"(a dense tensor of shape {list(t.shape)})"
+        )
+    if t.numel() == 1:
+        if op.name in ("add", "sub"):
+            raise RuntimeError("Expected both self and other to be nested, but got a nested self and non-nested other")
+        return t.reshape(())
+    return cat_values([t[i].expand(p.shape) for i, p in enumerate(parts)], template)
 
 
 def _text(t: Tensor) -> str:
@@ -139,13 +273,13 @@ def _text(t: Tensor) -> str:
 
 
 def owners(t: Tensor) -> Tensor:
-    """The component of each packed row."""
+    """The component of each packed row; rows in holes go with the component before."""
     offsets = t.array.structure.offsets
     lengths = offsets[1:] - offsets[:-1]
-    return exports["torch"]["repeat_interleave"](lengths)
+    return function("repeat_interleave")(lengths)
 
 
-# ---- rules
+# ---- on the values, whatever their structure
 @nested_rule(
     "clone",
     "_to_copy",
@@ -155,120 +289,45 @@ def owners(t: Tensor) -> Tensor:
     "empty_like",
     "rand_like",
     "randn_like",
+    "randint_like",
     "alias",
     "native_dropout",
     "dropout",
+    "fill",
+    "zero",
+    "bernoulli",
+    "uniform",
+    "normal_functional",
 )
 def on_values(op: Operator, self, *rest):
     if op.name == "_to_copy" and rest[1] not in (None, self.layout):
-        raise NotImplementedError("a nested tensor cannot change its layout by to()")
+        raise RuntimeError(f"Converting between nested tensor layouts is not supported: {self.layout} to {rest[1]}")
+    if any(is_nested(r) for r in rest):
+        rest = tuple(values_like(r, self) if is_nested(r) else r for r in rest)
+    if op.name == "fill" and isinstance(rest[0], Tensor) and rest[0].ndim:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {rest[0].ndim} dimensions."
+        )
+    copied = op.name.endswith("_like") or op.name == "clone" and rest[0] is not None
+    if copied and self.array.structure.strides is not None or op.name == "clone" and rest[0] is not None:
+        self = packed(self)
     result = dispatch(op, (get_values(self), *rest))
     return from_values(result, self) if isinstance(result, Tensor) else tuple(from_values(m, self) for m in result)
+
+
+@nested_rule("copy")
+def copy(op: Operator, self: Tensor, source: Tensor, *rest) -> Tensor:
+    if not is_nested(source) or not is_nested(self):
+        raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
+    if is_jagged(self) and (not is_jagged(source) or source.array.shape != self.array.shape):
+        raise RuntimeError(
+            f"copy_(): expected compatible input and src shapes, but got: {_text(self)} and {_text(source)}"
+        )
+    if not is_jagged(self) and source.array.structure.sizes != self.array.structure.sizes:
+        raise RuntimeError("copy_ only supports tensors that are the same size for Nested implementations")
+    return from_values(values_like(source, self).to(self.dtype), self)
 
 
 @nested_rule("detach")
 def detach(op: Operator, self):
     return self.shallow()
-
-
-@nested_rule("unbind")
-def unbind(op: Operator, self, dim: int = 0):
-    if wrap_dim(dim, self.ndim):
-        raise RuntimeError(f"NestedTensor can only be unbound along dimension 0, got dimension {dim} instead.")
-    return tuple(components(self))
-
-
-@nested_rule("select")
-def select(op: Operator, self, dim: int, index: int):
-    if wrap_dim(dim, self.ndim) == 0:
-        return components(self)[index]
-    raise not_implemented(op, (self, dim, index))
-
-
-def _require_inner(op: Operator, self: Tensor, dims) -> tuple:
-    """Dimensions behind the ragged one, as dimensions of the packed values."""
-    wrapped = wrap_dims(tuple(dims), self.ndim)
-    if self.array.structure.sizes is not None:
-        return wrapped
-    if any(d < 2 for d in wrapped):
-        raise RuntimeError(f"{op.name}(): not supported along the batch or the ragged dimension of a NestedTensor")
-    return tuple(d - 1 for d in wrapped)
-
-
-@nested_rule("sum", "mean")
-def reduce(op: Operator, self, *rest):
-    jagged = self.array.structure.sizes is None
-    if not jagged:
-        if op.name == "sum" and len(rest) == 3 and rest[0] == (-1,):
-            return _map_strided(op, self, *rest)
-        raise not_implemented(op, (self, *rest))
-    source = self if self.array.structure.lengths is None else rebuild_packed(self)
-    if len(rest) == 1:
-        return dispatch(op, (get_values(source), *rest))
-    dims, keepdim, dtype = rest
-    wrapped = set(wrap_dims(dims or tuple(range(self.ndim)), self.ndim))
-    if {0, 1} <= wrapped:
-        result = dispatch(op, (get_values(source), tuple({max(d - 1, 0) for d in wrapped}), keepdim, dtype))
-        return result.unsqueeze(0) if keepdim else result
-    if wrapped == {1}:
-        return _over_ragged(op, source, keepdim, dtype)
-    return from_values(dispatch(op, (get_values(source), _require_inner(op, self, wrapped), keepdim, dtype)), source)
-
-
-def _over_ragged(op: Operator, self: Tensor, keepdim: bool, dtype) -> Tensor:
-    parts = [dispatch(op, (p, (0,), keepdim, dtype)) for p in components(self)]
-    return exports["torch"]["stack"](parts)
-
-
-def rebuild_packed(self: Tensor) -> Tensor:
-    """Components without the gaps that `lengths` leave."""
-    from .construct import pack
-
-    return pack(components(self), self.layout)
-
-
-def _map_strided(op: Operator, self: Tensor, *rest) -> Tensor:
-    return rebuild([dispatch(op, (p, *rest)) for p in components(self)], self)
-
-
-@nested_rule("_softmax", "_log_softmax")
-def softmax(op: Operator, self, dim: int, *rest):
-    d = wrap_dim(dim, self.ndim)
-    if d == 0:
-        raise RuntimeError("softmax(): not supported along the batch dimension of a NestedTensor")
-    if d == 1 or self.array.structure.sizes is not None:
-        return rebuild([dispatch(op, (p, d - 1, *rest)) for p in components(self)], self)
-    return from_values(dispatch(op, (get_values(self), d - 1, *rest)), self)
-
-
-@nested_rule("native_layer_norm", "layer_norm")
-def layer_norm(op: Operator, self, normalized_shape, *rest):
-    result = dispatch(op, (get_values(self), normalized_shape, *rest))
-    return from_values(result, self) if isinstance(result, Tensor) else (from_values(result[0], self), *result[1:])
-
-
-@nested_rule("transpose", "permute", "view", "unsqueeze", "squeeze", "reshape")
-def reshaping(op: Operator, self, *rest):
-    raise not_implemented(op, (self, *rest))
-
-
-@nested_rule("matmul")
-def matmul(op: Operator, self: Tensor, other: Tensor) -> Tensor:
-    """A nested tensor times a matrix (or a nested tensor of the same structure, component by component)."""
-    if is_nested(self) and not is_nested(other) and other.ndim <= 2:
-        if self.array.structure.sizes is None and self.ndim >= 3:
-            return from_values(get_values(self).matmul(other), self)
-        return rebuild([p.matmul(other) for p in components(self)], self)
-    if is_nested(self) and is_nested(other) and self.shape[0] == other.shape[0]:
-        from .construct import pack
-
-        return pack([a.matmul(b) for a, b in zip(components(self), components(other), strict=True)], self.layout)
-    raise NotImplementedError(
-        "matmul: nested tensors can be multiplied by a matrix, or with one another component by component"
-    )
-
-
-@nested_rule("linear")
-def linear(op: Operator, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    result = input.matmul(weight.t())
-    return result if bias is None else result + bias

@@ -9,9 +9,11 @@ Goes out: a sparse tensor through which gradients reach `values`. The parts come
 
 from __future__ import annotations
 
+from types import MethodType
+
 from ....core import device as devices
-from ....core.layers import above
-from ....core.tensor import Tensor, set_requires_grad, view_of
+from ....core.layers import above, extend
+from ....core.tensor import NESTED, Tensor, set_requires_grad, view_of
 from ...make.construct import tensor as make_tensor
 from ...make.factories import empty, sizes_from, zeros
 from ...system.calls import front
@@ -352,11 +354,21 @@ def values(self) -> Tensor:
     return _values(self)
 
 
-@front("Tensor._values")
 def raw_values(self) -> Tensor:
+    """The values of a COO tensor, whether or not the indices are in order."""
     if not is_coo(self):
         raise refuse_dense("_values", self)
     return dispatch(raw_values_op, (self,))
+
+
+def _own_values(self):
+    """Of jagged nested tensors, the packed values; of all others a method, which COO tensors have."""
+    if self.keys & NESTED and self.layout is devices.jagged:
+        return self.values()
+    return MethodType(raw_values, self)
+
+
+extend(Tensor, __name__, _values=property(_own_values))
 
 
 def _index_part(name: str, part: str, kind: str):

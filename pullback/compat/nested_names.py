@@ -1,0 +1,60 @@
+"""Private names of PyTorch's jagged tensors (`torch.nested._internal.nested_tensor`), on the nested tensors here."""
+
+from __future__ import annotations
+
+from ..core import device as devices
+from ..core.tensor import NESTED, Tensor
+from ..ops.layout.nested.construct import nested_tensor_from_jagged
+from ..ops.layout.nested.layouts import structure_of
+from ..ops.layout.nested.operators import get_values, nest
+
+
+class _Jagged(type):
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, Tensor) and bool(value.keys & NESTED) and value.layout is devices.jagged
+
+
+class NestedTensor(metaclass=_Jagged):
+    """What jagged tensors are instances of; `nested_tensor_from_jagged` makes one."""
+
+
+def jagged_from_list(tensors: list, offsets: Tensor | None, dtype=None, device=None):
+    """(a jagged tensor of the components, its offsets); with offsets, in their structure."""
+    from ..ops.layout.nested.construct import as_nested_tensor
+
+    result = as_nested_tensor(list(tensors), dtype=dtype, device=device, layout=devices.jagged)
+    if offsets is None:
+        return result, result.array.structure.offsets
+    structure = structure_of(offsets)
+    if structure.component_lengths() != result.array.structure.component_lengths():
+        raise RuntimeError(f"jagged_from_list: components do not have the lengths that offsets say: {offsets.tolist()}")
+    return nest(get_values(result), structure, result.array.ragged_idx), offsets
+
+
+def buffer_from_jagged(jagged: Tensor) -> Tensor:
+    """The packed values."""
+    return get_values(jagged)
+
+
+def nested_view_from_values_offsets(
+    values: Tensor, offsets: Tensor, ragged_idx: int = 1, min_seqlen=None, max_seqlen=None
+):
+    """A jagged tensor on packed values."""
+    return nested_tensor_from_jagged(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
+
+
+def nested_view_from_values_offsets_lengths(
+    values: Tensor, offsets: Tensor, lengths: Tensor, ragged_idx: int = 1, min_seqlen=None, max_seqlen=None
+):
+    """A jagged tensor on packed values, with components of given lengths."""
+    return nested_tensor_from_jagged(values, offsets, lengths, ragged_idx, min_seqlen, max_seqlen)
+
+
+class ViewNestedFromBuffer:
+    """`apply(values, offsets)`: a jagged tensor on packed values."""
+
+    @staticmethod
+    def apply(values: Tensor, offsets: Tensor, metadata_cache: dict | None = None) -> Tensor:
+        result = nested_tensor_from_jagged(values, offsets)
+        result.array.structure.extremes.update(metadata_cache or {})
+        return result
