@@ -1,6 +1,6 @@
 """Recorded results of operators, computed again on a CUDA device: values, dtypes, shapes, gradients.
 
-    python tests/cuda/vectors.py FOLDER [--jobs 14] [--json FILE] [--only NAME] [--device cuda]
+    python tests/cuda/vectors.py FOLDER [--jobs 14] [--json FILE] [--only NAME] [--device cuda] [--compile]
 
 FOLDER has one .npz file for each operator: cases as JSON under "__cases__" and their arrays beside them. All tensors of a
 case are moved to the device, and all results must be there. The last lines say how many operators agree in all of their
@@ -125,9 +125,9 @@ def function_of(torch, spec: dict):
     return found
 
 
-def check(job: tuple[str, str, bool]) -> dict:
+def check(job: tuple[str, str, bool, bool]) -> dict:
     """One operator, all cases."""
-    path, device, fuse = job
+    path, device, fuse, compiled = job
     from pullback.compat.torch import install
 
     install()
@@ -146,7 +146,8 @@ def check(job: tuple[str, str, bool]) -> dict:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
-                error = Case(torch, case, arrays, device).run(function)
+                called = torch.compile(function) if compiled else function
+                error = Case(torch, case, arrays, device).run(called)
             except Exception as e:
                 where = traceback.extract_tb(e.__traceback__)[-1]
                 error = f"{type(e).__name__}: {e} ({Path(where.filename).name}:{where.lineno})"
@@ -167,10 +168,11 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--fuse", action="store_true", help="trace kernels for small arrays, too")
+    parser.add_argument("--compile", action="store_true", help="each call by a graph of its own")
     options = parser.parse_args()
     paths = sorted(str(p) for p in Path(options.folder).glob("*.npz") if not options.only or options.only in p.name)
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        rows = pool.map(check, [(p, options.device, options.fuse) for p in paths], chunksize=4)
+        rows = pool.map(check, [(p, options.device, options.fuse, options.compile) for p in paths], chunksize=4)
     if options.json:
         Path(options.json).write_text("\n".join(map(json.dumps, rows)))
     for row in rows:
