@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core import elements
+import numpy as np
+
+from ..core import cuda_updates, elements
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import CUDA, Tensor
@@ -63,12 +65,27 @@ class Adam(PerParameter):
             state["max_exp_avg_sq"] = zeros_like(p)
         return state
 
+    def update_together(self, params: list[Tensor], group: dict) -> list[Tensor]:
+        if not params or not _on_device(params[0]) or not _plain_group(group):
+            return params
+        together: dict[tuple, list[tuple[Tensor, dict]]] = {}
+        rest = []
+        for p in params:
+            state = self.state.get(p)
+            if state and _in_table(p, p.grad, state):
+                together.setdefault((p.dtype, p.device, _count_step(state)), []).append((p, state))
+            else:
+                rest.append(p)
+        for (_, _, step), members in together.items():
+            cuda_updates.adam([_arrays(p, p.grad, state) for p, state in members], **_numbers(group, step))
+            for p, state in members:
+                _count_writes(p, state, group)
+        return rest
+
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
         step = advance(state)
-        if _in_one_step(p, g, state, group, (lr, beta1, beta2, step)) and _whole_update(
-            p, g, state, group, lr, beta1, beta2, step
-        ):
+        if _in_one_step(p, g, state, group, (lr, beta1, beta2, step)) and _whole_update(p, g, state, group, step):
             return
         if group["weight_decay"] and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * group["weight_decay"])
@@ -88,6 +105,51 @@ class Adam(PerParameter):
         move_ratio(p, settled(mean, group), root, lr / (1 - beta1**step))
 
 
+def _on_device(p: Tensor) -> bool:
+    return bool(p.keys & CUDA)
+
+
+def _plain_group(group: dict) -> bool:
+    """Whether a group's numbers are Python's, its update is Adam's own, and nothing listens."""
+    if (
+        ambient.mode
+        or is_overridden()
+        or any(group[k] for k in ("amsgrad", "differentiable", "maximize", "capturable"))
+    ):
+        return False
+    return not any(isinstance(n, Tensor) for n in (group["lr"], *group["betas"], group["weight_decay"]))
+
+
+def _in_table(p: Tensor, g: Tensor, state: dict) -> bool:
+    """Whether the kernel for many parameters takes this one."""
+    tensors = (p, state["exp_avg"], state["exp_avg_sq"], g)
+    if p.dtype not in (float32, float64) or any(t.keys != CUDA or t.device is not p.device for t in tensors):
+        return False
+    return not state["step"].keys and cuda_updates.applies(*[t.array for t in tensors])
+
+
+def _count_step(state: dict) -> float:
+    """As `advance`, for a plain counter: there are as many as parameters."""
+    step = state["step"]
+    np.add(step.array, 1, out=step.array)
+    bump(step)
+    return step.array.item()
+
+
+def _arrays(p: Tensor, g: Tensor, state: dict) -> tuple:
+    return p.array, state["exp_avg"].array, state["exp_avg_sq"].array, g.array
+
+
+def _numbers(group: dict, step: float) -> dict[str, float]:
+    """What the kernels take, in their order."""
+    lr, (beta1, beta2) = number(group["lr"]), map(number, group["betas"])
+    decay, apart = group["weight_decay"], group["decoupled_weight_decay"]
+    return dict(
+        decay=0.0 if apart else decay, shrink=1 - lr * decay if apart else 1.0, fresh=1 - beta1, keep=beta2, news=1 - beta2,
+        scale=(1 - beta2**step) ** 0.5, eps=group["eps"], rate=lr / (1 - beta1**step),
+    )  # fmt: skip
+
+
 def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple) -> bool:
     """Whether one kernel may do the whole update: plain tensors of one dtype and device, and nothing listens."""
     if ambient.mode or p.keys & ~CUDA or is_overridden() or group["amsgrad"] or group["differentiable"]:
@@ -97,23 +159,24 @@ def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple)
     return all(t.keys == p.keys and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
 
 
-def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, lr, beta1, beta2, step: float) -> bool:
+def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, step: float) -> bool:
     """The update by one kernel; False where there is none for these arrays, and nothing has changed."""
-    mean, square = state["exp_avg"], state["exp_avg_sq"]
-    decay, apart = group["weight_decay"], group["decoupled_weight_decay"]
-    numbers = dict(
-        decay=0.0 if apart else decay, shrink=1 - lr * decay if apart else 1.0, fresh=1 - beta1, keep=beta2, news=1 - beta2,
-        scale=(1 - beta2**step) ** 0.5, eps=group["eps"], rate=lr / (1 - beta1**step),
-    )  # fmt: skip
+    numbers, arrays = _numbers(group, step), _arrays(p, g, state)
     if p.keys:
-        from ..core.cuda_updates import adam
-
-        adam(p.array, g.array, mean.array, square.array, **numbers)
-    elif not elements.update("adam", (p.array, mean.array, square.array, g.array), tuple(numbers.values())):
+        if not cuda_updates.applies(*arrays):
+            return False
+        cuda_updates.adam([arrays], **numbers)
+    elif not elements.update("adam", arrays, tuple(numbers.values())):
         return False
-    for t in (p, p, mean, square) if apart and decay else (p, mean, square):  # decay is a write of its own
-        bump(t)
+    _count_writes(p, state, group)
     return True
+
+
+def _count_writes(p: Tensor, state: dict, group: dict) -> None:
+    """Decay apart from the gradient is a write of its own."""
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    for t in (p, p, mean, square) if group["decoupled_weight_decay"] and group["weight_decay"] else (p, mean, square):
+        bump(t)
 
 
 def _check_beta_types(betas: tuple, foreach: bool | None, capturable: bool) -> None:

@@ -3,7 +3,7 @@
 `p` and `g` are real (complex parameters and their state appear as pairs of real numbers), `g` is negated where the
 objective is maximised, and `state` holds what `start(p, group)` made. Nothing is recorded unless the optimizer was made
 with `differentiable=True`. `foreach` and `fused` name faster kernels that PyTorch has elsewhere: here one loop serves
-all of them, with the same numbers, and the flags are only checked.
+all of them, with the same numbers, and the flags are only checked; what can be updated together is, whatever they say.
 """
 
 from __future__ import annotations
@@ -61,10 +61,13 @@ class PerParameter(Optimizer):
         if process.cuda_captures:
             self._check_capture()
         for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    self._update(p, p.grad, group)
+            for p in self.update_together([p for p in group["params"] if p.grad is not None], group):
+                self._update(p, p.grad, group)
         return loss
+
+    def update_together(self, params: list[Tensor], group: dict) -> list[Tensor]:
+        """Update those parameters that one kernel can take together; the others are given back."""
+        return params
 
     def _check_capture(self) -> None:
         """Raise where a step that is captured in a CUDA graph would be run again with the numbers of the first."""

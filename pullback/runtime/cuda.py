@@ -21,12 +21,15 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import device_checks
+from ..core.modes import process
 from .build import CompileFailed, NoCompiler
 from .cache import cached
 from .launcher import Api, Plan, launcher
+from .replays import Replays
 
 OPTIONS = ("--std=c++17",)
 TOGETHER = 16  # functions that are compiled as one file
+WORKSPACE = 32 << 20  # bytes that products in a graph may use, as cuBLAS wants on large devices
 OUT_OF_BOUNDS = (
     "CUDA error: device-side assert triggered\n"
     "An index was out of bounds in a compiled graph; results since then are not to be used. "
@@ -60,10 +63,12 @@ def _compiled(nvrtc, text: str, options: tuple[str, ...]) -> bytes:
 
 
 class Program:
-    """The functions of a source on a device, and the plan that calls them. `owner` keeps them loaded."""
+    """The functions of a source on a device, and the plan that calls them. `owner` keeps them loaded; `replays` are its graphs,
+    where some are wanted."""
 
     def __init__(self, plan: Plan, functions: list[int], owner: object = None):
         self.plan, self.owner = plan, owner
+        self.replays: Replays | None = None
         self.functions = (ctypes.c_void_p * max(len(functions), 1))(*functions)
 
 
@@ -80,8 +85,10 @@ class Machine:
             self.architecture = f"sm_{here.compute_capability}"
             cupy.cuda.device.get_cublas_handle()  # loads cuBLAS
             self.shared, flag = _shared_flag(cupy)
+            self.side = cupy.cuda.Stream(non_blocking=True)  # on which graphs are captured
         self.flag = np.frombuffer(flag, np.int32)
         self.api = Api(*_addresses())
+        self.workspaces: dict[int, Any] = {}  # of graphs with products, by the stream that they run on
         device_checks.append(self.check)
 
     def load(self, source: Any, flags: tuple[str, ...]) -> Program:
@@ -111,9 +118,11 @@ class Machine:
             self.flag[0] = 0
             raise RuntimeError(OUT_OF_BOUNDS)
 
-    def empty(self, shape: tuple, dtype: np.dtype):
+    def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list:
+        """New row-major arrays of these shapes and dtypes; nothing is in them."""
+        make = self.cupy.ndarray
         with self.cupy.cuda.Device(self.index):
-            return self.cupy.empty(shape, dtype)
+            return [make(shape, dtype) for shape, dtype in kinds]
 
     @staticmethod
     def address(array) -> int:
@@ -125,19 +134,45 @@ class Machine:
         return self.as_strided(array, (span,), (array.itemsize,)).copy()
 
     def run(self, program: Program, addresses: list[int], tf32: bool) -> None:
-        """One run of a plan, on the stream in use."""
+        """One run of a plan, on the stream in use; by a graph, where one was made for these addresses."""
         self.check()
         cupy, plan = self.cupy, program.plan
         with cupy.cuda.Device(self.index):
             memory = cupy.cuda.alloc(plan.arena) if plan.arena else None  # kept until all is in the stream
-            slots = plan.slots(addresses, self.shared.ptr, memory.ptr if memory is not None else 0)
-            handle = cupy.cuda.device.get_cublas_handle() if plan.uses_products else None
-            wrong = launcher()(
-                plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(self.api),
-                cupy.cuda.get_current_stream().ptr, handle, tf32,
-            )  # fmt: skip
+            arena = memory.ptr if memory is not None else 0
+            stream = cupy.cuda.get_current_stream()
+            if program.replays is not None and not process.cuda_captures:
+                name = (*addresses, arena, stream.ptr, tf32)
+                graph = program.replays.find(name, lambda: self.captured(program, addresses, arena, stream, tf32))
+                if graph is not None:
+                    graph.launch(stream)
+                    return
+            self.launch(program, plan.slots(addresses, self.shared.ptr, arena), stream.ptr, tf32)
+
+    def launch(self, program: Program, slots: np.ndarray, stream: int, tf32: bool, workspace: Any = None) -> None:
+        """The launches and products of a plan, one after the other."""
+        plan = program.plan
+        handle = self.cupy.cuda.device.get_cublas_handle() if plan.uses_products else None
+        place, size = (0, 0) if workspace is None else (workspace.ptr, WORKSPACE)
+        wrong = launcher()(
+            plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(self.api),
+            stream, handle, tf32, place, size,
+        )  # fmt: skip
         if wrong:
             raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a compiled graph gave {wrong % 100000}")
+
+    def captured(self, program: Program, addresses: list[int], arena: int, stream: Any, tf32: bool) -> Any:
+        """The same launches as a graph. Products get memory of the stream that the graph will run on: no other stream uses it."""
+        slots = program.plan.slots(addresses, self.shared.ptr, arena)
+        workspace = self.workspaces.get(stream.ptr)
+        if workspace is None:
+            workspace = self.workspaces[stream.ptr] = self.cupy.cuda.memory.Memory(WORKSPACE)
+        self.side.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)
+        try:
+            self.launch(program, slots, self.side.ptr, tf32, workspace)
+        finally:
+            graph = self.side.end_capture()
+        return graph
 
 
 def _parts(source: Any) -> list[tuple[str, list[str]]]:
@@ -164,10 +199,15 @@ def _shared_flag(cupy) -> tuple[Any, Any]:
 
 
 def _addresses() -> list[int]:
-    """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream."""
+    """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream and memory."""
     try:
         driver, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(_loaded("libcublas.so"))
-        found = (driver.cuLaunchKernel, blas.cublasGemmStridedBatchedEx, blas.cublasSetStream_v2)
+        found = (
+            driver.cuLaunchKernel,
+            blas.cublasGemmStridedBatchedEx,
+            blas.cublasSetStream_v2,
+            blas.cublasSetWorkspace_v2,
+        )
     except (OSError, AttributeError) as error:
         raise NoCompiler(f"the CUDA driver or cuBLAS cannot be called: {error}") from error
     return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found]

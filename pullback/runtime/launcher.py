@@ -25,7 +25,8 @@ typedef int (*launch_t)(void *, u32, u32, u32, u32, u32, u32, u32, void *, void 
 typedef int (*gemm_t)(void *, int, int, int, int, int, const void *, const void *, int, int, long long, const void *, int, int,
     long long, const void *, void *, int, int, long long, int, int, int);
 typedef int (*use_stream_t)(void *, void *);
-struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; };
+typedef int (*use_workspace_t)(void *, void *, unsigned long);
+struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; use_workspace_t use_workspace; };
 enum { SUMS_IN_FLOAT = 68, SUMS_IN_DOUBLE = 70, SUMS_IN_TF32 = 77, ANY_ALGORITHM = -1, FLOAT = 0, DOUBLE = 1, MOST = 512 };
 
 static int product(const i64 *e, char **slots, const struct api *api, void *handle, i64 tf32) {
@@ -55,13 +56,15 @@ static int product(const i64 *e, char **slots, const struct api *api, void *hand
 }
 
 /* 0, or (entry + 1) * 100000 + the driver's or cuBLAS's number of an error. */
-long run(const i64 *plan, i64 entries, char **slots, void *const *functions, const struct api *api, void *stream, void *handle, i64 tf32) {
+long run(const i64 *plan, i64 entries, char **slots, void *const *functions, const struct api *api, void *stream, void *handle, i64 tf32,
+         void *workspace, i64 bytes) {
     int streamed = 0;
     for (i64 n = 0; n < entries; n++, plan += plan[0] + 1) {
         const i64 *e = plan + 1;
         int wrong = 0;
         if (e[0] == 1) {
             if (!streamed) wrong = api->use_stream(handle, stream);
+            if (!streamed && !wrong && workspace) wrong = api->use_workspace(handle, workspace, (unsigned long)bytes);
             streamed = 1;
             if (!wrong) wrong = product(e, slots, api, handle, tf32);
         } else {
@@ -78,9 +81,10 @@ MOST_ARGUMENTS = 512  # of a kernel: `MOST` of the source, and what 4 KiB of par
 
 
 class Api(ctypes.Structure):
-    """Addresses: `cuLaunchKernel`, `cublasGemmStridedBatchedEx`, `cublasSetStream_v2`, or functions that take the same."""
+    """Addresses: `cuLaunchKernel`, `cublasGemmStridedBatchedEx`, `cublasSetStream_v2`, `cublasSetWorkspace_v2`, or functions that take
+    the same."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("launch", "gemm", "use_stream")]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("launch", "gemm", "use_stream", "use_workspace")]
 
 
 @dataclass
@@ -116,6 +120,6 @@ def launcher() -> Callable[..., int]:
     """The function that runs plans."""
     function = ctypes.CDLL(str(build(SOURCE))).run
     pointer, number = ctypes.c_void_p, ctypes.c_long
-    function.argtypes = [pointer, number, pointer, pointer, pointer, pointer, pointer, number]
+    function.argtypes = [pointer, number, pointer, pointer, pointer, pointer, pointer, number, pointer, number]
     function.restype = number
     return function

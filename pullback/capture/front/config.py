@@ -88,7 +88,8 @@ native = Settings(
     raise_rule_errors=False,  # True: an error in a lowering rule is raised; False: a warning, and the operator runs as it is
     cpp=Settings("torch._inductor.config.cpp", threads=-1),  # -1: as many as `get_num_threads()`
     # native: whether graphs on a CUDA device get kernels of our own; False: they run operator by operator
-    cuda=Settings("torch._inductor.config.cuda", native=True),
+    # graphs: whether runs of them that come again with the same addresses are launched as one CUDA graph
+    cuda=Settings("torch._inductor.config.cuda", native=True, graphs=True),
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
     # CUDA graphs are not built: a graph that is compiled while they are asked for is counted as one that went without
     triton=Settings("torch._inductor.config.triton", inert=dict(cudagraphs=False)),

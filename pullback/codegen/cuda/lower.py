@@ -13,7 +13,7 @@ from ...capture.front.config import native as settings
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
 from ...core.modes import process
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, stride_of
 from ...ops.lowering.builder import Place
 from ...ops.lowering.elements import Element, Unlowerable
 from ...ops.lowering.expressions import loads
@@ -22,6 +22,18 @@ from ..lower import SUPPORTED, Lowering
 
 FULL = 264  # groups of threads that keep a device busy
 ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
+
+
+FEW_CALLS = 2  # of the library for one product of batches; where there would be more, operands are copied
+
+
+def calls_of(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How many calls multiply a batch of matrices that lie at these strides: one for each run at even distances."""
+    dims = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    inner = len(dims) - 1
+    while inner > 0 and dims[inner - 1][1] == dims[inner][1] * dims[inner][0]:
+        inner -= 1
+    return math.prod(n for n, _ in dims[: max(inner, 0)])
 
 
 class CudaLowering(Lowering):
@@ -42,7 +54,19 @@ class CudaLowering(Lowering):
 
     def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
         self.operands = x.dtype if x.dtype is y.dtype else None
-        return super().product(x, y, result)
+        if result is not None and calls_of(result.array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
+            result = None
+        return super().product(self.run_on(x), self.run_on(y), result)
+
+    def run_on(self, v: Value) -> Value:
+        """A batch of matrices at even distances, which one call multiplies: a copy where it is not."""
+        if calls_of(v.shape[:-2], v.strides[:-2]) <= FEW_CALLS:
+            return v
+        if v.strides[-2] != 1 or v.strides[-1] == 1:
+            return self.copy(v)
+        order = [*range(len(v.shape) - 2), len(v.shape) - 1, len(v.shape) - 2]  # copied as it lies in memory
+        turned = self.copy(v.window([v.shape[d] for d in order], [v.strides[d] for d in order]))
+        return turned.window(v.shape, [turned.strides[d] for d in order])
 
     def scatter(
         self,

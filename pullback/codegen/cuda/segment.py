@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...capture.front.config import native as settings
 from ...core.device import device
 from ...core.modes import process
 from ...core.tensor import CUDA, Tensor, wrap
 from ...graph.node import Node
 from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
-from ..segment import Maker, Segment, run_nodes, strict, view
+from ...runtime.replays import WORTH, Replays
+from ..segment import Segment, run_nodes, strict, view
 from .lower import CudaLowering
 from .printer import VECTOR
 from .source import CudaSource, write
@@ -46,13 +48,17 @@ class CudaSegment(Segment):
             (v.dtype, v.shape, tuple([s * v.dtype.itemsize for s in v.strides])) for v in self.source.inputs
         ]
         self.program: Program = self.on.load(self.source, flags)
+        if settings.cuda.graphs and len(self.source.plan.entries) >= WORTH:
+            self.program.replays = Replays()
+        self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
 
     def run(self, values: dict) -> None:
         tensors = [values[n] for n in self.given]
         if self.others or not all(map(self.fits, tensors, self.expected)):
             run_nodes(self.nodes, values)
             return
-        outs = [self.blank(m) for m in self.makers]
+        blanks = self.on.blanks(self.kinds)
+        outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         if not self.empty:
             arrays = [t.array for t in tensors]
             addresses = [self.on.address(a) for a in arrays]
@@ -67,10 +73,6 @@ class CudaSegment(Segment):
         for node, (kind, at, value) in zip(self.results, self.places, strict=True):
             base = tensors[at] if kind == "given" else result[at]
             values[node] = base if value is None else view(base, value)
-
-    def blank(self, m: Maker):
-        result = self.on.empty(m.shape, np.dtype(m.dtype.numpy))
-        return result if m.back is None else result.transpose(m.back)
 
     def fits(self, t: Tensor, expected: tuple) -> bool:
         """Whether an argument is what was compiled for."""

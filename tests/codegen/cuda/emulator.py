@@ -91,6 +91,7 @@ extern "C" int emulated_launch(void *f, unsigned gx, unsigned, unsigned, unsigne
     return 0;
 }
 extern "C" int emulated_stream(void *, void *) { return 0; }
+extern "C" int emulated_workspace(void *, void *, unsigned long) { return 0; }
 static double element(const char *p, long i, int kind) {
     if (kind == 0) return ((const float *)p)[i];
     if (kind == 1) return ((const double *)p)[i];
@@ -118,6 +119,7 @@ extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const 
 }
 """
 FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off")
+STAND_INS = ("emulated_launch", "emulated_gemm", "emulated_stream", "emulated_workspace")
 MEETING = ("over_lanes", "over_block", "over_warps", "running", "from_last")
 
 
@@ -153,14 +155,14 @@ class EmulatedMachine(Machine):
         library = ctypes.CDLL(str(build_host(text)))
         places = {
             name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-            for name in (*[f"of_{n}" for n in source.names], "emulated_launch", "emulated_gemm", "emulated_stream")
+            for name in (*[f"of_{n}" for n in source.names], *STAND_INS)
         }
         program = Program(source.plan, [places[f"of_{n}"] for n in source.names], library)
-        program.api = Api(places["emulated_launch"], places["emulated_gemm"], places["emulated_stream"])
+        program.api = Api(*[places[name] for name in STAND_INS])
         return program
 
-    def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
-        return np.empty(shape, dtype)
+    def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list[np.ndarray]:
+        return [np.empty(shape, dtype) for shape, dtype in kinds]
 
     @staticmethod
     def address(array: np.ndarray) -> int:
@@ -173,7 +175,7 @@ class EmulatedMachine(Machine):
         slots = plan.slots(addresses, self.flag.ctypes.data, arena.ctypes.data + -arena.ctypes.data % 64)
         wrong = launcher()(
             plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(program.api),
-            None, None, tf32,
+            None, None, tf32, None, 0,
         )  # fmt: skip
         assert not wrong, wrong
 
