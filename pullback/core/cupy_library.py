@@ -9,6 +9,7 @@ Nothing here is imported, and CuPy neither, before a CUDA device is first asked 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.util
 import os
 from functools import cache, wraps
@@ -32,9 +33,44 @@ def device_count() -> int:
     try:
         import cupy
 
-        return cupy.cuda.runtime.getDeviceCount()
+        counted = _counted_by_driver(cupy.cuda.runtime.runtimeGetVersion())
+        return cupy.cuda.runtime.getDeviceCount() if counted is None else counted
     except Exception:  # an installation that does not fit the driver is no device: `load` says what is missing
         return 0
+
+
+def _counted_by_driver(needed: int) -> int | None:
+    """The devices that the driver's management library counts; None where it cannot say. `needed`: CUDA's version here.
+
+    CUDA itself would count as well, but a process that it was initialised in can no longer fork ones that use it.
+    """
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if seen is not None and not seen.replace(",", "").isdigit():
+        return None
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+        ctypes.CDLL("libcuda.so.1")
+        count, version = ctypes.c_uint(), ctypes.c_int()
+        wrong = (
+            library.nvmlInit_v2()
+            or library.nvmlDeviceGetCount_v2(ctypes.byref(count))
+            or library.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(version))
+        )
+    except (OSError, AttributeError):
+        return None
+    if wrong or version.value // 1000 < needed // 1000:
+        return None
+    return count.value if seen is None else _visible(seen, count.value)
+
+
+def _visible(seen: str, count: int) -> int:
+    """How many devices a list of numbers names, up to the first that is not there."""
+    result = 0
+    for number in seen.split(","):
+        if not number or int(number) >= count:
+            break
+        result += 1
+    return result
 
 
 def load(where: device) -> Library:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # names of types only: this is the one file that looks up
     from types import ModuleType
 
     from ..ops.system.operator import Operator
-    from .device import layout
+    from .device import device, layout
     from .dtype import dtype
     from .node import Node, SavedTensor
     from .tensor import Tensor
@@ -287,6 +287,12 @@ class Seams:
     compile_ahead: Callable[[Any, list, Callable, str], Callable] = seam(
         _without("the layer of ahead-of-time autograd"), asked_by="capture.front.backends", set_by="surface.loading",
         promise="a graph, run by the forward and backward graphs that `compiler` compiled, cut by the partition named",
+    )
+    elements_on_device: Callable[[Operator, tuple, device, Tensor | None], Tensor | None] = seam(
+        _nothing, asked_by="ops.family.pointwise", set_by="surface.loading",
+        promise="an element-wise operator by a printed kernel of a CUDA device, its result new or in the tensor that comes last; "
+        "None where there is no such kernel, and nothing was done",
+        otherwise="the array library computes it",
     )
     compile_native: Callable[[Any], Callable] = seam(
         _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",

@@ -104,6 +104,18 @@ class Machine:
                 functions += [modules[-1].get_function(name) for name in names]
         return Program(source.plan, [f.ptr for f in functions], (modules, functions))
 
+    def function(self, text: str, name: str) -> Any:
+        """One kernel of a source."""
+        with self.cupy.cuda.Device(self.index):
+            return self.loaded(cubin(text, self.architecture)).get_function(name)
+
+    def start(self, function: Any, grid: int, block: int, arguments: bytes) -> None:
+        """Launch a kernel that takes one structure, on the stream in use; the device is the one in use."""
+        stream = self.cupy.cuda.get_current_stream().ptr
+        wrong = _launch()(function.ptr, grid, 1, 1, block, 1, 1, 0, stream, (ctypes.c_char_p * 1)(arguments), None)
+        if wrong:
+            raise RuntimeError(f"CUDA error: the launch of a kernel gave {wrong}")
+
     def loaded(self, code: bytes) -> Any:
         """Machine code on the device."""
         from cupy.cuda.function import Module
@@ -117,6 +129,10 @@ class Machine:
         if self.flag[0]:
             self.flag[0] = 0
             raise RuntimeError(OUT_OF_BOUNDS)
+
+    def blank(self, shape: tuple, dtype: np.dtype):
+        """A new row-major array on the device in use."""
+        return self.cupy.ndarray(shape, dtype)
 
     def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list:
         """New row-major arrays of these shapes and dtypes; nothing is in them."""
@@ -211,6 +227,14 @@ def _addresses() -> list[int]:
     except (OSError, AttributeError) as error:
         raise NoCompiler(f"the CUDA driver or cuBLAS cannot be called: {error}") from error
     return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found]
+
+
+@functools.cache
+def _launch() -> Any:
+    function = ctypes.CDLL("libcuda.so.1").cuLaunchKernel
+    pointer, count = ctypes.c_void_p, ctypes.c_uint
+    function.argtypes = [pointer, *[count] * 7, pointer, pointer, pointer]
+    return function
 
 
 def _loaded(name: str) -> str:

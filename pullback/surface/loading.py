@@ -91,6 +91,19 @@ def lower_native(module: Any) -> Callable:
     return lower_graph(module)
 
 
+def elements_on_device(op: Any, args: tuple, where: Any, target: Any) -> Any:
+    """The first call finds the layer of native code; later ones go there."""
+    global _run_elements
+    if _run_elements is None:
+        from ..codegen.cuda.elements import run
+
+        _run_elements = run
+    return _run_elements(op, args, where, target)
+
+
+_run_elements: Callable | None = None
+
+
 def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
     from ..backward.compiled import enable
 
@@ -119,4 +132,5 @@ above.differentiated_ahead = differentiated_ahead
 above.compile_ahead = compile_ahead
 above.compile_native = compile_native
 above.lower_native = lower_native
+above.elements_on_device = elements_on_device
 above.backwards_compiled_by = backwards_compiled_by

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ...core.layers import above
 from ...core.logs import logger
+from ...core.tensor import Tensor
 from ...ops.network.recurrent import whole_layers
 from .config import native
 
@@ -70,8 +71,8 @@ def inductor(module, example_inputs, options: dict | None = None) -> Callable:
     """Native code: both graphs as fused loops, each called once (see `codegen`). `options`: settings of `native` for this
     graph."""
     with native.patch(options or {}):
-        if native.triton.cudagraphs:
-            skip_cuda_graph()
+        if native.triton.cudagraphs and (reason := why_no_cuda_graph(module, example_inputs)):
+            skip_cuda_graph(reason)
     compiler = functools.partial(native_code, options=options or {})
     with whole_layers:
         return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)
@@ -92,12 +93,23 @@ def _without_code(module) -> Callable:
     return above.lower_native(without_states(module))
 
 
-def skip_cuda_graph() -> None:
-    """CUDA graphs are not built: say and count that a graph for which one was asked runs without."""
+def why_no_cuda_graph(module, example_inputs) -> str | None:
+    """Why a graph for which a CUDA graph was asked runs without; None where one is made when calls come again."""
+    if not native.cuda.native or not native.cuda.graphs:
+        return "torch._inductor.config.cuda has them turned off"
+    values = (*example_inputs, *[n.meta.get("val") for n in module.graph.nodes])
+    kinds = {t.device.type for t in values if isinstance(t, Tensor)}
+    if "cuda" not in kinds:
+        return "nothing of it is on a CUDA device"
+    return "some of it is on the CPU" if "cpu" in kinds else None
+
+
+def skip_cuda_graph(reason: str) -> None:
+    """Say and count that a graph for which a CUDA graph was asked runs without."""
     from .compile import counters
 
     counters["inductor"]["cudagraph_skips"] += 1
-    logger("perf_hints").info("skipping cudagraphs: they are not built here")
+    logger("perf_hints").info("skipping cudagraphs: %s", reason)
 
 
 def native_code(module, inputs, options: dict) -> Callable:

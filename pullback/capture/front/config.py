@@ -91,8 +91,8 @@ native = Settings(
     # graphs: whether runs of them that come again with the same addresses are launched as one CUDA graph
     cuda=Settings("torch._inductor.config.cuda", native=True, graphs=True),
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
-    # CUDA graphs are not built: a graph that is compiled while they are asked for is counted as one that went without
-    triton=Settings("torch._inductor.config.triton", inert=dict(cudagraphs=False)),
+    # cudagraphs=True: a graph that cannot be launched as a CUDA graph (see `cuda.graphs`) is counted, and the reason is logged
+    triton=Settings("torch._inductor.config.triton", cudagraphs=False),
     inert=dict(
         fallback_random=False,
         fx_graph_cache=False,

@@ -22,6 +22,7 @@ from ...core.arrays import LARGE, can_split, keep_freed_memory, library, run_chu
 from ...core.device import cpu
 from ...core.dtype import INT, dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
+from ...core.layers import above
 from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
@@ -169,6 +170,8 @@ class Pointwise(Family):
         device = tensors[0].device if tensors else cpu
         if len(tensors) > 1 and any(t.device is not device for t in tensors):
             device = device_of(op, args)
+        if device.type == "cuda" and (result := above.elements_on_device(op, args, device, None)) is not None:
+            return result
         xp = library(device)
         _, compute, result = self.plan(op, args)
         working = dtypes.float32 if compute in dtypes.reduced_precision and not op.declared.native else compute
@@ -235,6 +238,10 @@ class Pointwise(Family):
 
     def write(self, op: Operator, target: Tensor, args: tuple) -> bool:
         """In place by the ufunc itself, over threads where the memory is large; else by the kernel in pieces, if it is."""
+        if target.device.type == "cuda":
+            self.validate(op, args)
+            if above.elements_on_device(op, args, target.device, target) is not None:
+                return True
         if not ufuncs.ufunc_writes(op, target, args):
             return self._write_in_pieces(op, target, args)
         check = op.declared.check

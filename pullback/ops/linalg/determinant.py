@@ -58,7 +58,8 @@ def _holds(truth: Tensor) -> bool:
 
 def _parity(pivots: Tensor) -> Tensor:
     n = pivots.shape[-1]
-    swaps = (pivots != exports["torch"]["arange"](1, n + 1, dtype=pivots.dtype)).sum(-1)
+    order = exports["torch"]["arange"](1, n + 1, dtype=pivots.dtype, device=pivots.device)
+    swaps = (pivots != order).sum(-1)
     return 1 - 2 * (swaps % 2)
 
 

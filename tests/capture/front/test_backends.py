@@ -3,7 +3,8 @@
 import pytest
 
 import pullback as torch
-from pullback.capture.front.backends import BACKENDS, lookup_backend
+from pullback.capture.fake.mode import FakeTensorMode
+from pullback.capture.front.backends import BACKENDS, lookup_backend, why_no_cuda_graph
 from pullback.capture.front.compile import counters
 from pullback.capture.front.config import native
 
@@ -32,11 +33,23 @@ def test_a_misspelt_option_raises():
         torch.compile(f, backend="inductor", options={"max_fusio": False})(torch.ones(3))
 
 
-def test_cuda_graphs_are_not_built_and_it_is_counted(recwarn):
+def test_graphs_of_the_cpu_are_counted_as_without_a_cuda_graph(recwarn):
     with native.patch("triton.cudagraphs", True):
         torch.compile(f, backend="inductor")(torch.ones(3))
     torch.compile(f, backend="inductor", dynamic=True)(torch.ones(3))
     assert counters["inductor"]["cudagraph_skips"] == 1
+
+
+def test_why_there_is_no_cuda_graph():
+    here = torch.empty(3)
+    module = type("Module", (), {"graph": type("Graph", (), {"nodes": []})})
+    with FakeTensorMode():
+        there = torch.empty(3, device="cuda")
+    assert why_no_cuda_graph(module, [there, 3]) is None
+    assert "on the CPU" in why_no_cuda_graph(module, [there, here])
+    assert "nothing of it" in why_no_cuda_graph(module, [here])
+    with native.patch("cuda.graphs", False):
+        assert "turned off" in why_no_cuda_graph(module, [there])
 
 
 def test_unknown_backends_raise():

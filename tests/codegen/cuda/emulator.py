@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from pullback.core.device import device
 from pullback.runtime.build import CompileFailed
 from pullback.runtime.cache import cached
 from pullback.runtime.cuda import Machine, Program
-from pullback.runtime.launcher import Api, launcher
+from pullback.runtime.launcher import Api, Plan, launcher
 
 SHIM = r"""
 #include <cmath>
@@ -160,6 +161,23 @@ class EmulatedMachine(Machine):
         program = Program(source.plan, [places[f"of_{n}"] for n in source.names], library)
         program.api = Api(*[places[name] for name in STAND_INS])
         return program
+
+    def function(self, text: str, name: str) -> SimpleNamespace:
+        """One kernel, with its address."""
+        loaded = self.load(
+            SimpleNamespace(text=text, names=[name], functions=[text.split("extern")[-1]], plan=Plan([], 0, 0, [], 0))
+        )
+        return SimpleNamespace(ptr=loaded.functions[0], launch=loaded.api.launch, owner=loaded)
+
+    def start(self, function: SimpleNamespace, grid: int, block: int, arguments: bytes) -> None:
+        pointer, count = ctypes.c_void_p, ctypes.c_uint
+        launch = ctypes.CFUNCTYPE(ctypes.c_int, pointer, *[count] * 7, pointer, pointer, pointer)(function.launch)
+        launch(
+            function.ptr, grid, 1, 1, block, 1, 1, 0, None, ctypes.cast((ctypes.c_char_p * 1)(arguments), pointer), None
+        )
+
+    def blank(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
+        return np.full(shape, 77, dtype)
 
     def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list[np.ndarray]:
         return [np.empty(shape, dtype) for shape, dtype in kinds]
