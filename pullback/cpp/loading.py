@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from ..library import torchvision_images, torchvision_operators
+from ..library import torchaudio_operators, torchvision_images, torchvision_operators
 from ..ops.system.packet import ops
 from .registry import raise_failures
 
@@ -34,10 +34,12 @@ def load_module(name: str, path: Path) -> ModuleType:
 
 
 def _written_here(path: str) -> ModuleType | None:
-    """The module with the operators of a file that needs PyTorch's C++: torchvision's two."""
-    if os.path.basename(os.path.dirname(path)) != "torchvision":
+    """The module with the operators of a file that needs PyTorch's C++: torchvision's two, torchaudio's two."""
+    folder, name = os.path.split(path)
+    if folder.endswith(os.path.join("torchaudio", "lib")) and "prefixctc" not in name:
+        return torchaudio_operators
+    if os.path.basename(folder) != "torchvision":
         return None
-    name = os.path.basename(path)
     return torchvision_operators if name.startswith("_C") else torchvision_images if name.startswith("image") else None
 
 

@@ -291,6 +291,10 @@ class OptimizedModule(Module):
         self.__dict__.pop("training")  # the module's own is read
         self.__dict__.update(compiled_call=make(mod), make=make)
 
+    def dynamo_ctx(self, fn: Callable) -> Callable:
+        """Another function, compiled as this module is: trainers compile `training_step` like `forward`."""
+        return as_function(fn, self.make(fn))
+
     def __call__(self, /, *args, **kwargs):
         try:
             return self.compiled_call(*args, **kwargs)

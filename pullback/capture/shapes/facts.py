@@ -236,11 +236,18 @@ class Facts:
             if (q.__class__ is int and q > 0) or (isinstance(q, Expr) and self.bounds(q)[0] > 0):
                 rest = normalize(subtract(p, multiply(q, atom)))
                 return [terms_of(rest), terms_of(subtract(subtract(q, 1), rest))]
-        if atom.function is f.maximum:
-            return [terms_of(subtract(atom, normalize(a))) for a in atom.args]
-        if atom.function is f.minimum:
-            return [terms_of(subtract(normalize(a), atom)) for a in atom.args]
+        if atom.function is f.maximum or atom.function is f.minimum:
+            return self._extreme(atom, 1 if atom.function is f.maximum else -1)
         return []
+
+    def _extreme(self, atom: Apply, sign: int) -> list[dict]:
+        """What holds of a maximum (sign 1) or a minimum (-1); it is one of its arguments where ranges say which."""
+        args = list(map(normalize, atom.args))
+        known = [terms_of(multiply(subtract(atom, a), sign)) for a in args]
+        for a in args:
+            if all(self.bounds(multiply(subtract(a, b), sign))[0] >= 0 for b in args):
+                known.append(terms_of(multiply(subtract(a, atom), sign)))
+        return known
 
     # -- learning
 

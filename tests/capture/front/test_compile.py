@@ -482,3 +482,18 @@ def test_ints_that_change_are_symbols_from_the_second_on():
     run = torch.compile(lambda x, n: x + n, backend=lambda gm, _: graphs.append(gm) or gm)
     assert [run(torch.zeros(1), n).item() for n in range(5)] == [0, 1, 2, 3, 4]
     assert len(graphs) == 2
+
+
+def test_a_compiled_module_compiles_other_functions_as_it_was_compiled():
+    calls = []
+
+    def backend(graph, inputs):
+        calls.append(graph)
+        return graph.forward
+
+    module = nn.Linear(2, 2)
+    compiled = torch.compile(module, backend=backend)
+    step = compiled.dynamo_ctx(lambda x: module(x).sum())
+    x = torch.ones(1, 2)
+    torch.testing.assert_close(step(x), module(x).sum())
+    assert len(calls) == 1

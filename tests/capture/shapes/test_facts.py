@@ -47,6 +47,12 @@ def test_inequalities_are_combined(facts):
     assert facts.decide(compare("==", a, c)) is False and facts.decide(compare("<", a + 1, c)) is None
 
 
+def test_an_extreme_is_the_argument_that_ranges_choose(facts):
+    assert facts.decide(compare("==", maximum(1, a), a)) is True
+    assert facts.decide(compare("==", minimum(1, a), 1)) is True
+    assert facts.decide(compare("==", maximum(3, a), a)) is None
+
+
 def test_a_positive_factor_does_not_matter(facts):
     facts.learn(compare("<", a * c, b * c))
     assert facts.decide(compare("<", a, b)) is True

@@ -1,6 +1,6 @@
-"""`SummaryWriter`: training curves for TensorBoard, written by the `tensorboardX`-compatible writers of `tensorboard`.
+"""`SummaryWriter`: training curves for TensorBoard, written by the file writers of the package `tensorboard`.
 
-TensorBoard's own package writes the files; here tensors become what it takes.
+In: tags and values, which `summary.py` makes messages of. Out: event files in a folder.
 """
 
 from __future__ import annotations
@@ -11,18 +11,10 @@ import time
 from typing import Any
 
 import numpy as np
+from tensorboard.compat.proto import event_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-try:
-    from tensorboard.compat.proto import event_pb2, summary_pb2
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    from tensorboard.util import tensor_util
-except ImportError as error:
-    raise ImportError("torch.utils.tensorboard needs the package tensorboard: pip install tensorboard") from error
-
-
-def _array(value: Any) -> np.ndarray:
-    """Numbers, arrays and tensors as an array."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else np.asarray(value)
+from . import summary
 
 
 class FileWriter:
@@ -77,9 +69,8 @@ class SummaryWriter:
     def get_logdir(self) -> str:
         return self.log_dir
 
-    def _add(self, tag: str, global_step: int | None, walltime: float | None, **value) -> None:
-        summary = summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag=tag, **value)])
-        self._get_file_writer().add_summary(summary, global_step, walltime)
+    def _add(self, message: Any, global_step: int | None, walltime: float | None) -> None:
+        self._get_file_writer().add_summary(message, global_step, walltime)
 
     def add_scalar(
         self,
@@ -90,7 +81,8 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        self._add(tag, global_step, walltime, simple_value=float(_array(scalar_value).squeeze()))
+        message = summary.scalar(tag, scalar_value, new_style=new_style, double_precision=double_precision)
+        self._add(message, global_step, walltime)
 
     def add_scalars(self, main_tag: str, tag_scalar_dict: dict, global_step=None, walltime=None) -> None:
         """Curves of one picture: each in a folder of its own."""
@@ -100,77 +92,90 @@ class SummaryWriter:
             writer = self.all_writers.get(folder)  # type: ignore[union-attr]
             if writer is None:
                 writer = self.all_writers[folder] = FileWriter(folder, *self._arguments[1:])  # type: ignore[index]
-            one = summary_pb2.Summary.Value(tag=main_tag, simple_value=float(_array(value).squeeze()))
-            writer.add_summary(summary_pb2.Summary(value=[one]), global_step, walltime)
+            writer.add_summary(summary.scalar(main_tag, value), global_step, walltime)
+
+    def add_tensor(self, tag: str, tensor, global_step=None, walltime=None) -> None:
+        value = summary.tensor_util.make_tensor_proto(summary.as_array(tensor))
+        self._add(summary._summary(tag, tensor=value, metadata=summary._metadata("tensor")), global_step, walltime)
 
     def add_histogram(
         self, tag: str, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None
     ) -> None:
-        flat = _array(values).astype(np.float64).ravel()
-        if flat.size == 0:
-            raise ValueError("The input has no element.")
-        counts, edges = np.histogram(flat, bins=30 if bins == "tensorflow" else bins)
-        histogram = summary_pb2.HistogramProto(
-            min=flat.min(), max=flat.max(), num=flat.size, sum=flat.sum(), sum_squares=flat.dot(flat),
-            bucket_limit=edges[1:].tolist(), bucket=counts.tolist(),
-        )  # fmt: skip
-        self._add(tag, global_step, walltime, histo=histogram)
+        self._add(summary.histogram(tag, values, bins, max_bins), global_step, walltime)
+
+    def add_histogram_raw(
+        self, tag: str, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step=None, walltime=None
+    ) -> None:  # fmt: skip
+        if len(bucket_limits) != len(bucket_counts):
+            raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
+        message = summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts)
+        self._add(message, global_step, walltime)
 
     def add_image(self, tag: str, img_tensor, global_step=None, walltime=None, dataformats: str = "CHW") -> None:
-        import io
-
-        from PIL import Image
-
-        pixels = _array(img_tensor)
-        order = [dataformats.upper().index(c) for c in "HWC" if c in dataformats.upper()]
-        pixels = pixels.transpose(order)
-        if pixels.dtype != np.uint8:
-            pixels = (pixels * 255).clip(0, 255).astype(np.uint8)
-        if pixels.ndim == 3 and pixels.shape[2] == 1:
-            pixels = pixels[:, :, 0]
-        out = io.BytesIO()
-        Image.fromarray(pixels).save(out, format="PNG")
-        image = summary_pb2.Summary.Image(
-            height=pixels.shape[0], width=pixels.shape[1], colorspace=1 if pixels.ndim == 2 else pixels.shape[2],
-            encoded_image_string=out.getvalue(),
-        )  # fmt: skip
-        self._add(tag, global_step, walltime, image=image)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_images(self, tag: str, img_tensor, global_step=None, walltime=None, dataformats: str = "NCHW") -> None:
-        """A batch of images side by side."""
-        pixels = _array(img_tensor).transpose([dataformats.upper().index(c) for c in "NCHW"])
-        self.add_image(tag, np.concatenate(list(pixels), axis=2), global_step, walltime, "CHW")
+        """A batch of images, side by side."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(self, tag: str, figure, global_step=None, close: bool = True, walltime=None) -> None:
-        figure.canvas.draw()
-        pixels = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]
-        if close:
-            import matplotlib.pyplot as plt
+        if isinstance(figure, list):
+            self.add_images(tag, np.stack([_drawn(f, close) for f in figure]), global_step, walltime, "NHWC")
+        else:
+            self.add_image(tag, _drawn(figure, close), global_step, walltime, "HWC")
 
-            plt.close(figure)
-        self.add_image(tag, pixels, global_step, walltime, "HWC")
+    def add_video(self, tag: str, vid_tensor, global_step=None, fps=4, walltime=None) -> None:
+        self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
+
+    def add_audio(self, tag: str, snd_tensor, global_step=None, sample_rate: int = 44100, walltime=None) -> None:
+        self._add(summary.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
     def add_text(self, tag: str, text_string: str, global_step=None, walltime=None) -> None:
-        metadata = summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"))
-        tensor = tensor_util.make_tensor_proto(np.array([text_string.encode()], dtype=object))
-        self._add(f"{tag}/text_summary", global_step, walltime, metadata=metadata, tensor=tensor)
+        self._add(summary.text(tag, text_string), global_step, walltime)
+
+    def add_pr_curve(
+        self, tag: str, labels, predictions, global_step=None, num_thresholds=127, weights=None, walltime=None
+    ) -> None:
+        self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_custom_scalars(self, layout: dict) -> None:
+        self._add(summary.custom_scalars(layout), None, None)
+
+    def add_mesh(
+        self, tag: str, vertices, colors=None, faces=None, config_dict=None, global_step=None, walltime=None
+    ) -> None:
+        self._add(summary.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
     def add_hparams(
         self, hparam_dict: dict, metric_dict: dict, hparam_domain_discrete=None, run_name=None, global_step=None
     ) -> None:
-        from tensorboard.plugins.hparams import summary_v2
-
         if not (isinstance(hparam_dict, dict) and isinstance(metric_dict, dict)):
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
-        plain = {k: v if isinstance(v, (bool, int, float, str)) else str(v) for k, v in hparam_dict.items()}
+        messages = summary.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         folder = os.path.join(self.log_dir, run_name or str(time.time()))
         with SummaryWriter(log_dir=folder) as writer:
-            writer._get_file_writer().add_summary(summary_v2.hparams_pb(plain), global_step)
+            for message in messages:
+                writer._add(message, global_step, None)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
     def add_graph(self, model, input_to_model=None, verbose: bool = False, use_strict_trace: bool = True) -> None:
-        raise NotImplementedError("SummaryWriter.add_graph is not implemented: it needs TorchScript's graph")
+        """The graph of a model, as `torch.export` records it."""
+        from .graphs import graph
+
+        drawn, stats = graph(model, input_to_model)
+        writer = self._get_file_writer()
+        run = event_pb2.TaggedRunMetadata(tag="step1", run_metadata=stats.SerializeToString())
+        writer.add_event(event_pb2.Event(graph_def=drawn.SerializeToString()))
+        writer.add_event(event_pb2.Event(tagged_run_metadata=run))
+
+    def add_embedding(
+        self, mat, metadata=None, label_img=None, global_step=None, tag: str = "default", metadata_header=None
+    ) -> None:
+        """Points of many dimensions, for the projector."""
+        from .embeddings import write_embedding
+
+        write_embedding(self.log_dir, mat, metadata, label_img, global_step, tag, metadata_header)
 
     def flush(self) -> None:
         for writer in (self.all_writers or {}).values():
@@ -187,6 +192,17 @@ class SummaryWriter:
 
     def __exit__(self, *error) -> None:
         self.close()
+
+
+def _drawn(figure: Any, close: bool) -> np.ndarray:
+    """The pixels of a figure of matplotlib."""
+    figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]
+    if close:
+        import matplotlib.pyplot as plt
+
+        plt.close(figure)
+    return pixels
 
 
 __all__ = ["FileWriter", "SummaryWriter"]
