@@ -249,7 +249,7 @@ class Seams:
     package: Callable[[], ModuleType] = seam(
         _without("the package"), set_by="surface.loading",
         asked_by="graph.names graph.codegen cpp.bridge cpp.calls cpp.declarations export.encoding nn.parallel surface.settings "
-        "utils.data.distributed",
+        "utils.data.distributed utils.tensorboard.graphs",
         promise="the package as users see it, whose attributes are the public names",
     )
     reduce_tensor: Callable[[Tensor], tuple] = seam(
