@@ -16,7 +16,7 @@ import numpy as np
 from ...core.arrays import library
 from ...core.modes import ambient
 from ...core.objects import make_tensor, make_view
-from ...core.tensor import FAKE, META, PLAIN, Tensor, wrap
+from ...core.tensor import FAKE, META, PLAIN, SPARSE, Tensor, wrap
 from ..eager.functions import bypassing
 from ..eager.views import is_plain_tensor, may_have_history, plain_view
 from ..make.lifting import lifted
@@ -340,6 +340,8 @@ def setitem(self, index, value) -> None:
         return
     if _quick_set(self, index, value):
         return
+    if self.keys & SPARSE:
+        raise TypeError("Cannot assign to a sparse tensor")
     given = _value(self, value)
     out, indices = apply_index(self, index, writes=True)
     if indices:

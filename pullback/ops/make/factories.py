@@ -12,7 +12,7 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.promotion import scalar_dtype
 from ...core.storage import new_array, unset
-from ...core.tensor import Tensor, set_requires_grad
+from ...core.tensor import SPARSE, Tensor, set_requires_grad
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -196,11 +196,11 @@ def _named(t: Tensor, names, out: Tensor | None) -> Tensor:
     return t.rename_(*names) if names or t.array.ndim else t
 
 
-def _options(name: str, op: Operator, dtype, layout, device, out=None) -> tuple:
+def _options(name: str, op: Operator, dtype, layout, device, out=None, like=None) -> tuple:
     dtype = convert_option(name, "dtype", dtype, op) if dtype is not None else (out.dtype if out is not None else None)
     if out is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
-    if layout is not None and layout is not devices.strided:
+    if layout is not None and layout is not devices.strided and not (like is not None and like.keys & SPARSE):
         layout = convert_option(name, "layout", layout, op)
         raise RuntimeError(
             f"{name}: layout {layout!r} is not supported here; build the tensor dense and convert it with to_sparse()"

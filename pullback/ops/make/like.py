@@ -149,7 +149,7 @@ def _make_like(name: str, op: Operator, filled: bool = False):
         check_input(name, input)
         if memory_format is not None and input.__class__ is Tensor and input.keys & SPARSE:
             raise RuntimeError("memory format option is only supported by strided tensors")
-        dtype, layout, device = _options(name, op, dtype, layout, device)
+        dtype, layout, device = _options(name, op, dtype, layout, device, like=input)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)
 
     chosen = make_filled if filled else make

@@ -13,10 +13,21 @@ from ....core.promotion import result_type
 from ....core.tensor import Tensor
 from ...family.pointwise import POINTWISE
 from ...make.factories import zeros as dense_zeros
+from ...system.dispatch import dispatch
 from ...system.operator import Operator, registry
 from . import kernels
 from .convert import as_tensor, coalesced, convert, coo_to_compressed, to_coo, to_dense
-from .layouts import COMPRESSED, CompressedArray, is_coo, is_sparse, wrap_coo, wrap_sparse
+from .layouts import (
+    COMPRESSED,
+    NAMES,
+    CompressedArray,
+    is_compressed,
+    is_coo,
+    is_sparse,
+    layout_name,
+    wrap_coo,
+    wrap_sparse,
+)
 from .masks import masked
 from .table import not_implemented, run_dense, sparse_rule
 
@@ -262,6 +273,8 @@ def _moved(t: Tensor, device) -> Tensor:
 
 @sparse_rule("copy")
 def copy(op: Operator, self, src, non_blocking=False):
+    if is_compressed(self) or is_compressed(src):
+        _check_compressed_copy(self, src)
     if not (is_sparse(self) and is_sparse(src)):
         raise RuntimeError(
             f"copy_() between dense and sparse Tensors is not implemented! Found self type = {self.type()} and src "
@@ -272,7 +285,41 @@ def copy(op: Operator, self, src, non_blocking=False):
     return _cast(clone(op, src), self.dtype)
 
 
-@sparse_rule("zero", "zeros_like", "empty_like")
+def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
+    if self.layout is not src.layout:
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
+            f"self layout is {layout_name(self)} and src layout is {layout_name(src)}"
+        )
+    if self.array.nnz != src.array.nnz:
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported, "
+            f"but got {self.array.nnz} and {src.array.nnz}."
+        )
+    if self.array.blocksize != src.array.blocksize:
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. "
+            f"self and src block sizes are {self.array.blocksize} and {src.array.blocksize}, respectively."
+        )
+
+
+@sparse_rule("empty_like", "rand_like", "randn_like", "randint_like")
+def filled_like(op: Operator, self, *options):
+    """Other values in the same places; of COO tensors, `empty_like` has none."""
+    at = op.schema.index["layout"] - 1
+    layout = options[at] or self.layout
+    if layout is not self.layout:
+        raise RuntimeError(
+            f"{op.name} with different sparse layout is not supported (self is {layout_name(self)} but you requested "
+            f"{NAMES[layout]})"
+        )
+    if is_coo(self) and op.name == "empty_like":
+        return zeros(op, self, *options)
+    plain = (*options[:at], None, *options[at + 1 :])
+    return with_values(self, dispatch(op, (self.array.values, *plain)))
+
+
+@sparse_rule("zero", "zeros_like")
 def zeros(op: Operator, self, *options):
     """No specified element at all."""
     dtype = options[0] if options else None

@@ -243,6 +243,36 @@ def _as_integers(*parts: Tensor) -> tuple:
     return tuple(p if p.dtype.name in ("int32", "int64") else p.long() for p in parts)
 
 
+@front("torch._validate_sparse_compressed_tensor_args")
+def validate_compressed(compressed_indices, plain_indices, values, size, layout) -> None:
+    """An error for parts that make no tensor of a compressed layout."""
+    if layout not in COMPRESSED:
+        raise RuntimeError(
+            f"_validate_sparse_compressed_tensor_args: expected a sparse compressed layout, got {layout}"
+        )
+    invariants.check_compressed(layout, compressed_indices, plain_indices, values, tuple(size))
+
+
+def _make_validator(layout):
+    name = NAMES[layout].removeprefix("Sparse").lower()
+
+    @front(f"torch._validate_sparse_{name}_tensor_args")
+    def validate(compressed_indices, plain_indices, values, size) -> None:
+        validate_compressed(compressed_indices, plain_indices, values, size, layout)
+
+
+for _layout in COMPRESSED:
+    _make_validator(_layout)
+
+
+@front("torch._validate_sparse_coo_tensor_args")
+def validate_coo(indices, values, size, is_coalesced=None) -> None:
+    """An error for parts that make no COO tensor."""
+    invariants.check_coo_parts(indices, values)
+    invariants.check_coo(indices, values, tuple(size))
+    invariants.check_coo_indices(indices, tuple(size), is_coalesced)
+
+
 @front("torch.sparse_compressed_tensor")
 def sparse_compressed_tensor(
     compressed_indices,

@@ -135,6 +135,19 @@ def _mv(op: Operator, self, vec):
     return product(self, to_dense(vec).unsqueeze(1)).squeeze(1)
 
 
+@sparse_rule("addmv")
+def _addmv(op: Operator, self, mat, vec, beta=1, alpha=1):
+    result = _mv(op, mat, vec)
+    result = result if alpha == 1 else result * alpha
+    return result if beta == 0 else to_dense(self) * beta + result
+
+
+@sparse_rule("linalg_solve_triangular")
+def _solve_triangular(op: Operator, self, other, *rest):
+    """By the dense matrix: the elimination fills it in anyway."""
+    return dispatch(op, (to_dense(self), to_dense(other), *rest))
+
+
 @sparse_rule("bmm")
 def _bmm(op: Operator, self, mat2):
     if is_sparse(mat2):
@@ -312,5 +325,6 @@ sampled_addmm = layout_operator(
     run=_run_sampled,
     public="sparse.sampled_addmm",
     function=True,
+    out=True,
     vjp={"self": lambda g, beta: g * conj(beta), "mat1": _sampled_left, "mat2": _sampled_right},
 )

@@ -12,7 +12,7 @@ from ....core.geometry import wrap_dim
 from ....core.tensor import Tensor
 from ...system.operator import Operator
 from .convert import as_tensor, coo_to_compressed, to_coo, to_dense
-from .layouts import CompressedArray, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
+from .layouts import CompressedArray, is_compressed, is_coo, is_sparse, layout_name, wrap_coo, wrap_sparse
 from .table import not_implemented, run_dense, sparse_rule
 
 _TRANSPOSED = {
@@ -80,7 +80,14 @@ def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple
     b = a.batch_dim
     swapped = (*range(b), b + 1, b, *range(b + 2, a.ndim))
     if order != swapped:
-        raise RuntimeError(f"transpose({layout_name(self)}): only the two sparse dimensions can be exchanged")
+        kinds = ["Batch" if d < b else "Sparse" if d < b + 2 else "Dense" for d in range(a.ndim)]
+        d = next((d for d in range(a.ndim) if kinds[d] != kinds[order[d]]), None)
+        if d is None:
+            raise RuntimeError(f"transpose({layout_name(self)}): only the two sparse dimensions can be exchanged")
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+            f"{d}({kinds[d]}) and {order[d]}({kinds[order[d]]})"
+        )
     values = a.values if a.blocksize is None else a.values.transpose(b + 1, b + 2).contiguous()
     return wrap_sparse(CompressedArray(_TRANSPOSED[a.layout], a.compressed, a.plain, values, shape))
 
@@ -120,6 +127,8 @@ def squeeze(op: Operator, self, dim=None):
 @sparse_rule("select")
 def select(op: Operator | None, self, dim: int, index: int):
     """One slice. What is left without sparse dimensions is dense."""
+    if is_compressed(self) and (whole := _select_compressed(self, dim, index)) is not None:
+        return whole
     source = to_coo(self)
     a = source.array
     d = wrap_dim(dim, a.ndim)
@@ -136,6 +145,26 @@ def select(op: Operator | None, self, dim: int, index: int):
         return values.sum(0)
     keep = [i for i in range(a.sparse_dim) if i != d]
     return wrap_coo(as_tensor(a.indices.array[keep][:, there], self), values, shape, a.coalesced)
+
+
+def _select_compressed(self: Tensor, dim: int, index: int) -> Tensor | None:
+    """One element of the batch, or of a dense dimension, in the same layout; None for a row or column of one matrix."""
+    a = self.array
+    d = wrap_dim(dim, a.ndim)
+    if not -a.shape[d] <= index < a.shape[d]:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(a.shape)} at dimension {d}")
+    shape = (*a.shape[:d], *a.shape[d + 1 :])
+    if d < a.batch_dim:
+        parts = [p.select(d, index) for p in (a.compressed, a.plain, a.values)]
+        return wrap_sparse(CompressedArray(a.layout, *parts, shape))
+    if d < a.batch_dim + 2:
+        if a.batch_dim:
+            raise RuntimeError(
+                "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
+            )
+        return None
+    at = d - a.ndim + a.values.ndim
+    return wrap_sparse(CompressedArray(a.layout, a.compressed, a.plain, a.values.select(at, index), shape))
 
 
 @sparse_rule("index_select")
