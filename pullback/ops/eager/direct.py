@@ -2,7 +2,7 @@
 
 Where nothing listens, every tensor is plain and every other value has the type that the schema names already, a call needs no overrides,
 no conversion and no layers: it is the body of a composite operator, or the kernel of another and its record. `lines_of(call)` is that case
-as source, nothing for operators whose calls always take more (views, in-place forms, arguments of types that are not listed here);
+as source, nothing for operators whose calls always take more (in-place forms, arguments of types that are not listed here);
 `names_of(op)` is what the source names. Names that end in an underscore are its own: no parameter has one.
 """
 
@@ -89,7 +89,7 @@ def _history(call: Call) -> str:
 def lines_of(call: Call) -> list[str]:
     """See the module's docstring."""
     op = call.op
-    if call.inplace or op.is_view or op.body is None and (op.family.direct is None or op.kernel is op.vjp is None):
+    if call.inplace or op.body is None and (op.family.direct is None or op.kernel is op.vjp is None):
         return []
     conditions = _conditions(call)
     if conditions is None:
@@ -104,6 +104,8 @@ def lines_of(call: Call) -> list[str]:
         if op.differentiable and history
         else []
     )
+    if op.is_view:
+        recorded = [line.replace("return ", "") for line in recorded] + [f"mark_views(op, out_, ({values},))"]
     run = block("if ambient_ < 2:", *_run(call, given), *recorded, "return out_")
     return [MARK, *block(f"if {all_of(*conditions) or 'True'}:", "ambient_ = ambient.mode", *run)]
 

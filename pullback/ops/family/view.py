@@ -58,6 +58,7 @@ class ViewFamily(Family):
     """See the module's docstring."""
 
     declares = GeometryDeclaration
+    direct = "family"
     is_view = True
 
     def execute(self, op: Operator, args: tuple):

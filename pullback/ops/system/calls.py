@@ -17,6 +17,7 @@ from ..eager import direct
 from ..eager.functions import COMMON, generate
 from ..eager.signature import describe
 from ..eager.text import Call
+from .dispatch import mark_views
 from .general import general
 from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
@@ -26,7 +27,7 @@ _RENAMED = {"dim": "axis", "keepdim": "keepdims"}
 
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
-    "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor,
+    "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views,
 })  # fmt: skip
 
 

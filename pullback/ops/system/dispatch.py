@@ -28,12 +28,20 @@ from .inplace import run_inplace
 from .operator import NONDIFFERENTIABLE, Operator
 from .record import note_stack
 
+LISTENING = modes.LISTENING
 LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
 
 
 def dispatch(op: Operator, args: tuple, seen: int = 0):
     """Run an operator on canonical arguments. `seen`: listeners that have had this call already."""
     mode = ambient.mode & ~seen
+    if mode < LISTENING and op.layer is op.backend is op.inplace_of is None:
+        tensors = op.tensors(args)
+        for t in tensors:
+            if t.keys:
+                break
+        else:
+            return _plain(op, args, tensors, mode)
     if mode & LISTENERS:
         if mode & modes.PROFILE:
             return above.profiled(op, args)
@@ -50,6 +58,21 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     if op.layer is not None:
         return op.layer(args)
     return autograd_layer(op, args)
+
+
+def _plain(op: Operator, args: tuple, tensors: list, mode: int):
+    """An operator on plain tensors where nothing listens: what the layers below come to."""
+    if op.body is not None:
+        return op.body(*args)
+    out = op.family.execute(op, args)
+    if mode and op.differentiable:
+        for t in tensors:
+            if t.autograd is not None:
+                op.record(out, *args)
+                break
+    if op.is_view:
+        mark_views(op, out, args)
+    return out
 
 
 def autograd_layer(op: Operator, args: tuple):
