@@ -39,6 +39,20 @@ setup(
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd"],
             optional=True,
         ),
+        Extension(
+            "pullback.core._spatial",
+            [f"{SOURCES}/_spatial.c"],
+            depends=[f"{SOURCES}/native_spatial.h"],
+            extra_compile_args=[
+                "-O3",
+                "-fno-math-errno",
+                "-fno-trapping-math",
+                "-fwrapv",
+                "-fopenmp-simd",
+                "-ffp-contract=off",
+            ],
+            optional=True,
+        ),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import spatial
+
 F32, F64, I32 = np.float32, np.float64, np.int32
 BLOCKS_AT_ONCE = 4096  # the scratch arrays of this many blocks of 16 stay in the second-level cache
 
@@ -37,7 +39,14 @@ FOUR_OVER_PI = F32(1.27323954473516)
 
 
 def box_muller(uniform: np.ndarray) -> np.ndarray:
-    """Turn uniform numbers into normal ones in place."""
+    """Turn uniform numbers into normal ones in place, in C where that is built."""
+    if spatial.box_muller(uniform):
+        return uniform
+    return box_muller_arrays(uniform)
+
+
+def box_muller_arrays(uniform: np.ndarray) -> np.ndarray:
+    """The same by the array library."""
     blocks = uniform.reshape(-1, 16)
     for start in range(0, len(blocks), BLOCKS_AT_ONCE):
         part = blocks[start : start + BLOCKS_AT_ONCE]

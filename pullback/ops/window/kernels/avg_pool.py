@@ -7,11 +7,16 @@ is the exact transpose of its forward.
 
 from __future__ import annotations
 
+import functools
+from math import prod
 from typing import Any
 
+import numpy
+
+from ....core import spatial
 from .axis_map import AxisMap, Tap, apply_all, selection, transposed
 from .geometry import Array, Ints, bordered, narrow_to, pool_size, widen
-from .max_pool import adaptive_bounds
+from .max_pool import adaptive_bounds, adaptive_windows
 
 
 def avg_pool(
@@ -27,6 +32,10 @@ def avg_pool(
     """Sum of each window divided by its count of entries, or by `divisor`."""
     size, dtype = x.shape[2:], x.dtype
     out = _out(size, kernel, stride, padding, ceil_mode)
+    if xp is numpy and dtype.kind == "f":
+        found = spatial.average(widen(x), _windows(size, kernel, stride, padding, out, count_include_pad), divisor)
+        if found is not None:
+            return narrow_to(found, dtype)
     high = [max(0, (o - 1) * s + k - p - n) for o, s, k, p, n in zip(out, stride, kernel, padding, size)]
     total = bordered(xp, widen(x), padding, high)
     for axis, (k, s, o) in enumerate(zip(kernel, stride, out), 2):
@@ -54,6 +63,10 @@ def avg_pool_backward(
 ) -> Array:
     """What meets x, of spatial `size`."""
     out, dtype = g.shape[2:], g.dtype
+    if xp is numpy and dtype.kind == "f":
+        found = spatial.spread(widen(g), size, _windows(size, kernel, stride, padding, out, count_include_pad), divisor)
+        if found is not None:
+            return narrow_to(found, dtype)
     count = divisor if divisor is not None else _counts(xp, size, kernel, stride, padding, out, count_include_pad)
     g = widen(g)
     total = g / xp.asarray(count, g.dtype)
@@ -69,6 +82,8 @@ def avg_pool_backward(
 def adaptive_avg_pool(xp: Any, x: Array, out: Ints) -> Array:
     """Average of each of `out` windows per axis that together cover the axis."""
     dtype, size, total = x.dtype, x.shape[2:], widen(x)
+    if xp is numpy and prod(out) and (found := spatial.average(total, adaptive_windows(size, out), None)) is not None:
+        return narrow_to(found, dtype)
     for axis, (n, o) in enumerate(zip(size, out), 2):
         if o and n % o == 0:  # equal windows side by side
             total = total.reshape(total.shape[:axis] + (o, n // o) + total.shape[axis + 1 :]).sum(axis=axis + 1)
@@ -80,6 +95,12 @@ def adaptive_avg_pool(xp: Any, x: Array, out: Ints) -> Array:
 def adaptive_avg_pool_backward(xp: Any, g: Array, size: Ints) -> Array:
     """What meets x, of spatial `size`."""
     dtype, out, wide = g.dtype, g.shape[2:], widen(g)
+    if (
+        xp is numpy
+        and prod(out)
+        and (found := spatial.spread(wide, size, adaptive_windows(size, out), None)) is not None
+    ):
+        return narrow_to(found, dtype)
     shares = wide / _adaptive_counts(xp, size, out, wide.dtype)
     maps = [_adaptive_map(xp, n, o) for n, o in zip(size, out)]
     return narrow_to(apply_all(xp, shares, transposed(xp, maps)), dtype)
@@ -101,6 +122,21 @@ def _counts(
             start, stop = xp.maximum(start, 0), xp.minimum(stop, n)
         total = total[..., None] * (stop - start)
     return total
+
+
+def _windows(
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, out: Ints, count_include_pad: bool
+) -> list[spatial.Axis]:
+    """Where each window begins and ends inside the input, and how many entries it counts."""
+    return [_windows_of(*axis, count_include_pad) for axis in zip(size, kernel, stride, padding, out)]
+
+
+@functools.lru_cache(256)
+def _windows_of(n: int, k: int, s: int, p: int, o: int, count_include_pad: bool) -> spatial.Axis:
+    start = numpy.arange(o) * s - p
+    stop = numpy.minimum(start + k, n + p)
+    begin, end = numpy.maximum(start, 0), numpy.minimum(stop, n)
+    return begin, end, stop - start if count_include_pad else end - begin
 
 
 def _adaptive_map(xp: Any, size: int, out: int) -> AxisMap:

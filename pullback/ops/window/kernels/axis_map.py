@@ -11,6 +11,9 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy
+
+from ....core import spatial
 from .geometry import Array
 
 BLOCK_ENTRIES = 1 << 18  # entries of one block: what a tap reads and what it adds to stay in the cache
@@ -30,9 +33,12 @@ class AxisMap(NamedTuple):
     inputs: int
     outputs: int
     taps: tuple[Tap, ...]
+    table: tuple[Array, Array, Array | None] | None = None  # `rows()`, where a map is used more than once
 
     def apply(self, xp: Any, x: Array, axis: int) -> Array:
         """x with `axis` mapped, a block of leading entries at a time."""
+        if xp is numpy and (found := spatial.axis_map(x, axis, *(self.table or self.rows()))) is not None:
+            return found
         lead, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
         source, covered = x.reshape(lead, self.inputs, rest), bool(self.taps) and self.taps[0].select is None
         result = (xp.empty if covered else xp.zeros)(x.shape[:axis] + (self.outputs,) + x.shape[axis + 1 :], x.dtype)
@@ -49,6 +55,25 @@ class AxisMap(NamedTuple):
                 else:
                     out[i : i + step, slice(None) if tap.select is None else tap.select] += part
         return result
+
+    def kept(self) -> AxisMap:
+        """The same map with its rows made, to be used more than once."""
+        return AxisMap(self.inputs, self.outputs, self.taps, self.rows())
+
+    def rows(self) -> tuple[Array, Array, Array | None]:
+        """The taps output by output: where those of each begin, what they read, and with which weight."""
+        every = numpy.arange(self.outputs)
+        served = [every if tap.select is None else every[tap.select] for tap in self.taps]
+        if not served:
+            return numpy.zeros(self.outputs + 1, numpy.int64), every[:0], None
+        output, read = numpy.concatenate(served), numpy.concatenate([tap.read for tap in self.taps])
+        weights = None
+        if any(tap.weight is not None for tap in self.taps):
+            ones = [numpy.ones(len(t.read)) if t.weight is None else t.weight for t in self.taps]
+            weights = numpy.concatenate(ones)
+        order = numpy.argsort(output, kind="stable")
+        start = numpy.searchsorted(output[order], numpy.arange(self.outputs + 1))
+        return start, read[order].astype(numpy.int64), None if weights is None else weights[order]
 
     def transpose(self, xp: Any) -> AxisMap:
         """The map from outputs back to inputs, with every weight kept."""

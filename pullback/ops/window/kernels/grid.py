@@ -13,6 +13,9 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy
+
+from ....core import spatial
 from .geometry import Array, Ints, narrow_to, widen
 from .resample import cubic_weights
 
@@ -31,6 +34,13 @@ class Neighbour(NamedTuple):
 
 def grid_sample(xp: Any, x: Array, grid: Array, mode: int, padding: int, align_corners: bool) -> Array:
     """Samples (N, C, out...)."""
+    if xp is numpy:
+        out = numpy.zeros(x.shape[:2] + grid.shape[1:-1], widen(x).dtype)
+        if (
+            spatial.sample(spatial.SAMPLES, widen(x), widen(grid), out, x.shape, mode, padding, align_corners)
+            is not None
+        ):
+            return narrow_to(out, x.dtype)
     flat, axes = widen(x).reshape(-1), _axes(xp, x.shape, widen(grid), mode, padding, align_corners)
     samples = xp.zeros(x.shape[:2] + grid.shape[1:-1], flat.dtype)
     total = samples.reshape(*x.shape[:2], prod(grid.shape[1:-1]))
@@ -43,6 +53,10 @@ def grid_sample_input(
     xp: Any, g: Array, shape: Ints, grid: Array, mode: int, padding: int, align_corners: bool
 ) -> Array:
     """What meets x, of the given shape."""
+    if xp is numpy:
+        found = spatial.sample(spatial.TO_IMAGE, None, widen(grid), widen(g), shape, mode, padding, align_corners)
+        if found is not None:
+            return narrow_to(found, g.dtype)
     n, c = shape[:2]
     length = prod(shape[2:])
     wide = widen(g).reshape(n, c, prod(g.shape[2:]))
@@ -59,6 +73,10 @@ def grid_sample_grid(xp: Any, g: Array, x: Array, grid: Array, mode: int, paddin
     """What meets the grid."""
     if mode == NEAREST:
         return xp.zeros_like(grid)
+    if xp is numpy:
+        found = spatial.sample(spatial.TO_GRID, widen(x), widen(grid), widen(g), x.shape, mode, padding, align_corners)
+        if found is not None:
+            return narrow_to(found, grid.dtype)
     flat, axes = widen(x).reshape(-1), _axes(xp, x.shape, widen(grid), mode, padding, align_corners)
     wide = widen(g).reshape(*x.shape[:2], prod(g.shape[2:]))
     totals = [0] * len(axes)

@@ -10,12 +10,14 @@ ones first copy x so that windows lie side by side, and then pool with a regular
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy
 
+from ....core import spatial
 from ....runtime import network
 from .geometry import Array, Ints, bordered, narrow_to, pool_size, widen
 from .planes import blocks, flat_length, shifts, split
@@ -31,6 +33,9 @@ def max_pool(
         found = network.max_pool(widen(x), kernel, stride, padding, dilation, out)
         if found is not None:
             return narrow_to(found[0], x.dtype), found[1]
+        found = spatial.maximum(widen(x), _windows(size, kernel, stride, padding, dilation, out), dilation)
+        if found is not None:
+            return narrow_to(found[0], x.dtype), found[1]
     reach = [(o - 1) * s + d * (k - 1) + 1 for o, s, d, k in zip(out, stride, dilation, kernel)]
     high = [max(0, r - p - n) for r, p, n in zip(reach, padding, size)]
     wide = bordered(xp, widen(x), padding, high, _lowest(xp, x))
@@ -43,6 +48,10 @@ def adaptive_max_pool(xp: Any, x: Array, out: Ints) -> tuple[Array, Array]:
     """Values and places of `out` windows per axis that together cover the axis."""
     if not prod(out):
         return xp.empty((*x.shape[:2], *out), x.dtype), xp.empty((*x.shape[:2], *out), "int64")
+    if xp is numpy:
+        found = spatial.maximum(widen(x), adaptive_windows(x.shape[2:], out), (1,) * len(out))
+        if found is not None:
+            return narrow_to(found[0], x.dtype), found[1]
     bounds = [adaptive_bounds(xp, n, o) for n, o in zip(x.shape[2:], out)]
     return _irregular(xp, x, [a for a, _ in bounds], [b - a for a, b in bounds])
 
@@ -84,6 +93,30 @@ def adaptive_bounds(xp: Any, size: int, out: int) -> tuple[Array, Array]:
     """First and past-the-last entry of each of `out` windows over `size` entries."""
     at = xp.arange(out)
     return at * size // max(1, out), -(-(at + 1) * size // max(1, out))
+
+
+def adaptive_windows(size: Ints, out: Ints) -> list[spatial.Axis]:
+    """Where each adaptive window begins and ends, and how many entries it has, for each axis."""
+    return [_adaptive_windows_of(n, o) for n, o in zip(size, out)]
+
+
+@functools.lru_cache(256)
+def _adaptive_windows_of(size: int, out: int) -> spatial.Axis:
+    begin, end = adaptive_bounds(numpy, size, out)
+    return begin, end, end - begin
+
+
+def _windows(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, out: Ints) -> list[spatial.Axis]:
+    return [_windows_of(*axis) for axis in zip(size, kernel, stride, padding, dilation, out)]
+
+
+@functools.lru_cache(256)
+def _windows_of(n: int, k: int, s: int, p: int, d: int, o: int) -> spatial.Axis:
+    """From the first entry of each window that is inside the input to past its last; every d-th one counts."""
+    start = numpy.arange(o) * s - p
+    begin = numpy.where(start < 0, start + -(start // d) * d, start)
+    end = numpy.minimum(start + d * (k - 1) + 1, n)
+    return begin, end, end - begin
 
 
 def _winners(xp: Any, wide: Array, kernel: Ints, stride: Ints, dilation: Ints, out: Ints) -> tuple[Array, Array]:

@@ -8,8 +8,11 @@ unless x is float64, as users of the reference expect: nearest would else pick o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy
 
 from .axis_map import AxisMap, Tap, apply_all, selection, transposed
 from .geometry import Array, Ints, narrow_to, widen
@@ -55,16 +58,35 @@ def _fixed_point_bits(largest: float) -> int:
 
 def resample_backward(xp: Any, g: Array, size: Ints, scales: Scales, method: str, align_corners: bool = False) -> Array:
     """What meets x, of spatial `size`."""
-    maps = axis_maps(xp, size, g.shape[2:], scales, method, align_corners, _coordinate_dtype(g))
-    return narrow_to(apply_all(xp, widen(g), transposed(xp, maps)), g.dtype)
+    dtype = _coordinate_dtype(g)
+    if xp is numpy:
+        given = zip(size, g.shape[2:], scales)
+        maps = [_kept_transpose(method, n, o, scale, align_corners, dtype) for n, o, scale in given]
+    else:
+        maps = transposed(xp, axis_maps(xp, size, g.shape[2:], scales, method, align_corners, dtype))
+    return narrow_to(apply_all(xp, widen(g), maps), g.dtype)
 
 
 def axis_maps(
     xp: Any, size: Ints, out: Ints, scales: Scales, method: str, align_corners: bool, dtype: Any
 ) -> list[AxisMap | None]:
-    """One map per axis."""
+    """One map per axis; those of the array library of the CPU are kept."""
+    if xp is numpy:
+        return [_kept(method, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
     build = _METHODS[method]
     return [build(xp, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
+
+
+@functools.lru_cache(256)
+def _kept(method: str, n: int, o: int, scale: float | None, align_corners: bool, dtype: Any) -> AxisMap | None:
+    found = _METHODS[method](numpy, n, o, scale, align_corners, dtype)
+    return None if found is None else found.kept()
+
+
+@functools.lru_cache(256)
+def _kept_transpose(method: str, n: int, o: int, scale: float | None, align: bool, dtype: Any) -> AxisMap | None:
+    found = _kept(method, n, o, scale, align, dtype)
+    return None if found is None else found.transpose(numpy).kept()
 
 
 def _coordinate_dtype(x: Array) -> str:

@@ -1,0 +1,251 @@
+/* Planes of images in C: averages and maxima over windows, sparse maps along an axis, sampling by a grid; and Box-Muller in blocks.
+ *
+ * Functions take contiguous arrays (the caller sees to it) of float32, or float64 where `wide` is true, and write into those they are
+ * given for results. No result depends on the number of threads. The loops are in native_spatial.h.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <string.h>
+
+typedef int i32;
+typedef long long i64;
+typedef unsigned int u32;
+typedef float f32;
+typedef double f64;
+#if defined(__clang__)
+#define SIMD _Pragma("clang loop vectorize(enable)")
+#else
+#define SIMD _Pragma("omp simd")
+#endif
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define CLONES
+#endif
+
+typedef struct {
+    void *x, *y;
+    i64 *places;
+    i64 size[3], out[3], step[3], divisor;
+    const i64 *begin[3], *end[3], *count[3];
+} Job;
+
+typedef struct {
+    void *x, *y;
+    const void *weight;
+    const i64 *start, *read;
+    i64 inputs, outputs, rest;
+} Map;
+
+typedef struct {
+    const void *x, *grid;
+    void *y, *dx, *dgrid;
+    i64 channels, samples, size[3];
+    int axes, mode, padding, align, work;
+} Grid;
+
+typedef void (*Body)(long, long, void *const *);
+typedef void (*Parallel)(Body, long, long, long, void *const *, long);
+static Parallel pool;
+
+#define f_absolute __builtin_fabsf
+#define d_absolute __builtin_fabs
+#define f_lower __builtin_floorf
+#define d_lower __builtin_floor
+#define f_nearest __builtin_rintf
+#define d_nearest __builtin_rint
+#define f_modulo fmodf
+#define d_modulo fmod
+#define T f32
+#define N(name) f_##name
+#include "native_spatial.h"
+#undef T
+#undef N
+#define T f64
+#define N(name) d_##name
+#include "native_spatial.h"
+#undef T
+#undef N
+
+static void run(Body body, i64 n, i64 each, void *data, long threads) {
+    void *arguments[1] = {data};
+    i64 grain = 32768 / (each > 0 ? each : 1) + 1;
+    Py_BEGIN_ALLOW_THREADS
+    if (pool && threads > 1)
+        pool(body, 0, (long)n, (long)grain, arguments, threads);
+    else
+        body(0, (long)n, arguments);
+    Py_END_ALLOW_THREADS
+}
+
+/* ---- arguments */
+typedef struct {
+    Py_buffer views[16];
+    int held;
+} Held;
+
+static void *held(Held *h, PyObject *o, int writes) { /* the memory of a contiguous array; NULL for None */
+    if (o == Py_None || PyErr_Occurred())
+        return NULL;
+    if (PyObject_GetBuffer(o, &h->views[h->held], writes ? PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE : PyBUF_C_CONTIGUOUS) < 0)
+        return NULL;
+    return h->views[h->held++].buf;
+}
+
+static PyObject *release(Held *h) {
+    while (h->held)
+        PyBuffer_Release(&h->views[--h->held]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* windows(kind, wide, x, y, places, planes, size, out, step, bounds, divisor, threads): kind 0 averages, 1 spreads y over x, 2 takes maxima;
+ * `bounds` are three each of begin, end and count */
+static PyObject *py_windows(PyObject *self, PyObject *args) {
+    int kind, wide;
+    PyObject *x, *y, *places, *b[9];
+    Job j;
+    i64 planes;
+    long threads;
+    if (!PyArg_ParseTuple(args, "ipOOOL(LLL)(LLL)(LLL)(OOOOOOOOO)Ll", &kind, &wide, &x, &y, &places, &planes, &j.size[0], &j.size[1], &j.size[2],
+                          &j.out[0], &j.out[1], &j.out[2], &j.step[0], &j.step[1], &j.step[2], &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &b[6],
+                          &b[7], &b[8], &j.divisor, &threads))
+        return NULL;
+    Held h = {.held = 0};
+    j.x = held(&h, x, kind == 1);
+    j.y = held(&h, y, kind != 1);
+    j.places = held(&h, places, 1);
+    for (int axis = 0; axis < 3; axis++) {
+        j.begin[axis] = held(&h, b[axis], 0);
+        j.end[axis] = held(&h, b[3 + axis], 0);
+        j.count[axis] = held(&h, b[6 + axis], 0);
+    }
+    if (!PyErr_Occurred()) {
+        static const Body bodies[3][2] = {{f_average_part, d_average_part}, {f_spread_part, d_spread_part}, {f_maximum_part, d_maximum_part}};
+        run(bodies[kind][wide], planes, j.size[0] * j.size[1] * j.size[2] + j.out[0] * j.out[1] * j.out[2], &j, threads);
+    }
+    return release(&h);
+}
+
+/* axis_map(wide, x, y, start, read, weight, lead, inputs, outputs, rest, threads) */
+static PyObject *py_axis_map(PyObject *self, PyObject *args) {
+    int wide;
+    PyObject *x, *y, *start, *read, *weight;
+    Map m;
+    i64 lead;
+    long threads;
+    if (!PyArg_ParseTuple(args, "pOOOOOLLLLl", &wide, &x, &y, &start, &read, &weight, &lead, &m.inputs, &m.outputs, &m.rest, &threads))
+        return NULL;
+    Held h = {.held = 0};
+    m.x = held(&h, x, 0);
+    m.y = held(&h, y, 1);
+    m.start = held(&h, start, 0);
+    m.read = held(&h, read, 0);
+    m.weight = held(&h, weight, 0);
+    if (!PyErr_Occurred())
+        run(wide ? d_map_part : f_map_part, lead * m.outputs, 2 * m.rest, &m, threads);
+    return release(&h);
+}
+
+/* grid(work, wide, x, grid, y, dx, dgrid, (images, channels, samples), (depth, height, width), axes, mode, padding, align, threads) */
+static PyObject *py_grid(PyObject *self, PyObject *args) {
+    int wide;
+    PyObject *x, *grid, *y, *dx, *dgrid;
+    Grid g;
+    i64 images;
+    long threads;
+    if (!PyArg_ParseTuple(args, "ipOOOOO(LLL)(LLL)iiipl", &g.work, &wide, &x, &grid, &y, &dx, &dgrid, &images, &g.channels, &g.samples, &g.size[0],
+                          &g.size[1], &g.size[2], &g.axes, &g.mode, &g.padding, &g.align, &threads))
+        return NULL;
+    Held h = {.held = 0};
+    g.x = held(&h, x, 0);
+    g.grid = held(&h, grid, 0);
+    g.y = held(&h, y, g.work == 0);
+    g.dx = held(&h, dx, 1);
+    g.dgrid = held(&h, dgrid, 1);
+    if (!PyErr_Occurred())
+        run(wide ? d_sample_part : f_sample_part, g.work == 1 ? images : images * g.samples, (g.work == 1 ? g.samples : 1) * (8 + 4 * g.channels), &g,
+            threads);
+    return release(&h);
+}
+
+/* ---- normal numbers: see random_boxmuller.py, whose roundings these are */
+#define ROUND(a, b, c) ((f32)((f64)(a) * (f64)(b) + (f64)(c))) /* a fused step, rounded to single precision once */
+CLONES static void box_muller(f32 *p, i64 blocks) {
+    static const f32 L[9] = {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                             -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};
+    const f64 minus_pi_4 = (f64)-0.78515625f + (f64)-2.4187564849853515625e-4f + (f64)-3.77489497744594108e-8f;
+    for (i64 b = 0; b < blocks; b++, p += 16) {
+        SIMD
+        for (int i = 0; i < 8; i++) {
+            union {
+                f32 f;
+                i32 i;
+            } u, s, c;
+            u.f = 1.f - p[i];
+            i32 e = (u.i - 0x3F3504F3) >> 23;
+            u.i = u.i - (i32)((u32)e << 23);
+            f32 v = u.f - 1.f, power = (f32)e, y = ROUND(L[0], v, L[1]);
+            y = ROUND(y, v, L[2]), y = ROUND(y, v, L[3]), y = ROUND(y, v, L[4]), y = ROUND(y, v, L[5]), y = ROUND(y, v, L[6]);
+            y = ROUND(y, v, L[7]), y = ROUND(y, v, L[8]);
+            f32 square = v * v, low = power * -2.12194440e-4f;
+            y = y * v;
+            y = ROUND(y, square, low);
+            y = y - square * 0.5f;
+            f32 radius = __builtin_sqrtf(((v + y) + power * 0.693359375f) * -2.f);
+            f32 x = p[i + 8] * 6.28318530717958647692f;
+            i32 octant = ((i32)(x * 1.27323954473516f) + 1) & -2;
+            x = (f32)((f64)octant * minus_pi_4 + (f64)x);
+            f32 z = x * x;
+            f32 cosine = ROUND(2.443315711809948e-005f, z, -1.388731625493765e-003f);
+            cosine = ROUND(cosine, z, 4.166664568298827e-002f);
+            cosine = cosine * z;
+            cosine = (f32)((f64)cosine * (f64)z - (f64)z * 0.5);
+            cosine = cosine + 1.f;
+            f32 sine = ROUND(-1.9515295891e-4f, z, 8.3321608736e-3f);
+            sine = ROUND(sine, z, -1.6666654611e-1f);
+            sine = sine * z;
+            sine = ROUND(sine, x, x);
+            s.f = sine, c.f = cosine;
+            i32 change = ((i32)((u32)(octant & 2) << 30) >> 31) & (s.i ^ c.i);
+            s.i ^= change, c.i ^= change;
+            s.i ^= (i32)((u32)(octant & 4) << 29);
+            c.i ^= (i32)((u32)((octant + 2) & 4) << 29);
+            p[i] = c.f * radius;
+            p[i + 8] = s.f * radius;
+        }
+    }
+}
+
+static PyObject *py_box_muller(PyObject *self, PyObject *array) {
+    Held h = {.held = 0};
+    f32 *p = held(&h, array, 1);
+    if (p) {
+        Py_BEGIN_ALLOW_THREADS
+        box_muller(p, h.views[0].len / 64);
+        Py_END_ALLOW_THREADS
+    }
+    return release(&h);
+}
+
+static PyObject *py_use_pool(PyObject *self, PyObject *address) {
+    pool = (Parallel)PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"windows", py_windows, METH_VARARGS, "averages and maxima over windows"},
+    {"axis_map", py_axis_map, METH_VARARGS, "a sparse map along one axis"},
+    {"grid", py_grid, METH_VARARGS, "sampling by a grid"},
+    {"box_muller", py_box_muller, METH_O, "box_muller(array): uniform numbers, a multiple of 16, become normal ones"},
+    {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_spatial", "See core.spatial.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__spatial(void) { return PyModule_Create(&module); }

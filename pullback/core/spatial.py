@@ -1,0 +1,131 @@
+"""Planes of images in C, where they are built: windows, sparse maps along an axis, sampling by a grid, and Box-Muller in blocks.
+
+Functions take arrays of the CPU and give new ones, or None where the loops do not apply (another dtype, no compiled extension,
+`PULLBACK_NATIVE=0`): the caller then computes with the array library. `core/_spatial.c` says what each loop does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .extension import extension
+from .threads import native_pool, thread_count
+
+_spatial = extension("_spatial")
+if _spatial is not None and native_pool() is not None:
+    _spatial.use_pool(native_pool())
+
+AVERAGE, SPREAD, MAXIMUM = range(3)
+SAMPLES, TO_IMAGE, TO_GRID = range(3)
+FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+_ONE, _ZERO = np.ones(1, np.int64), np.zeros(1, np.int64)
+
+
+def apply_to(*arrays: Any) -> bool:
+    """Whether there are loops for these arrays: NumPy's, of one of the dtypes and all of the same."""
+    kind = arrays[0].dtype
+    return (
+        _spatial is not None and kind in FLOATS and all(a.__class__ is np.ndarray and a.dtype == kind for a in arrays)
+    )
+
+
+def _dense(a: np.ndarray) -> np.ndarray:
+    return a if a.flags.c_contiguous else np.ascontiguousarray(a)
+
+
+# ---- windows
+Axis = tuple[np.ndarray, np.ndarray, np.ndarray]  # begin, end and count of each window along an axis
+
+
+def _bounds(axes: Sequence[Axis]) -> tuple:
+    missing = [(_ZERO, _ONE, _ONE)] * (3 - len(axes))
+    return tuple([axis[k] for k in range(3) for axis in (*missing, *axes)])
+
+
+def _three(sizes: Sequence[int]) -> tuple[int, ...]:
+    return (1,) * (3 - len(sizes)) + tuple([int(s) for s in sizes])
+
+
+def average(x: np.ndarray, axes: Sequence[Axis], divisor: int | None) -> np.ndarray | None:
+    """(N, C, windows...) averages of x (N, C, spatial...): sums divided by `divisor`, or by the product of counts."""
+    if divisor == 0 or len(axes) > 3 or not apply_to(x):
+        return None
+    out = np.empty((*x.shape[:2], *[len(a[0]) for a in axes]), x.dtype)
+    _windows(AVERAGE, _dense(x), out, None, (1,) * len(axes), axes, divisor)
+    return out
+
+
+def spread(g: np.ndarray, size: Sequence[int], axes: Sequence[Axis], divisor: int | None) -> np.ndarray | None:
+    """The transpose of `average`: what meets x, of spatial `size`."""
+    if divisor == 0 or len(axes) > 3 or not apply_to(g):
+        return None
+    out = np.zeros((*g.shape[:2], *size), g.dtype)
+    _windows(SPREAD, out, _dense(g), None, (1,) * len(axes), axes, divisor)
+    return out
+
+
+def maximum(x: np.ndarray, axes: Sequence[Axis], step: Sequence[int]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Maxima of windows and their places; no window may be empty."""
+    if len(axes) > 3 or not apply_to(x) or not x.size or any(bool((end <= begin).any()) for begin, end, _ in axes):
+        return None
+    out = np.empty((*x.shape[:2], *[len(a[0]) for a in axes]), x.dtype)
+    places = np.empty(out.shape, np.int64)
+    _windows(MAXIMUM, _dense(x), out, places, step, axes, None)
+    return out, places
+
+
+def _windows(kind: int, x, y, places, step: Sequence[int], axes: Sequence[Axis], divisor: int | None) -> None:
+    wide, planes = x.dtype.itemsize == 8, x.shape[0] * x.shape[1]
+    sizes = (_three(x.shape[2:]), _three(y.shape[2:]), _three(step))
+    _spatial.windows(kind, wide, x, y, places, planes, *sizes, _bounds(axes), divisor or 0, thread_count())
+
+
+# ---- maps
+def axis_map(
+    x: np.ndarray, axis: int, start: np.ndarray, read: np.ndarray, weight: np.ndarray | None
+) -> np.ndarray | None:
+    """x with an axis mapped: entry o is the sum of `weight[k]` times entry `read[k]`, for k from `start[o]` to `start[o + 1]`."""
+    if not apply_to(x):
+        return None
+    lead, rest, outputs = prod(x.shape[:axis]), prod(x.shape[axis + 1 :]), len(start) - 1
+    out = np.empty((*x.shape[:axis], outputs, *x.shape[axis + 1 :]), x.dtype)
+    weight = None if weight is None else weight.astype(x.dtype)
+    wide = x.dtype.itemsize == 8
+    _spatial.axis_map(wide, _dense(x), out, start, read, weight, lead, x.shape[axis], outputs, rest, thread_count())
+    return out
+
+
+# ---- grids
+def sample(
+    work: int,
+    x: np.ndarray | None,
+    grid: np.ndarray,
+    y: np.ndarray,
+    shape: Sequence[int],
+    mode: int,
+    padding: int,
+    align: bool,
+):
+    """Samples of x (`SAMPLES`: y is written), what meets x of this shape (`TO_IMAGE`), or what meets the grid (`TO_GRID`)."""
+    if not apply_to(*[a for a in (x, grid, y) if a is not None]):
+        return None
+    dx = np.zeros(tuple(shape), y.dtype) if work == TO_IMAGE else None
+    dgrid = np.empty(grid.shape, grid.dtype) if work == TO_GRID else None
+    y = y if work == SAMPLES else _dense(y)
+    sizes = (shape[0], shape[1], prod(grid.shape[1:-1])), _three(shape[2:])
+    given = (None if x is None else _dense(x), _dense(grid), y, dx, dgrid)
+    _spatial.grid(work, y.dtype.itemsize == 8, *given, *sizes, len(shape) - 2, mode, padding, align, thread_count())
+    return y if work == SAMPLES else dx if work == TO_IMAGE else dgrid
+
+
+# ---- normal numbers
+def box_muller(uniform: np.ndarray) -> bool:
+    """Turn float32 uniform numbers, a multiple of 16, into normal ones in place; False where nothing was done."""
+    if _spatial is None or not uniform.flags.c_contiguous or uniform.dtype != np.float32:
+        return False
+    _spatial.box_muller(uniform)
+    return True

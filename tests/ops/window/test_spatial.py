@@ -1,0 +1,156 @@
+"""Windows, maps and grids in C give what the array library gives, whatever the dtype, rank and layout."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.core import spatial
+from pullback.core.random_boxmuller import box_muller, box_muller_arrays
+from pullback.ops.window.kernels import avg_pool, grid, max_pool, resample
+
+pytestmark = pytest.mark.skipif(spatial._spatial is None, reason="the extension is not built")
+SIZES = (7, 6, 9)
+
+
+class ArrayLibrary:
+    """NumPy under another name: kernels take it for another array library, and use no loop in C."""
+
+    def __getattr__(self, name: str):
+        return getattr(np, name)
+
+
+XP = ArrayLibrary()
+DTYPES = pytest.mark.parametrize("d", ["float32", "float64"])
+RANKS = pytest.mark.parametrize("rank", [1, 2, 3])
+
+
+def _numbers(*shape: int, d: str = "float64", seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(d)
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> None:
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
+    np.testing.assert_allclose(
+        a, b, rtol=1e-5 if a.dtype == "float32" else 1e-12, atol=1e-4 if a.dtype == "float32" else 1e-12
+    )
+
+
+@DTYPES
+@RANKS
+def test_averages_and_their_backward(d: str, rank: int) -> None:
+    x = _numbers(2, 3, *SIZES[:rank], d=d)
+    for k, s, p, ceil, pads, divisor in itertools.product(
+        (2, 3), (1, 2), (0, 1), (False, True), (False, True), (None, 5)
+    ):
+        window = ((k,) * rank, (s,) * rank, (p,) * rank, ceil, pads, divisor)
+        out = avg_pool.avg_pool(np, x, *window)
+        _close(out, avg_pool.avg_pool(XP, x, *window))
+        _close(*(avg_pool.avg_pool_backward(xp, out, x.shape[2:], *window) for xp in (np, XP)))
+
+
+@DTYPES
+@RANKS
+def test_adaptive_windows(d: str, rank: int) -> None:
+    x = _numbers(2, 3, *SIZES[:rank], d=d)
+    for out in ((1,) * rank, (3,) * rank, (5, 4, 9)[:rank]):
+        y = avg_pool.adaptive_avg_pool(np, x, out)
+        _close(y, avg_pool.adaptive_avg_pool(XP, x, out))
+        _close(*(avg_pool.adaptive_avg_pool_backward(xp, y, x.shape[2:]) for xp in (np, XP)))
+        for a, b in zip(*(max_pool.adaptive_max_pool(xp, x, out) for xp in (np, XP)), strict=True):
+            assert np.array_equal(a, b)
+
+
+@DTYPES
+@RANKS
+def test_maxima_and_their_places(d: str, rank: int) -> None:
+    x = _numbers(2, 3, *SIZES[:rank], d=d)
+    odd = x.copy()
+    odd.flat[5], odd[:, 0, 0] = np.nan, -np.inf
+    odd[1] = -np.inf
+    for values, k, s, p, dilation in itertools.product((x, odd, np.round(x)), (2, 3), (1, 2), (0, 1), (1, 2)):
+        window = [(n,) * rank for n in (k, s, p, dilation)]
+        for a, b in zip(*(max_pool.max_pool(xp, values, *window, False) for xp in (np, XP)), strict=True):
+            assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+
+
+@DTYPES
+@RANKS
+def test_resampling_is_equal_to_the_last_bit(d: str, rank: int) -> None:
+    x = _numbers(2, 3, *SIZES[:rank], d=d)
+    methods = ("nearest", "nearest-exact", "linear", "cubic", "linear-aa", "cubic-aa", "lanczos-aa")
+    for method, out, align in itertools.product(
+        methods, ((4,) * rank, (13, 11, 5)[:rank], SIZES[:rank]), (False, True)
+    ):
+        given = ((None,) * rank, method, align)
+        y = resample.resample(np, x, out, *given)
+        assert np.array_equal(y, resample.resample(XP, x, out, *given))
+        assert np.array_equal(*(resample.resample_backward(xp, y, x.shape[2:], *given) for xp in (np, XP)))
+
+
+@DTYPES
+@pytest.mark.parametrize("rank", [2, 3])
+def test_sampling_by_a_grid(d: str, rank: int) -> None:
+    x, points = _numbers(2, 3, *SIZES[:rank], d=d), 1.5 * _numbers(2, *(4, 5, 3)[:rank], rank, d=d, seed=1)
+    points.flat[:2] = 1, -1
+    for mode, padding, align in itertools.product((0, 1, 2) if rank == 2 else (0, 1), (0, 1, 2), (False, True)):
+        given = (mode, padding, align)
+        y = grid.grid_sample(np, x, points, *given)
+        _close(y, grid.grid_sample(XP, x, points, *given))
+        _close(*(grid.grid_sample_input(xp, y, x.shape, points, *given) for xp in (np, XP)))
+        _close(*(grid.grid_sample_grid(xp, y, x, points, *given) for xp in (np, XP)))
+
+
+def test_a_point_that_is_no_number_reads_nothing() -> None:
+    x, points = torch.ones(1, 1, 2, 2), torch.full((1, 1, 1, 2), float("nan"))
+    assert torch.nn.functional.grid_sample(x, points, align_corners=False).item() == 0
+
+
+def test_layouts_halves_and_nothing_at_all() -> None:
+    F = torch.nn.functional
+    x = torch.randn(2, 4, 6, 6)
+    turned = x.permute(0, 1, 3, 2)
+    last = x.to(memory_format=torch.channels_last)
+    for call in (
+        lambda v: F.avg_pool2d(v, 2),
+        lambda v: F.adaptive_max_pool2d(v, 3),
+        lambda v: F.interpolate(v, scale_factor=2, mode="bilinear"),
+    ):
+        assert torch.equal(call(turned), call(turned.contiguous()))
+        assert torch.equal(call(last), call(x))
+        half = call(x.to(torch.bfloat16))
+        assert half.dtype is torch.bfloat16
+        assert torch.allclose(half.float(), call(x), atol=0.05)
+    assert F.avg_pool2d(torch.empty(0, 3, 4, 4), 2).shape == (0, 3, 2, 2)
+    assert F.adaptive_avg_pool2d(torch.randn(2, 0, 4, 4), 2).shape == (2, 0, 2, 2)
+
+
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    F = torch.nn.functional
+    x, points = torch.randn(2, 3, 200, 200), torch.randn(2, 200, 200, 2)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        leaf = x.clone().requires_grad_()
+        y = F.grid_sample(leaf, points, align_corners=False)
+        found.append(
+            (
+                F.avg_pool2d(x, 3, 1, 1),
+                F.interpolate(x, scale_factor=1.5, mode="bicubic"),
+                y,
+                torch.autograd.grad(y.sum(), leaf)[0],
+            )
+        )
+    torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_normal_numbers_are_equal_to_the_last_bit() -> None:
+    uniform = np.random.default_rng(0).integers(0, 1 << 24, 1 << 18).astype("float32") * np.float32(2**-24)
+    uniform[:3] = 0, 1 - 2**-24, 0.5
+    a, b = box_muller(uniform.copy()), box_muller_arrays(uniform.copy())
+    assert np.array_equal(a.view("int32"), b.view("int32"))
