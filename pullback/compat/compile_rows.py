@@ -16,6 +16,7 @@ OBJECTS = {
     "torch._functorch.config": "pullback.joint.config:config",
     "torch._inductor.config": "pullback.capture.front.config:native",
     "torch.compiler.config": "pullback.capture.front.config:config",
+    "torch.fx.experimental._config": "pullback.capture.shapes.config:config",
 }
 
 # Names of private modules that are variables: read anew each time, and assigned to at their home.
@@ -69,9 +70,13 @@ ROWS: dict[str, dict[str, str]] = {
         "decorators": "torch._dynamo.decorators:",
         "eval_frame": "torch._dynamo.eval_frame:",
         "guards": "torch._dynamo.guards:",
+        "comptime": "torch._dynamo.comptime:",
         **_DECORATORS,
     },
     "torch._dynamo.decorators": _DECORATORS,
+    "torch._dynamo.comptime": {
+        name: f"pullback.capture.bytecode.comptime:{name}" for name in ("ComptimeContext", "ComptimeVar", "comptime")
+    },
     "torch._dynamo.device_interface": {
         "get_interface_for_device": "pullback.compat.dynamo_names:get_interface_for_device",
     },
@@ -123,7 +128,9 @@ ROWS: dict[str, dict[str, str]] = {
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
     },
-    "torch._logging": {"set_logs": "pullback.core.logs:set_logs"},
+    "torch._logging": {
+        name: f"pullback.core.logs:{name}" for name in ("set_logs", "getArtifactLogger")
+    },
     "torch._dynamo.backends.debugging": {
         name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
     },

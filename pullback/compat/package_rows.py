@@ -6,6 +6,8 @@ _GROUPING = "pullback.optim.grouping"
 _FUNCTIONS = "pullback.compat.functions"
 
 ROWS: dict[str, dict[str, str]] = {
+    "torch.utils._ordered_set": {"OrderedSet": "pullback.utils.ordered_set:OrderedSet"},
+    "torch.amp": {f"_{name}_autocast": f"pullback.amp.autocast:{name}_autocast" for name in ("enter", "exit")},
     "torch.utils._foreach_utils": {
         "Indices": f"{_GROUPING}:Indices",
         "TensorListList": f"{_GROUPING}:Lists",

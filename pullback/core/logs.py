@@ -42,6 +42,13 @@ def logger(name: str) -> logging.Logger:
     return logging.getLogger(f"torch._dynamo.{name}")
 
 
+def getArtifactLogger(module_qname: str, artifact_name: str) -> logging.Logger:
+    """The logger of an artifact, by the module that asks for it and its name."""
+    if artifact_name not in ARTIFACTS and artifact_name not in INERT:
+        raise ValueError(f"Artifact name: {artifact_name!r} not registered, there are {', '.join(ARTIFACTS)}")
+    return logger(artifact_name)
+
+
 def set_logs(*, all: int | None = None, modules: dict | None = None, **named) -> None:
     """Set levels of components (an int) and turn artifacts on or off (a bool); what is not named is off."""
     if os.environ.get(VARIABLE):

@@ -27,7 +27,7 @@ from ...nn.parameter import Parameter
 from ..front.config import config
 from ..front.effects import effect_of
 from ..front.fakes import holds_fakes
-from . import custom_functions, modules
+from . import comptime, custom_functions, modules
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
 from .journal import ALL, Effect
 from .lookups import ABSENT, class_attribute
@@ -43,6 +43,7 @@ ENTERED = (
     "pullback.distributed.data_parallel.module",
     "pullback.optim.",
     "pullback.func.stateless",
+    "pullback.utils.ordered_set",
 )  # our own code that a program could have written itself
 NOT_ENTERED = ("pullback.nn.functional", "pullback.nn.init")
 UNTOUCHABLE = (
@@ -89,6 +90,7 @@ KEEPING_TYPES = (
     classmethod,
     object,
 )
+HANDLED.update(comptime.CALLS)
 substitutes: dict[Any, Any] = {}  # functions to capture in the place of others
 whole_functions: set[Any] = set()  # functions that graphs call as they are
 nonstrict_functions: set[Any] = set()  # functions that run as they are, on fakes

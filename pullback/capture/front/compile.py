@@ -204,7 +204,7 @@ class CompiledFunction:
 
     def escaped(self, error: Exception) -> None:
         """The program raises on the way: with one whole graph, there is nothing else to be had."""
-        if self.is_whole():
+        if self.is_whole() or getattr(error, "is_of_capture", False):
             raise error
 
     def uncaptured(self, reason: str) -> None:

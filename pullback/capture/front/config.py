@@ -14,6 +14,9 @@ config = Settings(
     cache_size_limit=8,  # the older name of the same
     fail_on_recompile_limit_hit=False,
     automatic_dynamic_shapes=True,
+    automatic_dynamic_shapes_mark_as="dynamic",  # or "unbacked": sizes that changed are symbols that may be 0 or 1 too
+    dynamic_sources="",  # places, "L['x'], L['y']", or expressions that match their names: sizes and numbers there are symbols
+    unbacked_sources="",  # the same, for symbols of which nothing is known
     assume_static_by_default=True,
     trace_autograd_ops=True,  # backward() inside a function is part of its graph
     nested_graph_breaks=False,  # a graph may end inside a function that the program calls, and go on from there
@@ -72,8 +75,6 @@ config = Settings(
         assume_dunder_attributes_remain_unchanged=False,
         enable_cpp_symbolic_shape_guards=False,
         accumulated_recompile_limit=256,
-        dynamic_sources="",
-        unbacked_sources="",
     ),
 )
 

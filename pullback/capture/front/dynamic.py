@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import types
 import weakref
 
@@ -48,6 +49,19 @@ def _mark(t: Tensor, attribute: str, index: int | list | tuple) -> None:
         t.__dict__.setdefault(attribute, set()).add(d)
 
 
+def is_named(place: int | str, places: str) -> bool:
+    """Whether a setting names a place, itself or by an expression that matches it."""
+    if not places or not isinstance(place, str):
+        return False
+    wanted = [one.strip() for one in places.split(",")]
+    return place in wanted or any(re.fullmatch(one, place) for one in wanted)
+
+
+def named_by_user(place: int | str) -> bool:
+    """Whether what is at a place is to be a symbol, as a setting says."""
+    return is_named(place, config.dynamic_sources) or is_named(place, config.unbacked_sources)
+
+
 class Moving:
     """Sizes and numbers that changed from one graph of a place of a program to the next."""
 
@@ -87,7 +101,9 @@ class Sizes:
 
     def context(self, i: int | str, t: Tensor) -> StatelessSymbolicContext | None:
         """What to make symbols of in one tensor; None where its sizes are what they are."""
-        if self.dynamic is False or not t.ndim or is_wrapper(t):  # wrappers keep the sizes of their parts
+        if not t.ndim or is_wrapper(t):  # wrappers keep the sizes of their parts
+            return None
+        if self.dynamic is False and not named_by_user(i):
             return None
         self._note(i, t)
         wanted = self._dynamic(i, t)
@@ -98,7 +114,11 @@ class Sizes:
 
     def is_dynamic_number(self, name: str, value: int | float) -> bool:
         """Whether a number that a program reads is a symbol: ints where asked for, all where they were another before."""
-        if self.dynamic is False or isinstance(value, bool):
+        if isinstance(value, bool):
+            return False
+        if named_by_user(name):
+            return True
+        if self.dynamic is False:
             return False
         if isinstance(value, float) and not math.isfinite(value):
             return False
@@ -119,7 +139,10 @@ class Sizes:
         if self.dynamic:
             out = dict.fromkeys(range(t.ndim), (DimDynamic.DUCK, None))
         elif config.automatic_dynamic_shapes:
-            out = dict.fromkeys(self.moving.dims.get(i, ()), (DimDynamic.DUCK, None))
+            way = DimDynamic.UNBACKED if config.automatic_dynamic_shapes_mark_as == "unbacked" else DimDynamic.DUCK
+            out = dict.fromkeys(self.moving.dims.get(i, ()), (way, None))
+        out |= dict.fromkeys(range(t.ndim) if named_by_user(i) else (), (DimDynamic.DUCK, None))
+        out |= dict.fromkeys(range(t.ndim) if is_named(i, config.unbacked_sources) else (), (DimDynamic.UNBACKED, None))
         out |= dict.fromkeys(marks.get("_dynamo_weak_dynamic_indices", ()), (DimDynamic.DUCK, None))
         marked = (DimDynamic.DYNAMIC, RelaxedUnspecConstraint()) if self.marks_bind else (DimDynamic.DUCK, None)
         out |= dict.fromkeys(marks.get("_dynamo_dynamic_indices", ()), marked)

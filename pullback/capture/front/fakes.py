@@ -61,8 +61,10 @@ def fake_mode_for(symbolic) -> FakeTensorMode:
     if not (symbolic or config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops):
         return FakeTensorMode(allow_non_fake_inputs=True)
     from ..shapes import ShapeEnv
+    from ..shapes.config import config as shapes
 
     env = ShapeEnv(
+        duck_shape=shapes.use_duck_shape,
         allow_scalar_outputs=config.capture_scalar_outputs,
         allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
     )
