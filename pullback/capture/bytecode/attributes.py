@@ -42,6 +42,8 @@ class Attributes(World):
         if isinstance(obj, Tensor):
             return self.tensor_attribute(obj, name)
         if isinstance(obj, PendingHandle):
+            if name == "remove":
+                return types.MethodType(PendingHandle.remove, obj)
             raise Break("it uses the handle of a hook that is registered after the graph")
         if obj is ambient or obj is process:  # tested by itself where a graph is entered
             return getattr(obj, name)

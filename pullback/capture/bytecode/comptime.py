@@ -126,7 +126,7 @@ class ComptimeContext:
     def print_bt(self, *, file=None, stacklevel: int = 0) -> None:
         """The lines of the program, outermost first."""
         machine: Any = self.world.machine
-        frames = [frame for frame in machine.frames[: len(machine.frames) - stacklevel]]
+        frames = machine.frames[: len(machine.frames) - stacklevel]
         lines = [traceback.FrameSummary(f.code.co_filename, f.line or 0, f.code.co_name) for f in frames]
         print("".join(traceback.format_list(lines)), file=file)
 

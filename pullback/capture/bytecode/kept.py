@@ -41,7 +41,11 @@ class PendingHandle:
     hears of it before a backward does."""
 
     def __init__(self, method, tensor: Tensor, hook):
-        self.method, self.tensor, self.hook = method, tensor, hook
+        self.method, self.tensor, self.hook, self.is_removed = method, tensor, hook, False
+
+    def remove(self) -> None:
+        """What the program calls: the hook is removed as soon as it is registered."""
+        self.is_removed = True
 
 
 def listen(world: Tracing, function, args: tuple, kwargs: dict) -> PendingHandle | None:

@@ -11,6 +11,7 @@ import collections
 import enum
 import functools
 import gc
+import itertools
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -401,7 +402,7 @@ CONSTANTS_SET = frozenset(CONSTANTS)
 # Advancing an iterator from outside ends the graph, so nothing depends on which one it is.
 ITERATORS = tuple(
     {type(iter(v)) for v in ([], (), {}, set(), "", b"", range(0), {}.values(), {}.items(), range(10**20))}
-    | {zip, map, filter, enumerate, reversed, type(reversed([])), types.GeneratorType}
+    | {zip, map, filter, enumerate, reversed, type(reversed([])), types.GeneratorType, itertools.count}
 )
 READABLE = (
     *ITERATORS,

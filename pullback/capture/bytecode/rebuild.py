@@ -231,7 +231,10 @@ class Rebuild:
         return self._keep(value, f"super({self.items((value.__thisclass__, value.__self__))})")
 
     def _handle(self, value: PendingHandle) -> str:
-        return self._keep(value, f"{self.name(value.method)}({self.items((value.tensor, value.hook))})")
+        result = self._keep(value, f"{self.name(value.method)}({self.items((value.tensor, value.hook))})")
+        if value.is_removed:
+            self.lines.append(f"{result}.remove()")
+        return result
 
     def _callback(self, value: Callback) -> str:
         return self.expression(value.function)

@@ -17,7 +17,7 @@ from ..fake.mode import FakeTensorMode
 from ..front.fakes import number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace
-from . import custom_functions, differentiate, kept
+from . import custom_functions, differentiate, iterators, kept
 from .builtin_calls import GROWING
 from .frame import Frame
 from .generators import Generator
@@ -142,6 +142,7 @@ class Tracing(Operations):
         self.default_values: dict[int, object] = {}
         self.spent: dict[int, object] = {}  # history that a backward has walked and freed, by the id of its nodes
         self.autocast_test = self.outside.conditions.autocast_test()
+        self.iterators: dict[int, iterators.Advanced] = {}  # those from outside that the program advanced, by id
         self.context_changes: list[int] = []  # at which steps the ambient state changed
         self.made_leaves: dict[
             int, tuple[Tensor, int]
@@ -269,10 +270,22 @@ class Tracing(Operations):
         if type(value) in CONTAINERS and self.outside.is_outside(value):
             result = self.outside.copy(value)
             return list(result)
+        if type(value) in iterators.KINDS and self.outside.is_outside(value) and iterators.can_advance(value):
+            return self._rest_of(value)
         found = list(itertools.islice(self.as_iterator(value), MANY))
         if len(found) == MANY:
             raise Break(f"it reads more than {MANY} values of an iterator at once")
         return found
+
+    def _rest_of(self, iterator) -> list:
+        """All that an iterator from outside has left."""
+        found: list = []
+        while len(found) < MANY:
+            try:
+                found.append(self.advance_now(iterator))
+            except StopIteration:
+                return found
+        raise Break(f"it reads more than {MANY} values of an iterator at once")
 
     def advance(self, iterator):
         if self.outside.is_outside(iterator):
@@ -284,9 +297,18 @@ class Tracing(Operations):
 
     def advance_now(self, iterator):
         """The next value, run to its end where the machine runs it."""
+        if self.outside.is_outside(iterator) and iterators.can_advance(iterator):
+            return iterators.advance(self, iterator)
         if isinstance(iterator, Generator) and not self.outside.is_outside(iterator):
             return next(iterator)
         return self.advance(iterator)
+
+    def advanced(self, iterator) -> iterators.Advanced:
+        """How far the program has come with an iterator from outside."""
+        found = self.iterators.get(id(iterator))
+        if found is None:
+            found = self.iterators[id(iterator)] = iterators.Advanced(self, iterator)
+        return found
 
     def send(self, receiver, value):
         if self.outside.is_outside(receiver):
@@ -345,13 +367,17 @@ class Tracing(Operations):
             if args[0].requires_grad is not wanted:
                 raise Break("it changes whether a tensor from outside requires grad")
         if function is Tensor.backward or function is autograd_calls.backward:
-            if self.listening:
+            if self.is_listening():
                 raise Break("it differentiates what it has registered hooks for")
             given = differentiate.backward_of_tensor if function is Tensor.backward else differentiate.backward
             return given(self, *args, **kwargs)
         if function is custom_functions.APPLY:
             kept.check_custom_function(self, args[0], args[1:], kwargs)
         return super().call(function, args, kwargs)
+
+    def is_listening(self) -> bool:
+        """Whether hooks are registered when the graph has run."""
+        return any(not handle.is_removed for handle in self.listening)
 
     def enter_context(self, manager):
         for name in ("__enter__", "__exit__"):
