@@ -96,6 +96,11 @@ whole_functions: set[Any] = set()  # functions that graphs call as they are
 nonstrict_functions: set[Any] = set()  # functions that run as they are, on fakes
 
 
+def kept_result(function, given: tuple):
+    """What a function that remembers gives for arguments."""
+    return function(*given[0], **dict(given[1]))
+
+
 class Gives:
     """What a call of a class gives when its `__init__` has returned."""
 
@@ -212,12 +217,19 @@ class Calls(Native):
 
     def _cached(self, function, args: tuple, kwargs: dict):
         """A function that remembers what it gave: it gives that again, whatever has changed since."""
-        plain = all(isinstance(v, CONSTANTS) for v in (*args, *kwargs.values()))
-        result = function(*args, **kwargs) if plain and effect_of(function.__wrapped__) is None else ABSENT
-        if not isinstance(result, CONSTANTS):
+        plain = all(isinstance(v, (*CONSTANTS, type)) for v in (*args, *kwargs.values()))
+        if module_of(function.__wrapped__) == "typing" and not self.holds_tensors([*args, *kwargs.values()]):
+            return function(*args, **kwargs)
+        if not plain or effect_of(function.__wrapped__) is not None:
             raise Break(f"it calls {function.__name__}, which keeps what it gave")
-        self._still_gives(function, args, kwargs, result)
-        return result
+        with modes.masked(modes.CAPTURE | modes.DISPATCH):  # what it gives is for all later calls, and no fake
+            result = function(*args, **kwargs)
+        if isinstance(result, CONSTANTS):
+            self._still_gives(function, args, kwargs, result)
+            return result
+        source = self.outside.sources.constant(function, function.__name__)
+        key = (args, tuple(kwargs.items()))
+        return self.outside.enter(result, self.outside.sources.item(source, key, kept_result))
 
     def _get(self, getter, obj):
         """`operator.itemgetter` and `operator.attrgetter`."""

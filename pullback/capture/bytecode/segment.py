@@ -300,6 +300,7 @@ class Capture:
         graph = self._graph(rebuild)
         with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
             run = self._compile(graph) if graph is not None else None
+            run = None if self.is_dead else run
         self._sizes_test()
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
@@ -364,13 +365,16 @@ class Capture:
         ]
 
     def _graph(self, rebuild: Rebuild) -> GraphModule | None:
-        """The graph, with the results that the program's values need; None where nothing is to be computed."""
+        """The graph, with the results that the program's values need; None where the program computes nothing. A graph of which
+        nothing is needed (`is_dead`) is one that its backend sees, as it sees all that a program computes, and that is not run."""
         trace = self.trace
         trace.graph.output(tuple(rebuild.results_of_graph()))
-        trace.graph.eliminate_dead_code()
-        computes = any(n.op not in ("placeholder", "output") for n in trace.graph.nodes)
-        if not (computes or rebuild.results or self.empty):
+        calls = [n for n in trace.graph.nodes if n.op not in ("placeholder", "output")]
+        self.is_dead = not (rebuild.results or self.empty or any(n.is_impure() for n in calls))
+        if not calls and self.is_dead:
             return None
+        if not self.is_dead:
+            trace.graph.eliminate_dead_code()
         self._drop_unused()
         return GraphModule(dict(trace.constants), trace.graph)
 

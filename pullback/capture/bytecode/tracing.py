@@ -14,7 +14,7 @@ from typing import Any
 from ...autograd import calls as autograd_calls
 from ...core.tensor import Tensor
 from ..fake.mode import FakeTensorMode
-from ..front.fakes import number
+from ..front.fakes import any_number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace
 from . import custom_functions, differentiate, iterators, kept
@@ -76,7 +76,7 @@ class FrameTrace(ProgramTrace):
 
     def given_number(self, value: int | float, source: Source):
         """A number from outside as a symbol; itself where it must be what it is."""
-        result = number(self.fake_mode.shape_env, value, source.name)
+        result = any_number(self.fake_mode.shape_env, value, source.name)
         if type(result) is type(value):
             return value
         self.input(result, self.input_name(source))

@@ -285,11 +285,12 @@ def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
 class OptimizedModule(Module):
     """A module whose calls are compiled. Everything else is the module's own."""
 
-    def __init__(self, mod: Module, make: Callable[[Callable], CompiledFunction]):
+    def __init__(self, mod: Module, make: Callable[[Callable], CompiledFunction], how: dict | None = None):
+        """`how`: the arguments of `compile`, by which another process makes it again."""
         super().__init__()
         self._modules["_orig_mod"] = mod
         self.__dict__.pop("training")  # the module's own is read
-        self.__dict__.update(compiled_call=make(mod), make=make)
+        self.__dict__.update(compiled_call=make(mod), make=make, how=how or {})
 
     def dynamo_ctx(self, fn: Callable) -> Callable:
         """Another function, compiled as this module is: trainers compile `training_step` like `forward`."""
@@ -305,7 +306,16 @@ class OptimizedModule(Module):
     forward = __call__
 
     def __deepcopy__(self, memo: dict):
-        return type(self)(copy.deepcopy(self._modules["_orig_mod"], memo), self.make)
+        return type(self)(copy.deepcopy(self._modules["_orig_mod"], memo), self.make, self.how)
+
+    def __reduce__(self):
+        return _compiled_again, (self._modules["_orig_mod"], self.how)
+
+    def __dir__(self):
+        return [*super().__dir__(), *dir(self._modules["_orig_mod"])]
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name) if name in self.__dict__ else delattr(self._modules["_orig_mod"], name)
 
     def __getitem__(self, key):
         return self._modules["_orig_mod"][key]
@@ -386,8 +396,14 @@ def compile(
     if hasattr(model, "compile_with"):  # a graph that says itself what of it can be compiled
         return model.compile_with(make, fullgraph)
     if isinstance(model, Module):
-        return OptimizedModule(model, make)
+        how = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=None if mode else options)
+        return OptimizedModule(model, make, how)
     return as_function(model, make(model))
+
+
+def _compiled_again(module: Module, how: dict) -> Callable:
+    """A compiled module that was pickled."""
+    return compile(module, **how)
 
 
 def optimize(

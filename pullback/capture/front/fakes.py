@@ -49,7 +49,15 @@ def holds_fakes(value, depth: int) -> bool:
 
 
 def number(env, value: int | float, source: str):
-    """A number from outside as a symbol of its own: it shares none with a size that happens to be equal."""
+    """A number from outside as a symbol; 0 and 1 stay what they are."""
+    from ..shapes.contexts import DimDynamic
+
+    symbol = env.create_symbol(value, source, DimDynamic.DUCK, positive=None)
+    return env.create_symintnode(symbol, hint=value, source=source)
+
+
+def any_number(env, value: int | float, source: str):
+    """A number from outside as a symbol of its own, whatever it is: it shares none with a size that happens to be equal."""
     from ..shapes.contexts import DimDynamic
 
     symbol = env.create_unspecified_symbol(value, source, DimDynamic.DYNAMIC)

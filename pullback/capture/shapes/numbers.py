@@ -8,14 +8,18 @@ definite number or truth (`int`, `bool`, `hash`, an index), the environment deci
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable
 
 from ...core.layers import above
 from ...ops.system.calls import INTS
 from . import functions as f
-from .expressions import Expr, add, differences, multiply, products, subtract, sums
+from .expressions import Apply, Expr, add, differences, multiply, products, subtract, sums
 from .node import SymNode
 from .relations import compare, comparisons, logic, negate, truth
+
+
+FRACTIONS = (f.int_truediv, f.float_truediv, f.to_float)
 
 
 class SymNumber:
@@ -115,22 +119,37 @@ def _to_float(expr):
     return f.to_float(_number(expr))
 
 
-def _binary(of_ints: Callable, of_floats: Callable):
-    """A method and its reflected one, by what calculates the expressions."""
+def _divides(operation: Callable) -> Callable:
+    """The check of a division: what it divides by is not 0, with a guard where only the example says so."""
 
-    def calculate(a, b):
+    def check(env, a, b) -> None:
+        while isinstance(b, Apply) and b.function in FRACTIONS:  # which is 0 where what it divides is
+            b = b.args[0]
+        is_zero = env.hint(b) is not None and env.decide(compare("==", b, 0)) if isinstance(b, Expr) else b == 0
+        if is_zero:
+            operation(1.0 if _is_float(a) else 1, 0.0 if _is_float(b) else 0)  # which raises what Python does
+
+    return check
+
+
+def _binary(of_ints: Callable, of_floats: Callable, check: Callable | None = None):
+    """A method and its reflected one, by what calculates the expressions; `check` is asked first."""
+
+    def calculate(env, a, b):
         a, b = _number(a), _number(b)
+        if check is not None:
+            check(env, a, b)
         if _is_float(a) or _is_float(b):
             return of_floats(_to_float(a), _to_float(b))
         return of_ints(a, b)
 
     def forward(self, other):
         b = operand(other)
-        return NotImplemented if b is None else self.node.wrap(calculate(self.node.expr, b))
+        return NotImplemented if b is None else self.node.wrap(calculate(self.node.shape_env, self.node.expr, b))
 
     def reflected(self, other):
         b = operand(other)
-        return NotImplemented if b is None else self.node.wrap(calculate(b, self.node.expr))
+        return NotImplemented if b is None else self.node.wrap(calculate(self.node.shape_env, b, self.node.expr))
 
     return forward, reflected
 
@@ -177,9 +196,9 @@ class _Arithmetic(SymNumber):
     __add__, __radd__ = _binary(add, f.float_add)
     __sub__, __rsub__ = _binary(subtract, f.float_sub)
     __mul__, __rmul__ = _binary(multiply, f.float_mul)
-    __floordiv__, __rfloordiv__ = _binary(f.floordiv, _floordiv_floats)
-    __mod__, __rmod__ = _binary(f.mod, f.float_mod)
-    __truediv__, __rtruediv__ = _binary(f.int_truediv, f.float_truediv)
+    __floordiv__, __rfloordiv__ = _binary(f.floordiv, _floordiv_floats, _divides(operator.floordiv))
+    __mod__, __rmod__ = _binary(f.mod, f.float_mod, _divides(operator.mod))
+    __truediv__, __rtruediv__ = _binary(f.int_truediv, f.float_truediv, _divides(operator.truediv))
     __pow__, __rpow__ = _binary(_power_of_ints, f.float_pow)
     __eq__, __ne__, __lt__ = _comparison("=="), _comparison("!="), _comparison("<")
     __le__, __gt__, __ge__ = _comparison("<="), _comparison(">"), _comparison(">=")
