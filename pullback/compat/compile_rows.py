@@ -128,9 +128,7 @@ ROWS: dict[str, dict[str, str]] = {
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
     },
-    "torch._logging": {
-        name: f"pullback.core.logs:{name}" for name in ("set_logs", "getArtifactLogger")
-    },
+    "torch._logging": {name: f"pullback.core.logs:{name}" for name in ("set_logs", "getArtifactLogger")},
     "torch._dynamo.backends.debugging": {
         name: f"pullback.capture.front.backends:{name}" for name in ("eager", "aot_eager", "aot_eager_decomp_partition")
     },

@@ -103,7 +103,9 @@ class ComptimeContext:
 
     def assert_static(self, val) -> None:
         if _variable(val).is_dynamic():
-            raise AssertionError(f"expected static but got dynamic: {val!r} (run with TORCH_LOGS=dynamic for more info)")
+            raise AssertionError(
+                f"expected static but got dynamic: {val!r} (run with TORCH_LOGS=dynamic for more info)"
+            )
 
     def force_static(self, val) -> None:
         _variable(val).force_static()

@@ -196,7 +196,7 @@ class Capture:
     def run(self, stop_at: int, reason: str, place: Place = Place()) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one. `place`: where the
         program broke, if it stops before that."""
-        fake_mode = fake_mode_for(self.sizes.dynamic is not False)
+        fake_mode = fake_mode_for(self.sizes.has_symbols())
         self.trace = trace = FrameTrace(fake_mode)
         self.world = world = Tracing(trace, self.sizes)
         frames = [self._entered(k, f) for k, f in enumerate(self.given)]

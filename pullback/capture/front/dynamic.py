@@ -94,6 +94,10 @@ class Sizes:
         self.numbers = bool(dynamic) or numbers and dynamic is None  # whether int arguments are symbols too
         self.marks_bind = marks_bind  # whether a dimension that a user marked must stay a symbol
 
+    def has_symbols(self) -> bool:
+        """Whether there may be symbols among sizes and numbers."""
+        return self.dynamic is not False or bool(config.dynamic_sources or config.unbacked_sources)
+
     def contexts(self, flat: list) -> dict[int, StatelessSymbolicContext]:
         """What to make symbols of, per argument; arguments that are not there have the sizes they have."""
         found = {i: self.context(i, t) for i, t in enumerate(flat) if isinstance(t, Tensor)}

@@ -18,7 +18,6 @@ from .expressions import Apply, Expr, add, differences, multiply, products, subt
 from .node import SymNode
 from .relations import compare, comparisons, logic, negate, truth
 
-
 FRACTIONS = (f.int_truediv, f.float_truediv, f.to_float)
 
 

@@ -563,3 +563,23 @@ def test_a_hook_on_a_tensor_that_was_used_before(f, backend):
         with context:
             found = run(compiled)
         assert torch.allclose(torch.tensor(found[0]), torch.tensor(want[0])) and found[1] == want[1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS[:2])
+def test_a_hook_that_is_removed_before_the_graph_ends(backend):
+    def f(x, y):
+        removed = x.register_hook(lambda g: g * 2)
+        z = y * y
+        removed.remove()
+        removed.remove()
+        return x, z, removed, x.register_hook(lambda g: g * 3)
+
+    run = torch.compile(f, backend=backend, fullgraph=True)
+    for _ in range(2):
+        x = ones()
+        out, _, removed, kept = run(x, torch.ones(2))
+        out.sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0] and type(removed) is type(kept)
+        kept.remove()
+        out.sum().backward()
+        assert x.grad.tolist() == [4.0, 4.0]

@@ -1618,6 +1618,32 @@ def autocast_dtype_around(c):
 
 
 @row
+def function_that_remembers(c):
+    @functools.lru_cache
+    def mask(n):
+        return torch.ones(n)
+
+    f = c(lambda x: (x + mask(3), mask(3)))
+    first = f(x)
+    mask(3).add_(1)
+    second = f(x)
+    mask.cache_clear()
+    return first, second, f(x), f(x)[1] is mask(3)
+
+
+@row
+def division_by_numbers_that_change(c):
+    def g(x, n):
+        try:
+            return x * (6 // n) + 6 % n + 1 / n
+        except ZeroDivisionError as error:
+            return x, str(error)
+
+    f = c(g)
+    return [str(f(x, n)) for n in (3, 2, 0, 1, -1, 0, 1.5, 0.0, -0.0, 2.5, 0)]
+
+
+@row
 def gradient_by_its_other_name(c):
     y = torch.ones(3, requires_grad=True)
     f = c(lambda x: x if y._grad is None else x * y._grad)

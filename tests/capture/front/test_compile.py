@@ -1,6 +1,7 @@
 """compile: same results, gradients, mutations; when graphs are made again; what is refused."""
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -497,3 +498,38 @@ def test_a_compiled_module_compiles_other_functions_as_it_was_compiled():
     x = torch.ones(1, 2)
     torch.testing.assert_close(step(x), module(x).sum())
     assert len(calls) == 1
+
+
+def test_a_compiled_module_is_copied_pickled_and_looked_into():
+    run = torch.compile(nn.Linear(2, 2), backend="aot_eager")
+    x = torch.ones(1, 2)
+    want = run(x)
+    for other in (copy.deepcopy(run), pickle.loads(pickle.dumps(run))):
+        assert type(other) is type(run) and torch.equal(other(x), want)
+    run.note = 1
+    assert "weight" in dir(run) and run._orig_mod.note == 1
+    del run.note
+    assert not hasattr(run._orig_mod, "note")
+
+
+def test_places_that_a_setting_names_are_symbols():
+    graphs = []
+    run = torch.compile(lambda x, n: x * n, backend=lambda gm, _: graphs.append(gm) or gm, dynamic=False)
+    with config.patch(dynamic_sources="L['x'], L\\['n.*'\\]"):
+        for n in (3, 4, 5):
+            assert run(torch.ones(n), n).sum().item() == n * n
+    assert len(graphs) == 1
+
+
+def test_sizes_that_change_may_be_symbols_of_which_nothing_is_known():
+    graphs = []
+    run = torch.compile(lambda x: x * x, backend=lambda gm, _: graphs.append(gm) or gm)
+    with config.patch(automatic_dynamic_shapes_mark_as="unbacked"):
+        assert [run(torch.ones(n)).numel() for n in (3, 2, 1, 0)] == [3, 2, 1, 0]
+    assert len(graphs) == 2
+
+
+def test_a_backend_sees_what_nothing_is_needed_of():
+    graphs = []
+    run = torch.compile(lambda x: (x + 1).dim(), backend=lambda gm, _: graphs.append(gm) or gm, fullgraph=True)
+    assert run(torch.ones(2)) == 1 and len(graphs) == 1
