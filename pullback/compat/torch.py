@@ -109,11 +109,22 @@ class _Private(types.ModuleType):
     def __setattr__(self, name: str, value) -> None:
         if name in VARIABLES.get(self.__name__, ()):
             home, _, attribute = PRIVATE[self.__name__][name].partition(":")
-            setattr(importlib.import_module(home), attribute, value)
+            module = importlib.import_module(home)
+            vars(self).setdefault("_before", {})[name] = getattr(module, attribute)
+            setattr(module, attribute, value)
         elif isinstance(value, _Private) and not PRIVATE.get(self.__name__, {}).get(name, ":").endswith(":"):
             pass  # importing a module of the name of a function hides no function
         else:
             super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Of a variable: what was assigned is taken back (`unittest.mock.patch` ends so)."""
+        before = vars(self).get("_before", {})
+        if name in before:
+            setattr(self, name, before[name])
+            del before[name]
+        else:
+            super().__delattr__(name)
 
 
 def _made_of_rows(name: str) -> _Private:

@@ -119,3 +119,18 @@ except NotImplementedError as error:
     print(error)
 """
     assert ask(code) == "True\nNo interface for device meta"
+
+
+def test_a_variable_that_is_patched_gets_its_value_back():
+    program = """
+from pullback.compat import torch as table
+table.install()
+import torch._functorch.aot_autograd as aot
+from unittest import mock
+from pullback.joint import aot as home
+before = home.AOT_COUNTER
+with mock.patch("torch._functorch.aot_autograd.AOT_COUNTER", new=7):
+    assert aot.AOT_COUNTER == home.AOT_COUNTER == 7
+assert aot.AOT_COUNTER is home.AOT_COUNTER is before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
