@@ -44,7 +44,8 @@ def tried(file: Path, interpreter: str, environment: dict[str, str]) -> str:
         for command in (["-m", "pip", "install", "--quiet", str(file)], ["-m", "pullback", *DEMO]):
             done = subprocess.run([python, *command], env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
-                return f"FAILED at {' '.join(command[:3])}: {done.stderr.strip().splitlines()[-1]}"
+                said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                return f"FAILED at {' '.join(command[:3])} with status {done.returncode}: {' '.join(said)}"
     return "installs, and the demo runs"
 
 

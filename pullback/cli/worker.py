@@ -11,13 +11,14 @@ import signal
 import sys
 
 from ..distributed import faults
-from ..distributed.launcher import die_with_parent, name_rank
+from ..distributed.launcher import die_with_parent, name_rank, note_process
 from .run import run
 
 
 def main(words: list[str]) -> int:
     die_with_parent(signal.SIGKILL)
     rank = name_rank()
+    note_process(rank)
     size = int(os.environ.get("WORLD_SIZE", "1"))
     as_module = words[:1] == ["-m"]
     target, *arguments = words[as_module:]

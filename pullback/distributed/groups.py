@@ -92,8 +92,8 @@ def init_process_group(
         raise ValueError("Cannot specify both init_method and store.")
     name = backend_name(backend)
     place = place_of(init_method, world_size, rank, store, needs_env=name != "mpi")
-    channel = _world_channel(place, name)
     limit = seconds(timeout if timeout is not None else default_pg_timeout)
+    channel = _world_channel(place, name, limit)
     state.board, state.numbers = Board(channel if channel.size > 1 else None), itertools.count(1)
     state.world = ProcessGroup(
         "0",
@@ -121,24 +121,20 @@ def backend_name(backend: str | None) -> str:
     return str(Backend(backend))
 
 
-def _world_channel(place: Place, backend: str) -> Channel:
+def _world_channel(place: Place, backend: str, limit: float) -> Channel:
     """The channel of the world, for this process's place in it."""
     if backend == "nccl":
         from .nccl import NcclChannel
 
-        return NcclChannel.of(_host_channel(place))
-    return _host_channel(place)
+        return NcclChannel.of(_host_channel(place, limit))
+    return _host_channel(place, limit)
 
 
-def _host_channel(place: Place) -> Channel:
+def _host_channel(place: Place, limit: float) -> Channel:
     if not mpi.launched():
-        if place.size > 1:
-            raise RuntimeError(
-                f"init_process_group: world_size is {place.size}, but this process was not started by an MPI launcher. "
-                f"Start the program with: pullback launch -n {place.size} script.py (or mpiexec -n {place.size} python "
-                "script.py)"
-            )
-        return Alone()
+        if place.size <= 1:
+            return Alone()
+        mpi.join(place.meeting_point(), place.rank, place.size, limit)
     comm = mpi.library().COMM_WORLD
     if place.size not in (-1, comm.Get_size()):
         raise ValueError(f"world_size is {place.size}, but the launcher started {comm.Get_size()} ranks")

@@ -20,8 +20,14 @@ import time
 from collections.abc import Sequence
 from typing import IO
 
-RULE = "-" * 40  # mpiexec frames its own words in lines of these
+RULES = ("-" * 40, "=" * 40)  # mpiexec frames its own words in lines of these: Open MPI's, MPICH's
+TAIL = (
+    "YOUR APPLICATION TERMINATED",
+    "This typically refers to a problem",
+    "Please see the FAQ page for",
+)  # MPICH's, after it
 SIGNAL = re.compile(r"rank (\d+)\D+(\d+).*?exited on\s+signal (\d+) \(([^)]*)\)", re.DOTALL)
+HYDRA = re.compile(r"PID (\d+) RUNNING AT .*?EXIT STRING: (.*?) \(signal (\d+)\)", re.DOTALL)
 
 
 def launch(
@@ -41,14 +47,19 @@ def _run(command: Sequence[str], ranks: int, hostfile: str | None, attempt: int,
     started = time.time()
     job = subprocess.Popen(
         [*mpiexec_words(ranks, hostfile), *command], env=environment(ranks, hostfile, folder, attempt),
-        stderr=subprocess.PIPE, preexec_fn=die_with_parent,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=die_with_parent,
     )  # fmt: skip
     said: list[str] = []
-    reader = threading.Thread(target=_forward, args=(job.stderr, said), daemon=True)
-    reader.start()
+    readers = [
+        threading.Thread(target=_forward, args=(stream, sink, said), daemon=True)
+        for stream, sink in ((job.stdout, sys.stdout), (job.stderr, sys.stderr))
+    ]
+    for reader in readers:
+        reader.start()
     try:
         code = _wait(job, grace)
-        reader.join(2)
+        for reader in readers:
+            reader.join(2)
         if code:
             sys.stderr.write(report(folder, "".join(said), started, code))
         return code
@@ -71,18 +82,18 @@ def _wait(job: subprocess.Popen, grace: float) -> int:
     return 128 - code if code < 0 else code
 
 
-def _forward(stream: IO[bytes], said: list[str]) -> None:
-    """Pass on what ranks write to standard error; keep mpiexec's own words, which stand between rules, for the report."""
+def _forward(stream: IO[bytes], sink: IO[str], said: list[str]) -> None:
+    """Pass on what ranks write; keep mpiexec's own words, which stand between rules, for the report."""
     inside = False
     for raw in stream:
         line = raw.decode(errors="replace")
-        if line.startswith(RULE):
+        if line.startswith(RULES):
             inside = not inside
-        elif inside:
+        elif inside or line.startswith(TAIL):
             said.append(line)
         else:
-            sys.stderr.write(line)
-            sys.stderr.flush()
+            sink.write(line)
+            sink.flush()
 
 
 def report(folder: str, said: str, started: float, code: int) -> str:
@@ -93,9 +104,9 @@ def report(folder: str, said: str, started: float, code: int) -> str:
             with open(os.path.join(folder, name)) as file:
                 found.append(json.load(file))
     found.sort(key=lambda f: f["time"])
-    killed = SIGNAL.search(said)
+    killed = _killed(folder, said)
     if killed and not found:
-        rank, pid, number, word = killed.groups()
+        rank, pid, number, word = killed
         return f"\npullback launch: rank {rank} (pid {pid}) was ended by signal {number} ({word})\n"
     if not found:
         return f"\npullback launch: the job ended with status {code}\n{said}"
@@ -105,6 +116,25 @@ def report(folder: str, said: str, started: float, code: int) -> str:
         f"\npullback launch: rank {first['rank']} failed first (pid {first['pid']} on {first['host']}, "
         f"after {first['time'] - started:.1f} s, status {first['code']}):\n{first['traceback']}{more}"
     )
+
+
+def _killed(folder: str, said: str) -> tuple[str, str, str, str] | None:
+    """(rank, process, signal, its name) of a rank that a signal ended, from what mpiexec said."""
+    if found := SIGNAL.search(said):
+        rank, pid, number, word = found.groups()
+        return rank, pid, number, word
+    if found := HYDRA.search(said):
+        pid, word, number = found.groups()
+        ranks = [name.split("-")[1] for name in os.listdir(folder) if name.endswith(f"-{pid}.pid")]
+        return (ranks or ["?"])[0], pid, number, word
+    return None
+
+
+def note_process(rank: int) -> None:
+    """Leave a rank's process number where the launcher looks for it."""
+    folder = os.environ.get("PULLBACK_JOB")
+    if folder and os.path.isdir(folder):
+        open(os.path.join(folder, f"rank-{rank}-{os.getpid()}.pid"), "w").close()
 
 
 # ---- mpiexec
@@ -142,6 +172,7 @@ def environment(ranks: int, hostfile: str | None, folder: str, attempt: int) -> 
     env = {**os.environ, "PULLBACK_JOB": folder, "TORCHELASTIC_RUN_ID": os.path.basename(folder)}
     env["TORCHELASTIC_RESTART_COUNT"] = str(attempt)
     env.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    env.setdefault("UCX_LOG_LEVEL", "error")  # which warns of memory that MPICH keeps to the end
     if ranks > 1:
         env.setdefault("OMP_NUM_THREADS", "1")
         env.setdefault("OPENBLAS_NUM_THREADS", env["OMP_NUM_THREADS"])

@@ -11,14 +11,35 @@ from typing import Any
 
 import numpy as np
 
+from . import pmi
 from .channel import LOCK, Channel
 
 LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS", "SLURM_MPI_TYPE")
 
 
 def launched() -> bool:
-    """Whether an MPI launcher started this process."""
-    return any(name in os.environ for name in LAUNCHERS)
+    """Whether an MPI launcher started this process, or it joined other ranks itself."""
+    return bool(_joined) or any(name in os.environ for name in LAUNCHERS)
+
+
+_joined: list[pmi.Watch] = []
+
+
+def join(address: tuple[str, int], rank: int, size: int, limit: float) -> None:
+    """Make this process a rank without a launcher: all of them meet at an address."""
+    found = is_installed()
+    watch = pmi.join(*address, rank, size, limit) if found else None
+    comm = library().COMM_WORLD
+    pmi.forget()
+    if comm.Get_size() != size:
+        vendor = " ".join(map(str, library().get_vendor()[:1]))
+        raise RuntimeError(
+            f"init_process_group: world_size is {size}, but this process was not started by an MPI launcher, and {vendor} joins "
+            f"only ranks that one started. Start the program with: pullback launch -n {size} script.py (or mpiexec -n {size} "
+            "python script.py); or install MPICH, which joins any: pip install mpich"
+        )
+    if watch is not None:
+        _joined.append(watch)
 
 
 def library() -> Any:

@@ -7,6 +7,8 @@ meet through MPI; an address only says who is who.
 from __future__ import annotations
 
 import os
+import socket
+import time
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -17,8 +19,29 @@ from .stores import FileStore, HashStore, PrefixStore, Store
 class Place:
     """A process's place in the world, and a store that it shares with the others, where there is one."""
 
-    def __init__(self, size: int, rank: int, store: Store | None):
-        self.size, self.rank, self.store = size, rank, store
+    def __init__(self, size: int, rank: int, store: Store | None, address: tuple[str, int] | None = None):
+        self.size, self.rank, self.store, self.address = size, rank, store, address
+
+    def meeting_point(self) -> tuple[str, int]:
+        """The address at which ranks meet that no launcher started; rank 0 tells it by the store where none was given."""
+        if self.address is not None:
+            return self.address
+        if self.store is None:
+            raise ValueError(
+                "init_process_group: ranks that no launcher started need an address to meet at: init_method='tcp://HOST:PORT' or "
+                "MASTER_ADDR and MASTER_PORT in the environment"
+            )
+        if self.rank == 0:
+            with socket.create_server(("127.0.0.1", 0)) as found:
+                self.store.set("pullback/meeting", f"127.0.0.1:{found.getsockname()[1]}")
+        host, _, port = self.store.get("pullback/meeting").decode().rpartition(":")
+        if self.store.add("pullback/met", 1) == self.size:
+            self.store.set("pullback/all-met", b"1")
+        self.store.wait(["pullback/all-met"])
+        time.sleep(
+            0.1
+        )  # rank 0 may keep the store: its answers must be on their way before MPI's start blocks the process
+        return host, int(port)
 
 
 def place_of(method: str | None, size: int, rank: int, store: Store | None, needs_env: bool) -> Place:
@@ -42,7 +65,8 @@ def place_of(method: str | None, size: int, rank: int, store: Store | None, need
     if url.scheme == "file" and not url.path:
         raise ValueError(f"init_method {method!r}: expected a path after file://")
     result: Store = HashStore() if size == 1 or url.scheme == "tcp" else FileStore(url.path, size)
-    return _checked(Place(size, rank, result if size == 1 or url.scheme == "file" else None))
+    address = (url.hostname or "127.0.0.1", url.port or 29500) if url.scheme == "tcp" else None
+    return _checked(Place(size, rank, result if size == 1 or url.scheme == "file" else None, address))
 
 
 def _checked(place: Place) -> Place:
@@ -62,9 +86,16 @@ def _from_environment(size: int, rank: int, needed: bool) -> Place:
             raise ValueError(
                 f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set"
             )
-    return Place(
-        found["WORLD_SIZE"], found["RANK"], HashStore() if found["WORLD_SIZE"] == 1 else _store_of_environment()
-    )
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        if found["WORLD_SIZE"] > 1 and name not in os.environ:
+            raise ValueError(
+                f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set: "
+                "ranks that no launcher started meet there. To start them together: pullback launch -n "
+                f"{found['WORLD_SIZE']} script.py"
+            )
+    address = os.environ.get("MASTER_ADDR", "127.0.0.1"), int(os.environ.get("MASTER_PORT", "29500"))
+    store = HashStore() if found["WORLD_SIZE"] == 1 else _store_of_environment()
+    return Place(found["WORLD_SIZE"], found["RANK"], store, address)
 
 
 def _read(name: str, given: int) -> int:

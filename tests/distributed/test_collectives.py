@@ -54,7 +54,8 @@ def test_one_rank_needs_no_mpi():
 
 def test_more_ranks_than_processes_say_how_to_start_them(monkeypatch):
     monkeypatch.setattr("pullback.distributed.mpi.launched", lambda: False)
-    with pytest.raises(RuntimeError, match="pullback launch -n 2"):
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(ValueError, match="MASTER_ADDR expected, but not set.*pullback launch -n 2"):
         dist.init_process_group("gloo", rank=0, world_size=2)
 
 

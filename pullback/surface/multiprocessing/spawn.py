@@ -51,6 +51,10 @@ def _run(fn: Callable, index: int, args: tuple, error_file: str) -> None:
     except Exception:
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
+        if "mpi4py.MPI" in sys.modules:  # a rank: to leave in order it would wait for the others, who wait for it
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
         sys.exit(1)
 
 
