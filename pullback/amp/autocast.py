@@ -59,6 +59,8 @@ def cast_arguments(op: Operator, args: tuple) -> tuple:
 def policy_of(op: Operator, kind: str) -> str | None:
     """What an operator's arguments are cast to on a type of device: "lower", "float32", "widest", or None."""
     declared = op.declared
+    if op.autocasts and op.namespace == "aten":  # a library registered that autocast passes it by
+        return None if kind in op.autocasts else declared.autocast_cuda if kind == "cuda" else declared.autocast_cpu
     if kind == "cuda":
         return declared.autocast_cuda
     return declared.autocast_cpu or ("float32" if op.space in SPACES else None)

@@ -6,6 +6,7 @@ import weakref
 from collections import OrderedDict
 
 from ..core import modes
+from ..core.geometry import Geometry
 from ..core.layers import extend
 from ..core.modes import ambient
 from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
@@ -227,7 +228,10 @@ def set_data(self, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self.keys & TRANSFORMED:
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed: please use `copy_`")
-    if (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS):
+    unlike = (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS)
+    if unlike == DISPATCH_SUBCLASS and self.array.__class__ is not Geometry is not value.array.__class__:
+        unlike = 0  # both have data: the class that dispatches stays what it is
+    if unlike:
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
         )

@@ -41,6 +41,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
         "DisableTorchFunction": "pullback.ops.system.overrides:DisableTorchFunction",
         "DisableTorchFunctionSubclass": "pullback.ops.system.overrides:DisableTorchFunctionSubclass",
+        "_DisableTorchDispatch": "pullback.ops.system.overrides:DisableTorchDispatch",
         "_disabled_torch_function_impl": "pullback.core.tensor:disabled_torch_function",
         "_disabled_torch_dispatch_impl": "pullback.core.tensor:disabled_torch_dispatch",
         "has_lapack": "pullback:has_lapack",
@@ -220,8 +221,15 @@ ROWS: dict[str, dict[str, str]] = {
         "_load_from_bytes": "pullback.serialization.files:load_from_bytes",
     },
     "torch.export.decomp_utils": {"CustomDecompTable": "pullback.export.decompositions:CustomDecompTable"},
+    "torch.utils._mode_utils": {
+        "all_same_mode": "pullback.compat.private_names:all_same_mode",
+        "no_dispatch": "pullback.ops.system.overrides:DisableTorchDispatch",
+    },
     "torch.utils._python_dispatch": {
         "TorchDispatchMode": "pullback.ops.system.overrides:TorchDispatchMode",
+        "_get_current_dispatch_mode": "pullback.ops.system.overrides:current_dispatch_mode",
+        "_get_current_dispatch_mode_stack": "pullback.ops.system.overrides:dispatch_mode_stack",
+        "is_in_torch_dispatch_mode": "pullback.ops.system.overrides:in_dispatch_mode",
         "is_traceable_wrapper_subclass": "pullback.capture.trace.subclasses:is_wrapper",
         "is_traceable_wrapper_subclass_type": "pullback.capture.trace.subclasses:is_traceable_wrapper_subclass_type",
         "return_and_correct_aliasing": "pullback.capture.trace.subclasses:return_and_correct_aliasing",

@@ -42,6 +42,11 @@ def get_proxy_mode() -> GraphTrace | None:
     return next((mode for mode in reversed(ambient.dispatch_modes) if isinstance(mode, GraphTrace)), None)
 
 
+def all_same_mode(modes) -> bool:
+    """Whether modes are one and the same."""
+    return all(mode == modes[0] for mode in modes)
+
+
 def all_dtypes() -> list:
     """The dtypes of tensors: neither quantised ones nor integers of less than a byte."""
     return [*dtypes.ALL, *(d for name, d in dtypes.opaque.items() if name.startswith(("bits", "float")))]

@@ -119,6 +119,18 @@ def is_channels_last_contiguous(shape: Sequence, stride: Sequence) -> bool:
     return True
 
 
+def strides_like(shape: Sequence, stride: Sequence, memory_format: str) -> bool:
+    """Whether strides order the dimensions as a channels-last format does, however far apart the elements are."""
+    if len(shape) != {"channels_last": 4, "channels_last_3d": 5}.get(str(memory_format).rpartition(".")[2]):
+        return False
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or stride[d] < least or d == 0 and least == stride[1]:
+            return False
+        least = stride[d] * max(shape[d], 1)
+    return stride[1] != 0
+
+
 def is_dense(shape: Sequence, stride: Sequence) -> bool:
     """Whether the elements fill a block of memory, in some order of dimensions, each once."""
     step = 1

@@ -232,8 +232,12 @@ class Seams:
         promise="the shape rule of an operator, with the device of its arguments; no data is touched",
     )
     run_as_plain: Callable[[Operator, tuple, dict], Any] = seam(
-        _not_for("subclasses"), asked_by="core.tensor", set_by="ops.system.plain_classes",
+        _not_for("subclasses"), asked_by="core.tensor ops.system.overrides", set_by="ops.system.plain_classes",
         promise="an operator on tensors of subclasses as on plain ones; nothing is recorded, no class is asked",
+    )
+    take_policies: Callable[[Tensor, str | None, bool, bool], None] = seam(
+        _not_for("subclasses"), asked_by="core.tensor", set_by="ops.system.policies",
+        promise="a tensor whose class answers for its sizes and strides, device or layout",
     )
     write_fake: Callable[[Operator, tuple], None] = seam(
         _not_for("fake"), asked_by="ops.system.inplace", set_by="capture.fake.mode",

@@ -67,6 +67,7 @@ class Ambient(threading.local):
         self.dispatch_modes: list = []
         self.transforms: list = []
         self.captures: list = []
+        self.dispatch_disabled = False  # whether dispatch modes and dispatching subclasses are passed by
         self.function_disabled = 0  # 1: subclasses' overrides are off, 2: modes' too
         self.forward_levels: tuple = ()
         self.reverse_levels: tuple = ()  # open reverse-mode transforms, innermost last

@@ -73,6 +73,8 @@ class Tensor(TensorMethods):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         shadow_slots(cls, Tensor)
+        if _inherits_default(cls) and cls.__torch_dispatch__ is not disabled_torch_dispatch:
+            cls.__torch_function__ = disabled_torch_function  # type: ignore[assignment]
         cls.class_keys = class_bits(cls)
         own = cls.__dict__.get("__slots__", ())
         cls.class_slots += (own,) if isinstance(own, str) else tuple(own)
@@ -299,6 +301,12 @@ def undeletable(name: str) -> Callable[[Tensor], None]:
     return refuse
 
 
+def _inherits_default(cls: Any) -> bool:
+    """Whether the `__torch_function__` of a class is that of Tensor: one that dispatches operators then does without it."""
+    default = Tensor.__dict__.get("__torch_function__")
+    return default is not None and getattr(cls.__torch_function__, "__func__", None) is default.__func__
+
+
 def class_bits(cls: Any) -> int:
     """Which keys all instances of a subclass carry."""
     bits = 0
@@ -451,6 +459,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 def subclass_of(cls: Any, data: Tensor, requires_grad: bool = False):
     """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""
+    check_reclassed(cls, data)
     keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
     memory = None if data.keys & LAYOUTS else storage_of(data)
     t = assemble(cls, data.array, data.dtype, data.device, keys, None, data.version, memory, data.offset)
@@ -462,18 +471,29 @@ def subclass_of(cls: Any, data: Tensor, requires_grad: bool = False):
     return t
 
 
-def make_subclass(cls, data: Tensor, require_grad: bool = False, **ignored):
+def make_subclass(
+    cls, data: Tensor, require_grad: bool = False, *, dispatch_sizes_strides_policy=None, dispatch_device: bool = False,
+    dispatch_layout: bool = False, device_for_backend_keys=None,
+):  # fmt: skip
+    result = subclass_of(cls, data, require_grad)
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        above.take_policies(result, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return result
+
+
+def check_reclassed(cls, data: Tensor) -> None:
+    """A dispatching tensor becomes one of a class of its own kind only: another would not know how to handle it."""
     if data.keys & DISPATCH_SUBCLASS and data.array.__class__ is Geometry and not issubclass(type(data), cls):
         raise RuntimeError(
             f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
             f"object of type {type(data).__name__} which is not a subclass of the requested type"
         )
-    return subclass_of(cls, data, require_grad)
 
 
 def make_wrapper_subclass(
     cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=devices.strided,
-    device=None, pin_memory=False, requires_grad=False, **extra,
+    device=None, pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
+    dispatch_layout=False, _extra_dispatch_keys=None, storage_size=None,
 ):  # fmt: skip
     """A `cls` with metadata and no data, for classes whose `__torch_dispatch__` does the work."""
     if not cls.class_keys & DISPATCH_SUBCLASS:
@@ -486,6 +506,10 @@ def make_wrapper_subclass(
     t = assemble(cls, Geometry(size, stride, dtype.numpy), dtype, where, keys, None, [0], None, storage_offset or 0)
     if requires_grad:
         set_requires_grad(t, True)
+    if _extra_dispatch_keys is not None:
+        t.__dict__["extra_keys"] = _extra_dispatch_keys
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        above.take_policies(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return t
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from ..core import modes
+from ..core.modes import ambient
 from ..core.node import requires_grad
-from ..core.tensor import Tensor
+from ..core.tensor import DISPATCH_SUBCLASS, FAKE, TRANSFORMED, Tensor
+from ..ops.system.operator import Operator
 from ..ops.system.packet import packet
 from ..ops.system.schema import Schema
 from . import declaration
 from .aliasing import flat_tensors, shares_memory
 from .functions import lookup
 from .kernels import table_of
-from .keys import DispatchKeySet
+from .keys import DispatchKey, DispatchKeySet, backend_of, key_set
 from .operator import LibraryOperator
 
 
@@ -34,6 +36,32 @@ class ExcludeDispatchKeyGuard(modes.masked):
         off = modes.AUTOCAST if any(name.startswith("Autocast") for name in names) else 0
         on = modes.BELOW_AUTOGRAD if any(name.startswith("Autograd") for name in names) else 0
         super().__init__(off, on)
+
+
+def find_operator(name: str, overload: str) -> Operator:
+    """The operator of a qualified name and an overload, "" for the one without a name."""
+    try:
+        return lookup(f"{name}.{overload}" if overload else name)
+    except AttributeError:
+        raise RuntimeError(f"Could not find schema for {name}.{overload}") from None
+
+
+def call_operator(op: Operator, *args, **kwargs):
+    """An operator's handle, called."""
+    return op(*args, **kwargs)
+
+
+def is_subclass_like(t: Tensor) -> bool:
+    """Whether a tensor is more than a plain one: of a dispatching class, or under a transform."""
+    return bool(t.keys & (DISPATCH_SUBCLASS | TRANSFORMED | FAKE)) or bool(ambient.dispatch_modes)
+
+
+def keys_of(t: Tensor) -> DispatchKeySet:
+    """The dispatch keys of a tensor: its backend, autograd for it, and what its class adds."""
+    result = key_set(backend_of([t], t.keys))
+    extra = t.__dict__.get("extra_keys")
+    python = DispatchKeySet(DispatchKey["Python"]) if t.keys & DISPATCH_SUBCLASS else DispatchKeySet()
+    return result | python | (extra if extra is not None else DispatchKeySet())
 
 
 def parse_schema(text: str) -> Schema:

@@ -51,6 +51,9 @@ def _refresh(op: Operator, table: Table) -> None:
     """Bring an operator and its functions in line with its table."""
     op.layer = partial(_layer, op, table) if table else None
     op.backend = partial(_backend, op, table) if table else None
+    keys = (("cpu", "AutocastCPU"), ("cuda", "AutocastCUDA"))
+    found = {kind: table.find(key) for kind, key in keys}
+    op.autocasts = {k: None for k, kernel in found.items() if kernel and kernel.function is fallthrough_kernel}
     body = _bodies.setdefault(op, op.body)
     if body is not None:
         op.body = partial(_composite, op, table, body) if table else body

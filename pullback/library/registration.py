@@ -128,6 +128,11 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = self._qualified(op_name)
+        if dispatch_key and self.dispatch_key and dispatch_key != self.dispatch_key:
+            raise RuntimeError(
+                f"Explicitly provided dispatch key ({dispatch_key}) is inconsistent with the dispatch key of the enclosing {_BLOCKS[self.kind]} block "
+                f"({self.dispatch_key}): register it in a block of its own, at {self.source}"
+            )
         key = dispatch_key or self.dispatch_key or COMPOSITE_IMPLICIT
         self.register(name, key, Kernel(fn, self.source, with_keyset), allow_override=allow_override, shown=op_name)
 

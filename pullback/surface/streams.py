@@ -24,11 +24,13 @@ def _cpu(device) -> device_type:
 class Stream:
     """An ordered queue of work. The CPU's is always empty."""
 
-    def __init__(self, device=None, *, priority: int = 0):
+    def __init__(
+        self, device=None, *, priority: int = 0, stream_id: int = 0, device_index: int = -1, device_type: int = 0
+    ):
         self.device = _cpu(device)
-        self.stream_id = 0
-        self.device_index = -1
-        self.device_type = 0
+        self.stream_id = stream_id
+        self.device_index = device_index
+        self.device_type = device_type
 
     def query(self) -> bool:
         """Whether all work is done."""

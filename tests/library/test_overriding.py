@@ -78,3 +78,13 @@ def test_refusals():
         Library("aten", "DEF")
     with pytest.raises(RuntimeError, match="there is no operator aten::nosuch"):
         Library("aten", "IMPL").impl("nosuch", lambda x: x, "CPU")
+
+
+def test_autocast_passes_an_operator_by():
+    a = torch.ones(2, 2)
+    with torch.library._scoped_library("aten", "IMPL") as lib:
+        lib.impl("mm", torch.library.fallthrough_kernel, "AutocastCPU")
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert torch.mm(a, a).dtype is torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.mm(a, a).dtype is torch.bfloat16

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core import modes
 from ...core.arrays import to_host
+from ...core.geometry import is_dense, strides_like
 from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..eager.functions import bypassing
@@ -90,11 +91,40 @@ class _Fact(Family):
 _FACT = _Fact()
 
 
-def _fact(text: str, read) -> Operator:
-    return Operator(text, _FACT, kernel=read, vjp=NONDIFFERENTIABLE, lazy_bits=True, cost="cheap")
+facts: dict[str, Operator] = {}  # by name, and overload where it has one: what subclasses may be asked for
+
+
+def _fact(text: str, read, library: str = "aten") -> Operator:
+    op = Operator(text, _FACT, kernel=read, vjp=NONDIFFERENTIABLE, lazy_bits=True, cost="cheap", library=library)
+    facts[text.partition("(")[0]] = op
+    return op
 
 
 sym_size = _fact("sym_size.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.size(dim))
 sym_stride = _fact("sym_stride.int(Tensor self, int dim) -> SymInt", lambda self, dim: self.stride(dim))
 sym_storage_offset = _fact("sym_storage_offset(Tensor self) -> SymInt", lambda self: self.storage_offset())
 sym_numel = _fact("sym_numel(Tensor self) -> SymInt", lambda self: self.numel())
+_fact("sym_size(Tensor self) -> SymInt[]", lambda self: self.size())
+_fact("sym_stride(Tensor self) -> SymInt[]", lambda self: self.stride())
+_fact("size(Tensor self) -> int[]", lambda self: self.size())
+_fact("stride(Tensor self) -> int[]", lambda self: self.stride())
+_fact("dim(Tensor self) -> int", lambda self: self.dim())
+_fact("numel(Tensor self) -> int", lambda self: self.numel())
+_fact("is_contiguous(Tensor self) -> bool", lambda self: self.is_contiguous())
+_fact(
+    "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
+    lambda self, memory_format: self.is_contiguous(memory_format=memory_format),
+)
+_fact(
+    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",
+    lambda self, memory_format: self.is_contiguous(memory_format=memory_format),
+)
+_fact(
+    "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool",
+    lambda self, memory_format: strides_like(self.shape, self.stride(), memory_format),
+)
+_fact(
+    "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(tuple(self.shape), tuple(self.stride()))
+)
+_fact("device(Tensor a) -> Device", lambda a: a.device, "prim")
+_fact("layout(Tensor a) -> Layout", lambda a: a.layout, "prim")

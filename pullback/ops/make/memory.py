@@ -7,7 +7,7 @@ import numpy as np
 from ...core import device as devices
 from ...core.arrays import assign, library
 from ...core.cupy_library import device_count, pinned_like
-from ...core.geometry import contiguous_strides
+from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.node import own_autograd
@@ -15,6 +15,7 @@ from ...core.promotion import result_type
 from ...core.shared_memory import share
 from ...core.storage import UntypedStorage, check_bounds, storage_of, window
 from ...core.tensor import (
+    DISPATCH_SUBCLASS,
     FAKE,
     LAYOUTS,
     META,
@@ -287,8 +288,14 @@ def _deepcopy(self, memo):
     import copy as copying
 
     with DisableTorchFunctionSubclass():
-        if self.keys & (META | LAYOUTS):
-            result = self.detach().clone()
+        wraps = self.keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS and isinstance(self.array, Geometry)
+        if wraps or self.keys & (META | LAYOUTS):
+            result = self.clone() if wraps else self.detach().clone()
+            if wraps and type(result) is not type(self):
+                raise RuntimeError(
+                    "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly implement "
+                    f"clone() and for which cloning returns another instance of the same subclass: {type(self).__name__} gave {type(result).__name__}"
+                )
         else:
             source = storage_of(self)
             target = memo.get(id(source))
@@ -301,7 +308,7 @@ def _deepcopy(self, memo):
                 self.offset,
             )
             result.memory, result.version = target, [0]
-        if type(self) is not Tensor:
+        if type(self) is not Tensor and not wraps:
             result = subclass_of(type(self), result)
         kept = {k: v for k, v in self.__dict__.items() if k not in result.__dict__}  # a fake stays its mode's
         result.__dict__.update(copying.deepcopy(kept, memo))

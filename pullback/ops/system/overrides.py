@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...core import modes
-from ...core.layers import extend
+from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.tensor import (
     DISPATCH_SUBCLASS,
@@ -192,6 +192,8 @@ def dispatch_args(op, args: tuple) -> list:
 
 def call_dispatch(op, args: tuple):
     """Offer an operator to dispatch modes and dispatching subclasses."""
+    if ambient.dispatch_disabled:
+        return above.run_as_plain(op, *call_form(op, args))
     if ambient.mode & modes.DISPATCH and ambient.dispatch_modes[-1].handle is not None:
         return _call_handle(op, args)
     overridden = dispatch_args(op, args)
@@ -233,7 +235,7 @@ def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict
     if not overridden:
         return NotImplemented
     raise TypeError(
-        f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        f"Multiple dispatch failed for 'torch.ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(f"  - tensor subclass {t}" for t in types)
     )
 
@@ -297,6 +299,49 @@ class without_dispatch_mode:
         ambient.restore(self.before)
 
 
+class DisableTorchDispatch:
+    """A block in which dispatch modes and dispatching subclasses are passed by: operators run on the data that is there."""
+
+    def __enter__(self) -> None:
+        self.before = ambient.dispatch_disabled, ambient.mode & modes.DISPATCH
+        ambient.dispatch_disabled = True
+        ambient.switch(modes.DISPATCH, False)
+
+    def __exit__(self, *exc) -> None:
+        ambient.dispatch_disabled = self.before[0]
+        ambient.switch(modes.DISPATCH, self.before[1])
+
+
+def current_dispatch_mode() -> TorchDispatchMode | None:
+    """The innermost dispatch mode."""
+    return ambient.dispatch_modes[-1] if ambient.dispatch_modes else None
+
+
+def dispatch_mode_stack() -> list:
+    return list(ambient.dispatch_modes)
+
+
+def in_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Whether a dispatch mode is active; those that say they are infrastructure may be left out."""
+    return any(include_infra_modes or not type(mode).is_infra_mode() for mode in ambient.dispatch_modes)
+
+
+def current_function_mode() -> TorchFunctionMode | None:
+    """The innermost function mode."""
+    return ambient.function_modes[-1] if ambient.function_modes else None
+
+
+def function_mode_stack() -> list:
+    return list(ambient.function_modes)
+
+
+def _refuse_classmethod(mode: object, name: str) -> None:
+    if getattr(getattr(type(mode), name), "__self__", None) is type(mode):
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
+
+
 class TorchFunctionMode:
     """Subclass it, define `__torch_function__(self, func, types, args=(), kwargs=None)`, and use it as a context."""
 
@@ -304,6 +349,7 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__} does not define __torch_function__")
 
     def __enter__(self):
+        _refuse_classmethod(self, "__torch_function__")
         ambient.function_modes.append(self)
         ambient.switch(modes.FUNCTION, True)
         return self
@@ -329,6 +375,7 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} does not define __torch_dispatch__")
 
     def __enter__(self):
+        _refuse_classmethod(self, "__torch_dispatch__")
         ambient.dispatch_modes.append(self)
         ambient.switch(modes.DISPATCH, True)
         return self
@@ -340,3 +387,8 @@ class TorchDispatchMode:
     @classmethod
     def push(cls, *args, **kwargs):
         return cls(*args, **kwargs)
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether the mode is a part of a library that programs need not know of."""
+        return False
