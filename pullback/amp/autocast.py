@@ -129,6 +129,12 @@ class autocast:
         switched(self.device, before.enabled, before.dtype)
 
     def __call__(self, func):
+        if not callable(func):
+            raise TypeError(
+                f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use autocast as a context manager? For example:\n"
+                "    with torch.autocast(device_type=...):\n        output = model(input)"
+            )
+
         @functools.wraps(func)
         def wrapped(*args, **kwargs):
             with type(self)(self.device, self.fast_dtype, self.enabled):

@@ -27,7 +27,10 @@ ROWS: dict[str, dict[str, str]] = {
         "detect_fake_mode": f"{_FAKE}:detect_fake_mode",
         "active_fake_mode": f"{_FAKE}:active_fake_mode",
     },
+    "torch._prims": {"utils": "torch._prims_common:"},
     "torch._prims_common": {
+        "compare_tensor_meta": "pullback.capture.fake.comparison:compare_metadata",
+        "suggest_memory_format": "pullback.capture.fake.comparison:suggest_memory_format",
         "make_contiguous_strides_for": "pullback.core.geometry:contiguous_strides",
         "make_channels_last_strides_for": "pullback.core.geometry:channels_last_strides",
     },

@@ -52,6 +52,7 @@ TORCH_ROWS: dict[str, str] = {
     "_convert_indices_from_coo_to_csr": f"{_FUNCTIONS}:rows_to_compressed",
     "_convert_indices_from_csr_to_coo": f"{_FUNCTIONS}:compressed_to_rows",
     "_debug_has_internal_overlap": "pullback.compat.private_names:has_internal_overlap",
+    "Storage": "pullback:FloatStorage",
     "_segment_reduce": "pullback:segment_reduce",
     **{
         f"_cast_{name}": f"{_FUNCTIONS}:cast_{name}"

@@ -42,6 +42,21 @@ def get_proxy_mode() -> GraphTrace | None:
     return next((mode for mode in reversed(ambient.dispatch_modes) if isinstance(mode, GraphTrace)), None)
 
 
+class python_rules:
+    """A block in which rules that are written in Python count. All rules are, here, so there is nothing to switch."""
+
+    def __enter__(self) -> None:
+        """They count already."""
+
+    def __exit__(self, *exc) -> None:
+        """They go on counting."""
+
+
+def storage_id(t: Tensor) -> int:
+    """A number by which tensors on one storage know each other."""
+    return id(storage_of(t))
+
+
 def all_same_mode(modes) -> bool:
     """Whether modes are one and the same."""
     return all(mode == modes[0] for mode in modes)

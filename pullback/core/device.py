@@ -76,6 +76,8 @@ def _type_name(value: object) -> str:
 def _parse(text: str, index: int | None) -> tuple[str, int | None]:
     name, colon, number = text.partition(":")
     if name not in _TYPES:
+        if not name.replace("_", "").isalpha() or text.count(":") > 1:
+            raise RuntimeError(f"Invalid device string: '{text}'")
         raise RuntimeError(f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name or text}")
     if colon:
         if index is not None:

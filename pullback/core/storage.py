@@ -8,6 +8,7 @@ so that all of them see the new memory, as in PyTorch.
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -272,6 +273,18 @@ class StorageBase(Storage):
         return self
 
     @classmethod
+    def from_buffer(cls, buffer, dtype=None, byte_order: str | None = None, count: int = -1, offset: int = 0):
+        """A copy of the bytes of an object with a buffer; of `count` elements of `dtype`, where they are given."""
+        size = 1 if dtype is None else dtype.itemsize
+        if byte_order is None and size > 1:
+            raise TypeError("function missing required argument 'byte_order' (pos 2)")
+        part = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * size, offset).copy()
+        result = UntypedStorage.of(Storage(part, part.size, devices.cpu))
+        if byte_order not in (None, "native", sys.byteorder) and dtype is not None:
+            result.byteswap(dtype)
+        return result
+
+    @classmethod
     def from_file(cls, filename, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> StorageBase:
         """The bytes of a file, mapped; with `shared`, writes go to the file."""
         from .shared_memory import map_file
@@ -296,7 +309,7 @@ class StorageBase(Storage):
         return (_untyped_storage, (None if s.buffer is None else s.buffer.tobytes(), s.length))
 
     def __repr__(self) -> str:
-        body = "" if self.buffer is None else "".join(f" {b}\n" for b in self.buffer[:20].tolist())
+        body = "...\n" if self.buffer is None else "".join(f" {b}\n" for b in self.buffer[:20].tolist())
         return f"{body}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
     def _weak_ref(self) -> weakref.ref:

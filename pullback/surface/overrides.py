@@ -11,6 +11,9 @@ from ..ops.system.overrides import (
     DisableTorchFunctionSubclass,
     TorchFunctionMode,
     call_overridden,
+    current_function_mode,
+    enable_torch_function,
+    function_mode_stack,
     handle_torch_function,
     has_torch_function,
 )  # fmt: skip
@@ -20,6 +23,8 @@ from . import settings
 
 BaseTorchFunctionMode = TorchFunctionMode
 _DisableTorchFunction = DisableTorchFunction
+_enable_torch_function = enable_torch_function
+_get_current_function_mode, _get_current_function_mode_stack = current_function_mode, function_mode_stack
 
 
 def is_tensor_like(inp) -> bool:
@@ -37,7 +42,7 @@ def get_overridable_functions() -> dict:
     found: dict = {}
     for name, table in exports.items():
         home = homes.get(name) or sys.modules.get(f"{package}.{name}", name)
-        found[home] = list(table.values())
+        found[home] = [f for f in table.values() if callable(f)]
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
+from ...core import device as devices
 from ...core import modes
 from ...core.modes import ambient
 from ...core.node import own_autograd
@@ -73,6 +74,10 @@ class FakeTensorConverter:
             weakref.WeakKeyDictionary()
         )  # real storage -> (fake one, [(version, fake one)])
 
+    @property
+    def tensor_memo(self) -> dict:
+        return self.fakes
+
     def known(self, tensor: Tensor) -> Tensor | None:
         """The fake that a tensor has."""
         found = self.fakes.get(id(tensor))
@@ -97,8 +102,12 @@ class FakeTensorConverter:
 
     def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Tensor, device, **ignored) -> Tensor:
         """The fake on a device with the metadata of a meta tensor."""
-        cls = Parameter if isinstance(t, Parameter) else Tensor
-        return fake_mode.make(tuple(t.array.shape), stride_of(t), t.dtype, device, cls)
+        known = self.known(t)
+        if known is None:
+            cls = Parameter if isinstance(t, Parameter) else Tensor
+            known = fake_mode.make(tuple(t.array.shape), stride_of(t), t.dtype, devices.device(device), cls)
+            self.remember(t, known)
+        return known
 
     # ---- one tensor
     def _convert(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
@@ -112,6 +121,8 @@ class FakeTensorConverter:
             own_autograd(result).grad = self.from_real_tensor(
                 mode, t.autograd.grad, shape_env=env, source=_part(source, "grad")
             )
+        if t.autograd is not None and "grad_dtype" in t.autograd.__dict__:
+            own_autograd(result).grad_dtype = t.autograd.grad_dtype
         if isinstance(t, Parameter):
             result.__dict__.update({k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES})
         return result

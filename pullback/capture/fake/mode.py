@@ -13,7 +13,7 @@ from __future__ import annotations
 from ...core import device as devices
 from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
-from ...core.layers import above
+from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, assemble
 from ...core.tree import tree_leaves
@@ -61,7 +61,11 @@ class FakeTensor(metaclass=_FakeTensorMeta):
 class FakeTensorMode(TorchDispatchMode):
     """Inside, operators compute shapes, dtypes and devices, and touch no data."""
 
-    is_fake_mode = is_infra_mode = True
+    is_fake_mode = True
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        return True
 
     def __init__(
         self,
@@ -288,6 +292,27 @@ def constant_of(t: Tensor) -> Tensor | None:
     """The real tensor of one number that a fake is known to hold now."""
     facts = t.__dict__
     return facts["constant"] if "constant" in facts and facts["constant_version"] == t.version[0] else None
+
+
+def _of_fakes(name: str, read) -> property:
+    """An attribute that fake tensors have, and others have not, unless they set one."""
+
+    def get(self: Tensor):
+        if self.keys & FAKE:
+            return read(self)
+        if name not in self.__dict__:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return self.__dict__[name]
+
+    return property(get, lambda self, value: self.__dict__.__setitem__(name, value))
+
+
+extend(
+    Tensor,
+    __name__,
+    constant=_of_fakes("constant", constant_of),
+    fake_device=_of_fakes("fake_device", lambda t: t.device),
+)
 
 
 # ---- outside the mode

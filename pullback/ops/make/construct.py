@@ -10,6 +10,7 @@ from ...core import modes
 from ...core import tensor as core_tensor
 from ...core.arrays import library, to_device
 from ...core.dtype import computable, dtype, numpy_to_dtype
+from ...core.errors import warn_once
 from ...core.geometry import Geometry
 from ...core.layers import above, extend
 from ...core.modes import ambient
@@ -64,6 +65,10 @@ def _shape_of(data) -> tuple[int, ...]:
         if not shape:
             return tuple(data.shape)
         if isinstance(data, np.ndarray):
+            warn_once(
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+                "numpy.ndarray with numpy.array() before converting to a tensor."
+            )
             return (*shape, *data.shape)
         if data.numel() == 1:  # counts as a number
             return tuple(shape)

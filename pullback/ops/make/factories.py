@@ -202,6 +202,8 @@ def _options(name: str, op: Operator, dtype, layout, device, out=None, like=None
         raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
     if layout is not None and layout is not devices.strided and not (like is not None and like.keys & SPARSE):
         layout = convert_option(name, "layout", layout, op)
+        if out is not None:
+            raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")
         raise RuntimeError(
             f"{name}: layout {layout!r} is not supported here; build the tensor dense and convert it with to_sparse()"
         )
@@ -228,7 +230,7 @@ def _make_sized(name: str, op: Operator):
         shape = sizes_from(name, size, extra.pop("size", None))
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
-        if layout is not None and layout in _SPARSE and name != "ones":
+        if layout is not None and layout in _SPARSE and name != "ones" and (out is None or out.layout is layout):
             return finish(above.empty_sparse(shape, layout, dtype, device), requires_grad, out, names=names)
         dtype, layout, device = _options(name, op, dtype, layout, device, out)
         tail = (memory_format,) if op is empty_op else ()

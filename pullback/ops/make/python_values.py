@@ -10,6 +10,7 @@ from ...core.errors import warn_once
 from ...core.geometry import Geometry
 from ...core.layers import extend
 from ...core.modes import ambient, is_grad_enabled
+from ...core.storage import storage_of
 from ...core.tensor import (
     CONJ,
     CUDA,
@@ -118,6 +119,7 @@ def numpy(self, *, force: bool = False):
     if self.keys & (SPARSE | OPAQUE):
         name = "Mkldnn" if self.keys & OPAQUE else self.layout
         raise TypeError(f"can't convert {name} layout tensor to numpy. Use Tensor.to_dense() first.")
+    storage_of(self).may_resize = False  # the array would not see new memory
     return self.array.view()
 
 

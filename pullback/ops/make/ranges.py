@@ -6,6 +6,7 @@ In: bounds, steps, and the options of every factory. Out: a tensor; its dtype fo
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -158,6 +159,12 @@ def arange(
 
 @front("torch.range")
 def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
+        "Instead, use torch.arange, which produces values in [start, end).",
+        UserWarning,
+        stacklevel=3,
+    )
     dtype, layout, device = _options("range", range_op, dtype, layout, device, out)
     return finish(
         dispatch(range_op, (_number(start), _number(end), _number(step), dtype, layout, device, None)),

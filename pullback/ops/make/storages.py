@@ -217,7 +217,8 @@ class TypedStorage:
         return (typed_storage, (self._untyped_storage, self.dtype))
 
     def __repr__(self) -> str:
-        body = "".join(f" {v}\n" for v in self.tolist()[:20])
+        no_data = self._untyped_storage.buffer is None
+        body = "...\n" if no_data else "".join(f" {v}\n" for v in self.tolist()[:20])
         return f"{body}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 

@@ -38,7 +38,7 @@ from .sort_lowering import (
 
 def _check_sort(self, *rest):
     if self.dtype.is_complex:
-        raise RuntimeError("Sort does not support complex dtypes on CPU")
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
 
 
 def _moved_vjp(g, dim, indices, self_shape):

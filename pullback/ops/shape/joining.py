@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.dtype import by_numpy
+from ...core.errors import warn_once
 from ...core.geometry import broadcast_shapes as common_shape
 from ...core.geometry import channels_last_strides, is_channels_last, is_contiguous, wrap_dim
 from ...core.modes import ambient
@@ -386,7 +387,9 @@ def meshgrid(*tensors, indexing: str | None = None):
     """Coordinates of a grid: one tensor per axis, each of the grid's shape."""
     tensors = _flat_list(tensors)
     _check_grid(tensors)
-    if indexing not in (None, "ij", "xy"):
+    if indexing is None:
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", 3)
+    elif indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(tensors) >= 2
     if swap:

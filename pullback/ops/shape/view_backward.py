@@ -116,9 +116,15 @@ def _unfold_kernel(xp, grad, sizes, dim, size, step):
     return out.reshape(sizes)
 
 
+def _check_unfold_step(grad_in, sizes, dim, size, step) -> None:
+    if step <= 0:
+        raise ValueError(f"step is {step} but must be > 0")
+
+
 unfold_backward = _backward(
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
     kernel=_unfold_kernel,
+    check=_check_unfold_step,
     vjp={"grad_in": lambda g, dim, size, step: g.unfold(dim, size, step)},
     vmap=lambda args, dims, size: (
         (unfold_backward(batch_first(args[0], dims[0]), (size, *args[1]), shift(args[2], len(args[1])), *args[3:]), 0)

@@ -271,6 +271,10 @@ def unbind(shape, stride, offset, dim=0) -> list[Placed]:
 def as_strided(shape, stride, offset, size, strides, storage_offset=None) -> Placed:
     if len(size) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(s.__class__ is int and s < 0 for s in strides):
+        raise RuntimeError(
+            f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}"
+        )
     if any(s < 0 for s in size):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(strides)}")
     return tuple(size), tuple(strides), offset if storage_offset is None else storage_offset

@@ -112,6 +112,32 @@ class disable_torch_function:
         ambient.switch(modes.FUNCTION, self.before[1])
 
 
+class enable_torch_function:
+    """Turn class overrides and modes on again inside a block, whatever turned them off."""
+
+    def __init__(self) -> None:
+        self.before = ambient.function_disabled, ambient.mode & modes.FUNCTION
+        ambient.function_disabled = 0
+        ambient.switch(modes.FUNCTION, ambient.function_modes)
+
+    def __enter__(self) -> None:
+        """It is on from the moment it is made."""
+
+    def __exit__(self, *exc) -> None:
+        ambient.function_disabled = self.before[0]
+        ambient.switch(modes.FUNCTION, self.before[1])
+        self.before = ()  # type: ignore[assignment]
+
+    def __del__(self) -> None:
+        if self.before:
+            self.__exit__()
+
+
+def is_function_all_disabled() -> bool:
+    """Whether overrides of classes and modes are both off."""
+    return ambient.function_disabled >= 2
+
+
 class DisableTorchFunctionSubclass(disable_torch_function):
     """`torch._C.DisableTorchFunctionSubclass`."""
 
@@ -122,7 +148,11 @@ class DisableTorchFunctionSubclass(disable_torch_function):
 # ---- for functions written in Python, in nn and by users
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Whether any argument has its own `__torch_function__`, or a function mode is active."""
-    return bool(ambient.mode & modes.FUNCTION) or any_overridden(tuple(relevant_args))
+    try:
+        values = tuple(relevant_args)
+    except TypeError:
+        raise TypeError(f"expected a sequence, got {type(relevant_args).__name__}") from None
+    return bool(ambient.mode & modes.FUNCTION) or any_overridden(values)
 
 
 def has_torch_function_unary(x) -> bool:

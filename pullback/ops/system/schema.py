@@ -314,6 +314,8 @@ def _scalar(value):
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Tensor) and value.array.ndim == 0:
+        if value.autograd is not None and value.requires_grad:
+            raise Unfit  # a number has no gradient
         return value if value.autograd is not None or value.keys else value.item()
     raise Unfit
 

@@ -120,3 +120,17 @@ def test_tensor_of_a_typed_storage():
     assert t.tolist() == [7, 2] and t.dtype is torch.float32
     with pytest.raises(RuntimeError, match="Expected a Storage of type Double"):
         torch.tensor(s, dtype=torch.float64)
+
+
+def test_memory_that_numpy_sees_is_not_resized():
+    t = torch.ones(2)
+    t.numpy()
+    with pytest.raises(RuntimeError, match="not resizable"):
+        t.resize_(5)
+
+
+def test_bytes_of_a_buffer():
+    s = torch.UntypedStorage.from_buffer(b"abcd", count=2, offset=1)
+    assert s.tolist() == [98, 99]
+    swapped = torch.UntypedStorage.from_buffer(b"ab", torch.int16, "big")
+    assert torch.tensor(swapped, dtype=torch.int16).tolist() == [int.from_bytes(b"ab", "big")]
