@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..core import cuda_updates, elements
+from ..core import elements
 from ..core.dtype import float32, float64
 from ..core.modes import ambient
 from ..core.tensor import CUDA, Tensor
 from ..ops.eager.functions import is_overridden
 from ..ops.system.inplace import bump
+from ..runtime import updates
 from .per_parameter import (
     PerParameter,
     advance,
@@ -77,7 +78,7 @@ class Adam(PerParameter):
             else:
                 rest.append(p)
         for (_, _, step), members in together.items():
-            cuda_updates.adam([_arrays(p, p.grad, state) for p, state in members], **_numbers(group, step))
+            updates.adam([_arrays(p, p.grad, state) for p, state in members], **_numbers(group, step))
             for p, state in members:
                 _count_writes(p, state, group)
         return rest
@@ -125,7 +126,7 @@ def _in_table(p: Tensor, g: Tensor, state: dict) -> bool:
     tensors = (p, state["exp_avg"], state["exp_avg_sq"], g)
     if p.dtype not in (float32, float64) or any(t.keys != CUDA or t.device is not p.device for t in tensors):
         return False
-    return not state["step"].keys and cuda_updates.applies(*[t.array for t in tensors])
+    return not state["step"].keys and updates.applies(*[t.array for t in tensors])
 
 
 def _count_step(state: dict) -> float:
@@ -163,9 +164,9 @@ def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, step: float) -
     """The update by one kernel; False where there is none for these arrays, and nothing has changed."""
     numbers, arrays = _numbers(group, step), _arrays(p, g, state)
     if p.keys:
-        if not cuda_updates.applies(*arrays):
+        if not updates.applies(*arrays):
             return False
-        cuda_updates.adam([arrays], **numbers)
+        updates.adam([arrays], **numbers)
     elif not elements.update("adam", arrays, tuple(numbers.values())):
         return False
     _count_writes(p, state, group)

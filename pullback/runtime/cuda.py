@@ -88,6 +88,7 @@ class Machine:
             self.side = cupy.cuda.Stream(non_blocking=True)  # on which graphs are captured
         self.flag = np.frombuffer(flag, np.int32)
         self.api = Api(*_addresses())
+        self.kernels: dict[str, Any] = {}
         self.workspaces: dict[int, Any] = {}  # of graphs with products, by the stream that they run on
         device_checks.append(self.check)
 
@@ -108,6 +109,13 @@ class Machine:
         """One kernel of a source."""
         with self.cupy.cuda.Device(self.index):
             return self.loaded(cubin(text, self.architecture)).get_function(name)
+
+    def kernel(self, text: str, name: str) -> Any:
+        """As `function`, which is called once for each text."""
+        found = self.kernels.get(text)
+        if found is None:
+            found = self.kernels[text] = self.function(text, name)
+        return found
 
     def start(self, function: Any, grid: int, block: int, arguments: bytes) -> None:
         """Launch a kernel that takes one structure, on the stream in use; the device is the one in use."""

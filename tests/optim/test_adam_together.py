@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.core import cuda_updates
 from pullback.optim import adam
+from pullback.runtime import updates
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def together(monkeypatch):
             square[...] = square * n["keep"] + slope * slope * n["news"]
             p[...] = p * n["shrink"] - n["rate"] * mean / (np.sqrt(square) / n["scale"] + n["eps"])
 
-    monkeypatch.setattr(cuda_updates, "adam", kernel)
+    monkeypatch.setattr(updates, "adam", kernel)
     monkeypatch.setattr(adam, "_on_device", lambda p: True)
     monkeypatch.setattr(adam, "CUDA", 0)
     return calls
@@ -71,14 +71,16 @@ def test_other_updates_are_made_one_by_one(option, together):
 
 def test_arrays_of_one_order_without_gaps_fit():
     a = np.zeros((4, 6))
-    assert cuda_updates.applies(a, a, a, a) and cuda_updates.applies(a.T, a.T, a.T, a.T)
-    assert not cuda_updates.applies(a, a, a, np.zeros((4, 6), order="F"))
-    assert not cuda_updates.applies(a[:, ::2], *[a[:, ::2]] * 3)
-    assert not cuda_updates.applies(a, a, a, a.astype(np.float32))
+    assert updates.applies(a, a, a, a) and updates.applies(a.T, a.T, a.T, a.T)
+    assert not updates.applies(a, a, a, np.zeros((4, 6), order="F"))
+    assert not updates.applies(a[:, ::2], *[a[:, ::2]] * 3)
+    assert not updates.applies(a, a, a, a.astype(np.float32))
 
 
 def test_the_table_fits_into_the_arguments_of_a_launch():
     arrays = [SimpleNamespace(data=SimpleNamespace(ptr=k), size=9) for k in range(4)]
-    table = cuda_updates.table_of([tuple(arrays)] * 3)
+    given = updates.arguments_of([tuple(arrays)] * 3, 7, np.arange(8.0))
+    table, rest = np.frombuffer(given[: 40 * updates.MANY], np.int64).reshape(5, -1), given[40 * updates.MANY :]
     assert table[:, 2].tolist() == [0, 1, 2, 3, 9] and not table[:, 3:].any()
-    assert table.nbytes + 8 * len(cuda_updates.NUMBERS) <= 4096
+    assert np.frombuffer(rest[:8], np.int64) == 7 and np.frombuffer(rest[8:]).tolist() == list(range(8))
+    assert len(given) <= 4096
