@@ -89,8 +89,8 @@ def empty_like(x, dtype=None):
     return library_of(x).empty_like(x, dtype=dtype, order="C" if repeats else "K")
 
 
-def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple):
-    """The window of a device's flat bytes from an offset, with a shape and strides, both of them in bytes."""
+def strided(buffer, shape: tuple, dtype: np.dtype, offset: int, strides: tuple | None):
+    """The window of a device's flat bytes from an offset, with a shape and strides, both of them in bytes; row-major without."""
     return library_of(buffer).ndarray(shape, dtype, buffer.data + offset, strides=strides)
 
 

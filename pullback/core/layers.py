@@ -298,6 +298,12 @@ class Seams:
         "None where there is no such kernel, and nothing was done",
         otherwise="the array library computes it",
     )
+    plain_on_device: Callable[[Operator, tuple], Tensor | None] = seam(
+        _nothing, asked_by="ops.system.general", set_by="surface.loading",
+        promise="a public call on plain tensors of a CUDA device that is nothing but a printed kernel, which such a call has run before; "
+        "None where it may be more, and nothing was done",
+        otherwise="the call is dispatched",
+    )
     compile_native: Callable[[Any], Callable] = seam(
         _without("the layer of native code"), asked_by="capture.front.backends", set_by="surface.loading",
         promise="a graph as native code; where it cannot be, as operators",

@@ -92,16 +92,15 @@ def lower_native(module: Any) -> Callable:
 
 
 def elements_on_device(op: Any, args: tuple, where: Any, target: Any) -> Any:
-    """The first call finds the layer of native code; later ones go there."""
-    global _run_elements
-    if _run_elements is None:
-        from ..codegen.cuda.elements import run
+    from ..codegen.cuda.elements import run
 
-        _run_elements = run
-    return _run_elements(op, args, where, target)
+    return run(op, args, where, target)
 
 
-_run_elements: Callable | None = None
+def plain_on_device(op: Any, args: tuple) -> Any:
+    from ..codegen.cuda.elements import run_plain
+
+    return run_plain(op, args)
 
 
 def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
@@ -133,4 +132,5 @@ above.compile_ahead = compile_ahead
 above.compile_native = compile_native
 above.lower_native = lower_native
 above.elements_on_device = elements_on_device
+above.plain_on_device = plain_on_device
 above.backwards_compiled_by = backwards_compiled_by

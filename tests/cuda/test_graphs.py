@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import types
 
 import pytest
@@ -225,3 +226,32 @@ def test_random_numbers_of_replays(cuda):
         drawn.append(y.clone())
     torch.cuda.manual_seed(3)
     assert all(d.equal(torch.rand(8, device=cuda)) for d in drawn)
+
+
+def test_a_training_step_is_replayed(cuda):
+    """Embedding, loss and optimizer in one graph: what it computes is what steps on the CPU compute."""
+    torch.manual_seed(0)
+    ours = torch.nn.Sequential(torch.nn.Embedding(11, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 5))
+    theirs = copy.deepcopy(ours).to(cuda)
+    x, y = torch.arange(6), torch.tensor([0, 1, -100, 3, 4, 0])
+    far = x.to(cuda), y.to(cuda)
+    optimizers = [torch.optim.AdamW(m.parameters(), 0.05, capturable=m is theirs) for m in (ours, theirs)]
+
+    def step(model, optimizer, x, y):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        step(theirs, optimizers[1], *far)
+    side.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(theirs, optimizers[1], *far)
+    for _ in range(3):
+        graph.replay()
+    for _ in range(4):
+        step(ours, optimizers[0], x, y)
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(a, b.cpu(), rtol=1e-4, atol=1e-5)

@@ -15,15 +15,16 @@ from ...core.dtype import dtype
 from ...core.modes import process
 from ...core.tensor import Tensor, stride_of
 from ...ops.lowering.builder import Place
-from ...ops.lowering.elements import Element, Unlowerable
+from ...ops.lowering.elements import Element, Unlowerable, number
 from ...ops.lowering.expressions import loads
-from ...ops.lowering.loops import Compute, Value
+from ...ops.lowering.loops import Compute, Product, Value
 from ..lower import SUPPORTED, Lowering
 
 FULL = 264  # groups of threads that keep a device busy
 ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
 
 
+EVEN, MUCH = 8, 1 << 30  # what sides are rounded up to, and multiplications from which on that is worth the copies
 FEW_CALLS = 2  # of the library for one product of batches; where there would be more, operands are copied
 
 
@@ -41,7 +42,12 @@ class CudaLowering(Lowering):
 
     device = "cuda"
     operands: dtype | None = None  # the dtype in which a product reads both of its operands, where they have one
+    evened: dict[tuple, Value]  # matrices with zeros around them, by what they are of
     supported = frozenset(d for d in SUPPORTED if not d.is_complex)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.evened = {}
 
     def operand(self, d: dtype) -> dtype:
         return d
@@ -54,9 +60,40 @@ class CudaLowering(Lowering):
 
     def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
         self.operands = x.dtype if x.dtype is y.dtype else None
+        if self.operands in dtypes.reduced_precision and len(x.shape) == len(y.shape) == 2:
+            sides = (*x.shape, y.shape[1])
+            if any(n % EVEN for n in sides) and math.prod(sides) >= MUCH:
+                return self.even_product(x, y, result)
         if result is not None and calls_of(result.array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
             result = None
         return super().product(self.run_on(x), self.run_on(y), result)
+
+    def even_product(self, x: Value, y: Value, result: Tensor | None) -> Value:
+        """A product with its sides rounded up: half precision has fast kernels for those alone. The result is a window."""
+        (m, k), n = x.shape, y.shape[1]
+        rows, inner, columns = (-(-side // EVEN) * EVEN for side in (m, k, n))
+        narrow = result is not None and self.rounds_products(result.dtype)
+        out = self.blank((rows, columns), result.dtype if result is not None and narrow else self.wide(x.dtype))
+        self.emit(Product(out, self.for_blas(self.even(x, rows, inner), x.dtype), self.even(y, inner, columns)))
+        return out.window((m, n), out.strides)
+
+    def even(self, v: Value, rows: int, columns: int) -> Value:
+        """A matrix with zeros around it, in the order in which it lies in memory; made once for all products."""
+        if v.shape == (rows, columns):
+            return self.for_blas(v, v.dtype)
+        if v.strides[0] == 1 and v.strides[1] != 1:
+            turned = self.even(v.window(v.shape[::-1], v.strides[::-1]), columns, rows)
+            return turned.window((rows, columns), turned.strides[::-1])
+        key = (v.buffer, v.offset, tuple(v.shape), tuple(v.strides), len(v.buffer.writers))
+        if key not in self.evened:
+            (m, n), out = v.shape, self.blank((rows, columns), v.dtype)
+            self.store(out.window((m, n), out.strides), v)
+            if columns > n:
+                self.fill(out.window((rows, columns - n), out.strides, out.offset + n), number(0, v.dtype))
+            if rows > m:
+                self.fill(out.window((rows - m, n), out.strides, out.offset + m * columns), number(0, v.dtype))
+            self.evened[key] = out
+        return self.evened[key]
 
     def run_on(self, v: Value) -> Value:
         """A batch of matrices at even distances, which one call multiplies: a copy where it is not."""

@@ -11,6 +11,7 @@ import math
 import warnings
 
 from ...core import dtype as dtypes
+from ...core.modes import process
 from ...core.tensor import Tensor, wrap_dim_of_scalar
 from ..family.base import composite, operator
 from ..linalg.contraction import linear
@@ -93,12 +94,13 @@ def _check_nll_2d(self, target, weight, reduction, ignore_index):
 
 def _places(xp, target, classes: int, ignore_index: int):
     """(targets with ignored ones at 0, which count, or None if all do); raises for a class that does not exist."""
-    within = not target.size or 0 <= target.min() and target.max() < classes
+    captured = bool(process.cuda_captures)  # nothing has run: there are no numbers to look at
+    within = not captured and (not target.size or 0 <= target.min() and target.max() < classes)
     if within and not 0 <= ignore_index < classes:
         return target, None
     counts = target != ignore_index
     bad = counts & ((target < 0) | (target >= classes))
-    if bad.any():
+    if not captured and bad.any():
         raise IndexError(f"Target {int(target[bad][0])} is out of bounds.")
     return xp.where(counts, target, 0), counts
 
@@ -116,6 +118,7 @@ def _all_count(xp, scores, target, weight, ignore_index) -> bool:
     """Whether this is the common case: one float32 or float64 row a sample, every target a class, no weights."""
     if (
         weight is not None
+        or process.cuda_captures
         or scores.ndim != 2
         or scores.dtype.itemsize < 4
         or target.dtype != xp.int64
@@ -146,7 +149,7 @@ def _nll(xp, scores, target, weight, reduction, ignore_index):
     total = loss.size if share is None else share.sum(dtype=xp.float64)
     result = loss.sum(dtype=xp.float64)
     if reduction == MEAN:
-        result = result / total if total else xp.float64(math.nan)
+        result = result / total if process.cuda_captures or total else xp.float64(math.nan)
     return xp.asarray(result, scores.dtype), xp.asarray(total, scores.dtype)
 
 

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...core import native
+from ...core.arrays import strided
 from ..reduce.reduction_kernels import add_reduce
 from ..system.pieces import by_pieces
 
@@ -95,6 +98,11 @@ def scale_shift(xp, x, mean, scale, shift):
     return by_pieces(work, (x, mean, scale, shift), axes)
 
 
+def own(array, shape: tuple):
+    """A new array in another shape; of a device's, no view: it would be copied to be a result."""
+    return array.reshape(shape) if isinstance(array, np.ndarray) else strided(array, shape, array.dtype, 0, None)
+
+
 def layer_norm(xp, x, n: int, weight, bias, eps: float):
     """Standardisation over the last n dimensions, scaled and shifted: (result, mean, inverse deviation)."""
     axes = tuple(range(x.ndim - n, x.ndim))
@@ -102,7 +110,7 @@ def layer_norm(xp, x, n: int, weight, bias, eps: float):
     result = native.layer_norm(x, length, weight, bias, eps) if length else None
     if result is not None:
         shape = (*x.shape[: x.ndim - n], *(1,) * n)
-        return result[0], result[1].reshape(shape), result[2].reshape(shape)
+        return result[0], own(result[1], shape), own(result[2], shape)
     out, mean, rstd = standardize(xp, x, axes, eps)
     if weight is not None:
         out *= weight

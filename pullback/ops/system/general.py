@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
+from ...core.tensor import CUDA, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
 from . import overrides
 from .dispatch import dispatch
 from .inplace import (
@@ -36,6 +36,10 @@ def general(function, op: Operator, args: tuple, out=None):
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
         positional, keywords = overrides.call_form(op, args, lists=False)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
+    if out is None and args and isinstance(args[0], Tensor) and args[0].keys == CUDA:
+        result = above.plain_on_device(op, args)
+        if result is not None:
+            return result
     args = _converted(op, args)
     if out is not None:
         return write_out(op, args, out)

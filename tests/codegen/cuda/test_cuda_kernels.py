@@ -8,7 +8,7 @@ import pullback as torch
 import pullback.nn.functional as F
 from pullback.codegen import compile_graph
 from pullback.codegen import segment as cpu
-from pullback.codegen.cuda import printer, segment
+from pullback.codegen.cuda import lower, printer, segment
 from pullback.joint.aot import aot_function
 from pullback.joint.partition import min_cut_rematerialization_partition
 from tests.codegen.cuda.programs import PROGRAMS, loss, loss_arguments, same
@@ -73,3 +73,30 @@ def test_arguments_that_do_not_fit_run_as_operators(emulated, monkeypatch):
     for x in (torch.randn(6, 4).t(), torch.randn(4, 6).double(), torch.randn(4, 5)):
         assert compiled(x).equal(x * 2)
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_products_with_odd_sides_are_rounded_up(emulated, monkeypatch, dtype):
+    monkeypatch.setattr(lower, "MUCH", 1)
+    torch.manual_seed(0)
+    x, w, g = (torch.randn(*s).to(dtype) for s in ((9, 16), (13, 16), (9, 13)))
+    f = lambda x, w, g: (x @ w.t(), g @ w, g.t() @ x, (g * 2).t() @ x)
+    compiled = emulated(f, x, w, g)
+    products = [e for e in compiled.segments[0].source.plan.entries if e[0] == 1]
+    assert len(products) == 4 and all(side % 8 == 0 for e in products for side in (*e[3:6], *e[6:9]))
+    same(compiled(x, w, g), f(x, w, g))
+    y = torch.randn(7, 5).to(dtype)
+    same([emulated(lambda y: y.t() @ y, y)(y)], [y.t() @ y])
+
+
+def test_batches_at_uneven_distances_are_one_call(emulated):
+    torch.manual_seed(0)
+    qkv = torch.randn(3, 5, 3, 4, 8)
+
+    def attend(qkv):
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        return F.softmax(q @ k.transpose(-1, -2), -1) @ v
+
+    compiled = emulated(attend, qkv)
+    assert all(e[21] == 1 for e in compiled.segments[0].source.plan.entries if e[0] == 1)
+    same([compiled(qkv)], [attend(qkv)])
