@@ -91,13 +91,16 @@ def run_plain(op: Operator, args: tuple) -> Tensor | None:
     mode = ambient.mode
     if mode & ~GRAD or op.name not in _seen or is_overridden():
         return None
-    wanted, where = False, None
+    wanted = False
+    where: device | None = None
     for a in args:
         if isinstance(a, Tensor):
             if a.keys != CUDA or a.__class__ not in PLAIN or where is not None and a.device is not where:
                 return None
             where = a.device
             wanted = wanted or bool(mode) and requires_grad(a)
+    if where is None:
+        return None
     try:
         call = _calls.get(_signature(op, args, where))
     except TypeError:
