@@ -189,6 +189,8 @@ def wrap_dims(dims, ndim: int) -> tuple[int, ...]:
     if isinstance(dims, int):
         only = wrap_dim(dims, ndim)
         return (only,) if ndim else ()
+    if dims.__class__ is tuple and len(dims) == 1 and dims[0].__class__ is int and 0 <= dims[0] < ndim:
+        return dims
     wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
     if len(set(wrapped)) != len(wrapped):
         repeated = next(d for d in wrapped if wrapped.count(d) > 1)

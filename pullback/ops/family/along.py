@@ -109,7 +109,12 @@ class Along(Family):
 
     def _strides(self, op: Operator, t: Tensor, shape: tuple) -> tuple | None:
         """Where the input's order of dimensions is kept (`keeps_strides`), the strides that come of it."""
-        if not op.declared.keeps_strides or is_contiguous(shape, stride_of(t)):
+        if not op.declared.keeps_strides:
+            return None
+        array = t.array
+        if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.shape == shape:
+            return None
+        if is_contiguous(shape, stride_of(t)):
             return None
         return elementwise_strides(shape, [(t.array.shape, stride_of(t))])
 

@@ -20,6 +20,7 @@ from ..elementwise.complex_numbers import complex_
 from ..family.base import composite, operator
 from ..family.reduction import INT_TO_LONG, batch_reduction, reduced_shape, reduction, restore_dims
 from ..system.concrete import concrete
+from ..system.dispatch import dispatch
 from ..system.operator import Spec, export
 from ..system.overloads import overloaded
 from ..system.pieces import by_pieces
@@ -143,9 +144,10 @@ def _check_spread(name: str, refusal: str = "std and var"):
 
 
 def _warn_degrees(name: str, t, dim, correction) -> None:
+    if count_of(t.array.shape, dim) - (1 if correction is None else correction) > 0:
+        return
     axes = wrap_dims(dim if dim != () else None, t.array.ndim)
-    out = math.prod(s for d, s in enumerate(t.array.shape) if d not in axes)
-    if out and count_of(t.array.shape, dim) - (1 if correction is None else correction) <= 0:
+    if math.prod(s for d, s in enumerate(t.array.shape) if d not in axes):
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided "
@@ -257,9 +259,9 @@ def _spreads(name: str, corrected, homes=("torch", "Tensor")):
     returns = "(Tensor, Tensor)" if name.endswith("mean") else "Tensor"
     by_dim = composite(
         f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}", **HIDDEN
-    )(lambda self, dim, unbiased, keepdim: corrected(self, dim, correction=int(unbiased), keepdim=keepdim))
+    )(lambda self, dim, unbiased, keepdim: dispatch(corrected, (self, dim, int(unbiased), keepdim)))
     of_all = composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}", **HIDDEN)(
-        lambda self, unbiased: corrected(self, None, correction=int(unbiased))
+        lambda self, unbiased: dispatch(corrected, (self, None, int(unbiased), False))
     )
     return overloaded(name, by_dim, corrected, of_all, homes=homes)
 

@@ -44,10 +44,12 @@ def _rebuild(name: str, fields: tuple, values: tuple):
 
 def pack_results(op: Operator, values):
     """Several results as the tuple that the schema's result names call for."""
-    names = tuple(n for _, n in op.schema.returns)
-    if len(names) > 1 and all(names) and op.declared.named:
-        return result_type_named(op.name, names)(values)
-    return tuple(values)
+    kind = op.__dict__.get("result_class")
+    if kind is None:
+        names = tuple(n for _, n in op.schema.returns)
+        named = len(names) > 1 and all(names) and op.declared.named
+        kind = op.__dict__["result_class"] = result_type_named(op.name, names) if named else tuple
+    return kind(values)
 
 
 def __getattr__(name: str):
