@@ -36,6 +36,8 @@ globals().update(_exports.get("nn.functional", {}))
 def __getattr__(name: str):
     # Operators declared after this module was imported (by extensions) are found too.
     found = _exports.get("nn.functional", {}).get(name)
+    if found is None and name == "grad":  # the module of gradients of convolutions, under its second name
+        from . import grad as found
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return found

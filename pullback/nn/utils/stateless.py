@@ -13,7 +13,7 @@ def functional_call(
     """Call a module with other tensors in the place of its parameters and buffers."""
     warnings.warn(
         "This API is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please use "
-        "torch.func.functional_call instead which is a drop-in replacement.",
+        "`torch.func.functional_call` instead, which is a drop-in replacement.",
         FutureWarning,
         stacklevel=2,
     )

@@ -173,6 +173,13 @@ def _flops(input, weight, bias, stride, padding, dilation, transposed, output_pa
     return taps * input.shape[0] * weight.shape[0] * math.prod(out)
 
 
+def _check_groups(
+    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, *_
+):
+    if groups <= 0:
+        raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
+
+
 LOWER_PRECISION = {"autocast_cpu": "lower", "autocast_cuda": "lower"}
 
 convolution = operator(
@@ -198,6 +205,7 @@ convolution_backward = operator(
     lower=lower_convolution_backward,
     kernel=_convolution_backward,
     strides=lambda shape, grad_output, input, weight, *_: _like_either(shape, input, weight),
+    check=_check_groups,
     meta=_backward_spec,
     vjp={("grad_output", "input", "weight"): _backward_vjp},
     vmap=_backward_vmap,

@@ -97,3 +97,9 @@ def test_sums_of_infinite_complex_exponentials():
     assert result[:2].tolist() == [complex(-inf, 0), complex(inf, 0)] and result[2].isnan()
     scan = torch.logcumsumexp(torch.tensor([complex(-inf, 0), 1 + 1j, complex(inf, 0), complex(-inf, inf)]), 0)
     assert scan.tolist() == [complex(-inf, 0), 1 + 1j, complex(inf, 0), complex(inf, 0)]
+
+
+def test_ldexp_is_differentiated_by_fractional_exponents():
+    x = torch.tensor([1.5, -2.0], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([0.5, 1.2], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.ldexp, (x, y))

@@ -358,3 +358,9 @@ def test_matrix_exp_and_powers():
     series = sum((L.matrix_power(a * 0.1, n) / float(np.prod(range(1, n + 1))) for n in range(1, 12)), torch.eye(3))
     close(L.matrix_exp(a * 0.1), series, torch.float64)
     assert L.matrix_power(torch.tensor([[1, 1], [1, 0]]), 10).tolist() == [[89, 55], [55, 34]]
+
+
+def test_the_gradient_of_a_determinant_at_a_singular_matrix_is_its_adjugate():
+    a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(torch.linalg.det(a), a)
+    assert torch.allclose(g, torch.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=torch.float64))

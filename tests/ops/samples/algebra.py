@@ -43,7 +43,9 @@ def _solvers(m: Make) -> dict:
         **{n: [call(m.square(3)), call(m.square(2, 3))] for n in ("linalg_inv_ex", "linalg_inv", "inverse", "linalg_det", "det", "_linalg_det")},
         **{n: [call(m.square(3)), call(m.square(2, 3))] for n in ("_linalg_slogdet", "linalg_slogdet", "slogdet", "linalg_matrix_exp", "matrix_exp")},
         "logdet": [call(m.definite(3))],
-        "linalg_lstsq": [call(m(4, 2), m(4, 3)), call(m(2, 4, 2), m(2, 4, 3))],
+        "linalg_lstsq": [
+            call(m(4, 2), m(4, 3)), call(m(2, 4, 2), m(2, 4, 3)), call(m(4, 2), m(4, 3), driver="gels"),
+        ],
         **{n: [call(m.definite(3)), call(m.definite(2, 3), upper=True)] for n in ("linalg_cholesky_ex", "cholesky", "linalg_cholesky")},
         "cholesky_inverse": [call(chol()), call(chol(True), True)], "cholesky_solve": [call(m(3, 2), chol()), call(m(3, 2), chol(True), True)],
         **{n: [call(m.square(3)), call(m.square(2, 3)), call(m(4, 2)), call(m(2, 4))] for n in ("linalg_lu_factor_ex", "linalg_lu_factor", "linalg_lu", "_lu_with_info")},

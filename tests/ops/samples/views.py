@@ -139,7 +139,9 @@ def _indexing(m: Make) -> dict:
         "masked_scatter": [call(ten(), m.mask(3, 4), m(8)), call(ten(), torch.tensor([True, False, True, False]), m(12))],
         "embedding": [call(m(5, 2), m.ints(5, 2, 3)), call(m(5, 2), m.ints(5, 4), 1)],
         "embedding_dense_backward": [call(m(2, 3, 2), m.ints(5, 2, 3), 5, -1, False), call(m(6, 2), m.ints(5, 6), 5, 1, True)],
-        "_embedding_bag": [call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 3]), mode=k) for k in (0, 1, 2)]
+        "_embedding_bag": [
+            call(m(5, 2), m.ints(5, 6), torch.tensor(at), mode=k) for k in (0, 1, 2) for at in ([0, 2, 3], [0, 2, 2])
+        ]
         + [call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 2]), per_sample_weights=m(6)), call(m(5, 2), m.ints(5, 6), torch.tensor([0, 2, 6]), mode=1, include_last_offset=True, padding_idx=1)],
     }  # fmt: skip
 

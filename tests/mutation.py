@@ -1,0 +1,224 @@
+"""Mutation testing of operator rules: break one rule at a time, run the rows of the operator table that own it.
+
+    python -m tests.mutation                       200 mutants, drawn from all rules
+    python -m tests.mutation --sample 0            every mutant
+    python -m tests.mutation --kind vjp --only sin those of one kind, of operators whose name contains a word
+
+Comes in: the registry. A mutant is one instruction of the code of a vjp, jvp, vmap, meta or lowering rule that is exchanged
+(`+` and `-`, `*` and `/`, a comparison, a sign, a branch, a method by its sibling). Goes out: the mutants that no check
+notices, by operator, and the share that was noticed. What always holds: a rule is put back before the next is broken; a mutant
+that raises, or does not end, is noticed. `EQUIVALENT` names the places where a change cannot be seen, each with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dis
+import os
+import random
+import signal
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pullback.ops.system.operator import Missing, Operator
+from pullback.ops.system.record import plan_of
+from tests.ops.references import REFERENCES
+from tests.ops.test_table import TABLE, applies, test_operator, test_reference
+from tests.ops.xfail import XFAIL
+
+KINDS = ("vjp", "jvp", "vmap", "meta", "lower")
+ROWS = {  # which checks of the table own a rule
+    "vjp": ("gradient", "second_gradient", "forward", "batched_gradient"),
+    "jvp": ("forward", "batched_gradient"),
+    "vmap": ("vmap", "batched_gradient"),
+    "meta": ("meta", "out", "inplace", "vmap"),
+    "lower": (),
+}
+SHARING = 6  # of the operators that share a rule, this many are run
+SECONDS = 60  # a mutant that takes longer is noticed
+_SWAPPED = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "*", "%": "*", "**": "*"}
+_SIBLINGS = {
+    "cos": "sin", "sin": "cos", "cosh": "sinh", "sinh": "cosh", "exp": "log", "log": "exp", "sum": "mean", "mean": "sum",
+    "amax": "amin", "amin": "amax", "real": "imag", "unsqueeze": "squeeze", "floor": "ceil", "tanh": "sin", "neg": "abs",
+    "sqrt": "abs", "square": "abs", "reciprocal": "abs", "sign": "abs", "sgn": "abs", "maximum": "minimum",
+    "minimum": "maximum", "cumsum": "cumprod", "logical_not": "bool", "conj": "clone", "triu": "tril", "tril": "triu",
+}  # fmt: skip
+# (operator, kind, line of the rule's code or "" for all): why the change makes no difference
+EQUIVALENT: dict[tuple[str, str, str], str] = {}
+
+
+@dataclass
+class Mutant:
+    """One rule with one instruction exchanged."""
+
+    keys: list[str]  # the operators that have the rule
+    kind: str
+    function: types.FunctionType
+    code: types.CodeType
+    change: str
+
+    def __str__(self) -> str:
+        code = self.function.__code__
+        where = f"{code.co_filename.rpartition('pullback/')[2]}:{code.co_firstlineno}"
+        return f"{self.keys[0]:32} {self.kind:6} {where} {code.co_name}: {self.change}"
+
+
+# ---- mutants of one code object
+def mutants_of(code: types.CodeType) -> Iterator[tuple[types.CodeType, str]]:
+    """The code with one instruction exchanged, and the exchange in words; code inside it included."""
+    for step in dis.get_instructions(code):
+        raw = bytearray(code.co_code)
+        exchanged = _exchange(step, raw)
+        if exchanged is not None:
+            yield code.replace(co_code=bytes(raw)), f"{exchanged} (line {step.positions.lineno})"
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL") and step.argval in _SIBLINGS:
+            names = tuple(_SIBLINGS[n] if n == step.argval else n for n in code.co_names)
+            line = step.positions.lineno
+            yield code.replace(co_names=names), f"{step.argval} -> {_SIBLINGS[step.argval]} (line {line})"
+    for i, inner in enumerate(code.co_consts):
+        if isinstance(inner, types.CodeType):
+            for mutated, change in mutants_of(inner):
+                constants = (*code.co_consts[:i], mutated, *code.co_consts[i + 1 :])
+                yield code.replace(co_consts=constants), change
+
+
+def _exchange(step: dis.Instruction, raw: bytearray) -> str | None:
+    """Exchange one instruction in place; what was done, or None where there is nothing to exchange."""
+    at = step.offset
+    if step.opname == "BINARY_OP":
+        symbol = step.argrepr.rstrip("=")
+        other = _SWAPPED.get(symbol)
+        if other is None:
+            return None
+        raw[at + 1] = next(i for i, (_, s) in enumerate(dis._nb_ops) if s == other)  # type: ignore[attr-defined]
+        return f"{symbol} -> {other}"
+    if step.opname == "UNARY_NEGATIVE":
+        raw[at] = dis.opmap["NOP"]
+        return "-x -> x"
+    if step.opname == "COMPARE_OP":
+        others = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+        if step.argval not in others:
+            return None
+        raw[at + 1] = raw[at + 1] ^ dis.cmp_op.index(step.argval) ^ dis.cmp_op.index(others[step.argval])
+        return f"{step.argval} -> {others[step.argval]}"
+    if step.opname in ("IS_OP", "CONTAINS_OP"):
+        raw[at + 1] ^= 1
+        return f"{step.opname} inverted"
+    return None
+
+
+# ---- rules
+def rules_of(op: Operator) -> Iterator[tuple[str, types.FunctionType]]:
+    """(kind, function) of an operator's rules."""
+    if op.differentiable and op.body is None:
+        for rule in plan_of(op).rules:
+            if isinstance(rule.function, types.FunctionType) and not isinstance(rule.function, Missing):
+                yield "vjp", rule.function
+    jvps = op.jvp.values() if isinstance(op.jvp, dict) else (op.jvp,)
+    yield from (("jvp", f) for f in jvps if isinstance(f, types.FunctionType))
+    for kind, found in (("vmap", op.vmap), ("meta", op.meta_rule), ("lower", op.lower)):
+        if isinstance(found, types.FunctionType):
+            yield kind, found
+
+
+def all_mutants(kinds: tuple[str, ...], only: str) -> list[Mutant]:
+    """Every mutant of the operators of the table; a rule that several share is broken for all."""
+    owners: dict[tuple[str, types.CodeType], list[str]] = {}
+    functions: dict[tuple[str, types.CodeType], types.FunctionType] = {}
+    for key, op in TABLE.items():
+        for kind, function in rules_of(op) if only in key else ():
+            if kind in kinds:
+                owners.setdefault((kind, function.__code__), []).append(key)
+                functions[kind, function.__code__] = function
+    return [
+        m
+        for (kind, own), keys in owners.items()
+        for code, change in mutants_of(own)
+        if not _excused(m := Mutant(keys, kind, functions[kind, own], code, change))
+    ]
+
+
+def _excused(m: Mutant) -> bool:
+    return any((m.keys[0], m.kind, what) in EQUIVALENT for what in ("", m.change))
+
+
+# ---- running
+def noticed(m: Mutant) -> bool:
+    """Whether some row of the table that owns the rule fails while it is broken; in a process of its own, since broken
+    loops may write anywhere."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _silence()
+        signal.alarm(SECONDS)  # ends the process
+        m.function.__code__ = m.code
+        try:
+            for key in dict.fromkeys(m.keys[:SHARING]):
+                run_rows(key, m.kind)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+
+def _silence() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    warnings.simplefilter("ignore")
+
+
+def run_rows(key: str, kind: str) -> None:
+    if kind == "lower":
+        return run_compiled(key)
+    for check in ROWS[kind]:
+        if applies(TABLE[key], check) and (key, check) not in XFAIL:
+            test_operator(key, check)
+    if kind == "meta" and key in REFERENCES:
+        test_reference(key)
+
+
+def run_compiled(key: str) -> None:
+    """The compiled row of one operator, in double precision."""
+    from _pytest.monkeypatch import MonkeyPatch
+
+    from pullback import float64
+    from pullback.capture.front.config import native
+    from tests.ops import test_compiled as row
+
+    with MonkeyPatch.context() as patch:
+        patch.setattr(native, "raise_rule_errors", True)
+        graph, tensors, some = row.traced(list(row.calls([key], float64)))
+        result = row.compiled(graph, patch)
+        got = result(*tensors)
+    own = [n for n in graph.graph.nodes if n.target is TABLE[key]]
+    assert not own or key in row.NEVER or any(n.name not in result.reasons for n in own), f"{key} is never native"
+    for call, outs in zip(some, got, strict=True):
+        for g, w in zip(outs, call.expected, strict=True):
+            assert not row.difference(g, w), str(call)
+
+
+def main() -> int:
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("--sample", type=int, default=200, help="how many mutants, 0 for all")
+    ap.add_argument("--seed", type=int, default=0)
+    ap.add_argument("--kind", choices=KINDS, action="append")
+    ap.add_argument("--only", default="")
+    args = ap.parse_args()
+    mutants = all_mutants(tuple(args.kind or KINDS), args.only)
+    chosen = mutants if not args.sample else random.Random(args.seed).sample(mutants, min(args.sample, len(mutants)))
+    survivors = []
+    for m in chosen:
+        if not noticed(m):
+            survivors.append(m)
+            print("survived", m, flush=True)
+    share = 100 * (1 - len(survivors) / max(len(chosen), 1))
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants noticed ({share:.1f}%), of {len(mutants)} in all")
+    return share < 98
+
+
+if __name__ == "__main__":
+    sys.exit(main())
