@@ -1,0 +1,1 @@
+"""SciPy under the names of `cupyx`."""
