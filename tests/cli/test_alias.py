@@ -1,5 +1,6 @@
 """`pullback alias` in an environment of its own: every process sees it, pip's records know it, and it goes without a trace."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +18,8 @@ def environment(tmp_path):
     python = tmp_path / "env" / "bin" / "python"
     site = Path(ask(python, "import sysconfig; print(sysconfig.get_path('purelib'))"))
     (site / "seen.pth").write_text(f"{ROOT}\n" + "\n".join(p for p in sys.path if p.endswith("site-packages")) + "\n")
+    if {"COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START"} & os.environ.keys():  # what it runs is measured too
+        (site / "seen_coverage.pth").write_text("import coverage; coverage.process_startup()\n")
     return python
 
 
