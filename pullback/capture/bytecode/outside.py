@@ -12,6 +12,7 @@ import enum
 import functools
 import gc
 import itertools
+import operator
 import types
 from collections.abc import Callable
 from typing import NamedTuple
@@ -81,6 +82,7 @@ class Outside:
         self.numbers: dict[int, object] = {}  # by the id of a source: what the program has for a number found there
         self.loose: set[int] = set()  # by the id of a source: tensors whose sizes are tested apart
         self.tensors: list[Tensor] = []  # as the conditions list them
+        self.copies: dict[int, tuple] = {}  # lists of classes of the user's: by the id of a copy, (copy, original, its items)
         self.gradients: dict[int, object] = {}  # by the id of a tensor: the gradient that the program gave it
 
     def let_go(self) -> None:
@@ -89,6 +91,7 @@ class Outside:
         self.reals.clear()
         self.tensors.clear()
         self.gradients.clear()
+        self.copies.clear()
         self.trace.stand_ins.clear()
 
     def source_of(self, value) -> Source | None:
@@ -317,7 +320,7 @@ class Outside:
                     if all(a is b for a, b in zip(items, tuple.__iter__(container), strict=True))
                     else tuple.__new__(type(container), items)
                 )
-            return items
+            return items if type(container) is list else self._copy_list(container, items)
         if isinstance(container, dict):
             keys = self.keys(container)
             result = dict.copy(container) if type(container) is dict else _empty_like(container)
@@ -325,6 +328,26 @@ class Outside:
                 base_of(result).__setitem__(result, own, self.item(container, key))
             return result
         return self._copy_set(container)
+
+    def _copy_list(self, container: list, items: list) -> list:
+        """A list of a class of the user's with these items. Who is given it may give it back: it then stands for the original
+        (`original_of`)."""
+        result = type(container).__new__(type(container))
+        list.extend(result, items)
+        own = getattr(container, "__dict__", None)
+        if own is not None:
+            if not self.is_outside(own):
+                self.enter_table(own, self.sources.get("attributes", self.source_of(container)))
+            result.__dict__.update({key: self.item(own, key) for key in self.keys(own)})
+        self.copies[id(result)] = (result, container, items)
+        return result
+
+    def original_of(self, value):
+        """The list from outside that a copy stands for, unless the copy was changed; else the value itself."""
+        copied, container, items = self.copies.get(id(value), (None, None, ()))
+        if copied is not value or not isinstance(value, list) or len(value) != len(items):
+            return value
+        return container if all(map(operator.is_, list.__iter__(value), items)) else value
 
     def _copy_set(self, container):
         original = self.journal.original(container)

@@ -62,6 +62,8 @@ class Rebuild:
         kind = type(value)
         if kind is Unseen:
             return self.conditions.variable(value.source)
+        if id(value) in self.outside.copies:
+            value = self.outside.original_of(value)
         if value is NULL or kind in (bool, int, float, str, bytes, type(None)):
             return self.conditions.literal(value)
         source = self.outside.source_of(value)

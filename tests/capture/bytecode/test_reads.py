@@ -31,6 +31,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.utils.pytree import tree_map
 
 ROWS = {}
 
@@ -1641,6 +1642,25 @@ def division_by_numbers_that_change(c):
 
     f = c(g)
     return [str(f(x, n)) for n in (3, 2, 0, 1, -1, 0, 1.5, 0.0, -0.0, 2.5, 0)]
+
+
+@row
+def list_of_a_class_of_its_own(c):
+    class Own(list):
+        pass
+
+    def g(x, tree):
+        found = tree_map(lambda leaf: Own([v * 2 for v in leaf] + [leaf.tag]) if isinstance(leaf, Own) else leaf, tree)
+        return x, found, tree_map(lambda leaf: leaf, tree)
+
+    own, f = Own([1, 2]), c(g)
+    out = []
+    for tag in (3, 4):
+        own.tag = tag
+        own.append(tag)
+        _, found, same = f(x, {"a": own, "b": [4]})
+        out.append((type(found["a"]).__name__, found, same["a"] is own))
+    return out
 
 
 @row
