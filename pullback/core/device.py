@@ -18,11 +18,10 @@ current = {"cuda": 0}  # the number of the device in use, for each type that may
 class device:
     """`device("cpu")`, `device("cuda", 0)`, `device("cuda:0")`, `device(0)` or another device."""
 
-    __slots__ = ("type", "index", "keys", "_entered")
+    __slots__ = ("type", "index", "keys")
     type: str
     index: int | None
     keys: int
-    _entered: list[device | None]  # what was the default, of each block that was entered
 
     def __new__(cls, type: str | int | device = "cpu", index: int | None = None) -> device:
         if isinstance(type, device):
@@ -35,7 +34,7 @@ class device:
         found = _interned.get((name, index))
         if found is None:
             found = _interned[name, index] = object.__new__(cls)
-            found.type, found.index, found._entered = name, index, []
+            found.type, found.index = name, index
             found.keys = _KEYS.get(name, 0)
         return found
 
@@ -59,14 +58,14 @@ class device:
     def __enter__(self) -> device:
         from .modes import ambient
 
-        self._entered.append(ambient.default_device)
+        ambient.devices_before.append(ambient.default_device)
         ambient.default_device = self
         return self
 
     def __exit__(self, *exc) -> None:
         from .modes import ambient
 
-        ambient.default_device = self._entered.pop()
+        ambient.default_device = ambient.devices_before.pop()
 
 
 def _type_name(value: object) -> str:

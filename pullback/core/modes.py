@@ -82,6 +82,7 @@ class Ambient(threading.local):
         self.backward_compiler: Any = None  # what compiles backwards, where compiled autograd is on
         self.tasks: list = []  # backwards that run on this thread, innermost last
         self._default_device = devices.cpu
+        self.devices_before: list = []  # the default device before each block `with device(...)` that is open
         # Infinities and NaNs are results here, not accidents to warn of; NumPy keeps this setting per thread.
         np.seterr(all="ignore")
 

@@ -170,6 +170,8 @@ class Conditions:
         test += f" and process.deterministic is {process.deterministic}"
         if ambient.mode & modes.AUTOCAST:
             test += f" and {self.autocast_test()}"
+        if ambient.mode & modes.DEFAULT_DEVICE:
+            test += f" and ambient.default_device is {self.constant(ambient.default_device)}"
         return test
 
     def autocast_test(self) -> str:

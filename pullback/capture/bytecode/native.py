@@ -118,6 +118,11 @@ def has_state(cls: type) -> bool:
     return issubclass(cls, Node) or not cls.__module__.startswith(VALUE_CLASSES)
 
 
+def open_devices() -> tuple:
+    """The default device, and those before each block with another that is open."""
+    return (ambient.default_device, *ambient.devices_before)
+
+
 def is_leaf_that_requires_grad(t: Tensor) -> bool:
     own = t.autograd
     return own is not None and own.requires_grad and own.edge is None
@@ -359,7 +364,7 @@ class Native(Attributes):
 
     def refusing(self, function, args: tuple, kwargs: dict, may_hook: bool = False):
         """Call; what shows that it cannot be captured ends the graph."""
-        before, hooks, error = ambient.mode, RemovableHandle.next_id, BREAKS.error
+        before, hooks, error, places = ambient.mode, RemovableHandle.next_id, BREAKS.error, open_devices()
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -368,7 +373,7 @@ class Native(Attributes):
             raise Break(str(error)) from error
         if RemovableHandle.next_id != hooks and not may_hook:
             raise Break("it adds a hook to what the graph computes")
-        if BREAKS.error is not error:
+        if BREAKS.error is not error or open_devices() != places:
             self.context_changes.append(self.top.count)
         if ambient.mode != before:
             if ambient.mode & ~before & modes.SAVED_HOOKS:

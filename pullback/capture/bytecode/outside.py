@@ -82,7 +82,9 @@ class Outside:
         self.numbers: dict[int, object] = {}  # by the id of a source: what the program has for a number found there
         self.loose: set[int] = set()  # by the id of a source: tensors whose sizes are tested apart
         self.tensors: list[Tensor] = []  # as the conditions list them
-        self.copies: dict[int, tuple] = {}  # lists of classes of the user's: by the id of a copy, (copy, original, its items)
+        self.copies: dict[
+            int, tuple
+        ] = {}  # lists of classes of the user's: by the id of a copy, (copy, original, its items)
         self.gradients: dict[int, object] = {}  # by the id of a tensor: the gradient that the program gave it
 
     def let_go(self) -> None:

@@ -35,7 +35,7 @@ from .kept import before_use
 from .liveness import dead_names
 from .lookups import noting
 from .machine import HANDLERS, Machine
-from .native import CONTEXT_BITS, REFUSED
+from .native import CONTEXT_BITS, REFUSED, open_devices
 from .rebuild import Rebuild
 from .signals import BREAKS, Break
 from .sources import Source
@@ -205,7 +205,7 @@ class Capture:
         self.ambient_test = world.outside.conditions.ambient_test()
         outside, hooks, self.autocast = ambient.change(modes.SAVED_HOOKS), ambient.saved_hooks, dict(ambient.autocast)
         ambient.saved_hooks = []  # those around the call are for what the graph saves when it runs, not for fakes
-        self.start, self.error = ambient.mode, BREAKS.error
+        self.start, self.error, self.devices = ambient.mode, BREAKS.error, open_devices()
         value, ended = None, None
         try:
             try:
@@ -237,6 +237,7 @@ class Capture:
         finally:
             ambient.saved_hooks, BREAKS.error = hooks, self.error
             ambient.set_autocast(self.autocast)
+            ambient.default_device, ambient.devices_before = self.devices[0], list(self.devices[1:])
             ambient.restore(outside)
             world.journal.take_back()
             world.outside.let_go()
@@ -280,7 +281,8 @@ class Capture:
 
     def _check_context(self, world: Tracing, ended: str | None, machine: TracingMachine) -> None:
         """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
-        if (ambient.mode ^ self.start) & CONTEXT_BITS or BREAKS.error is not self.error:
+        is_elsewhere = BREAKS.error is not self.error or open_devices() != self.devices
+        if (ambient.mode ^ self.start) & CONTEXT_BITS or is_elsewhere:
             where = machine.where()
             raise Restart(world.context_changes[-1] - 1, ended or "a context is open where the graph ends", where=where)
 

@@ -110,3 +110,24 @@ def test_leaving_a_context_ends_no_graph():
     run = torch.compile(left_after_a_break, backend=lambda gm, _: graphs.append(gm) or gm)
     run(torch.ones(2, requires_grad=True))
     assert len(graphs) == 2
+
+
+def made_on_devices(x):
+    with torch.device("meta"):
+        out = [torch.ones(2)]
+        graph_break()
+        with torch.device("cpu"):
+            out.append(torch.ones(2))
+            graph_break()
+            out.append(torch.ones(2))
+        out.append(torch.ones(2))
+    return [str(t.device) for t in (*out, torch.ones(1))]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_default_devices(backend):
+    run = torch.compile(made_on_devices, backend=backend)
+    for around in ("cpu", "meta", "cpu"):
+        with torch.device(around):
+            assert run(torch.ones(1)) == ["meta", "cpu", "cpu", "meta", around]
+        assert torch.ones(1).device.type == "cpu"
