@@ -29,7 +29,7 @@ def describe(t: Tensor) -> tuple:
 
 def tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     """The first way in which a tensor is not as it was, in PyTorch's words."""
-    name = LOCAL.sub(r"\1", name)
+    place, name = name, LOCAL.sub(r"\1", name)
     kind, dtype, device, keys, wants, inside, shape, stride = fact
     if not isinstance(t, Tensor):
         return f"expected type of '{name}' to be a tensor type, {kind.__name__}, but found {type(t).__name__}"
@@ -43,7 +43,7 @@ def tensor_mismatch(name: str, t: Tensor, fact: tuple) -> str | None:
     if have[3] != keys:
         return f"tensor '{name}' dispatch key set mismatch. expected {keys:#x}, actual {have[3]:#x}"
     if have[4] != wants:
-        return f"tensor '{name}' requires_grad mismatch. expected requires_grad={int(wants)}"
+        return f"tensor '{place}' requires_grad mismatch. expected requires_grad={int(wants)}"
     if have[5][0] != inside[0]:
         return f"tensor '{name}' is_leaf mismatch. expected is_leaf={inside[0]}"
     if have[5] != inside:

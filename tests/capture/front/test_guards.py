@@ -24,7 +24,7 @@ def reasons(f, *calls) -> list[str]:
         ),
         (
             lambda: torch.ones(2, 3, requires_grad=True),
-            "tensor 'x' requires_grad mismatch. expected requires_grad=0",
+            "tensor 'L['x']' requires_grad mismatch. expected requires_grad=0",
         ),
         (lambda: torch.ones(2, 4), "tensor 'x' size mismatch at index 1. expected 3, actual 4"),
         (lambda: torch.ones(3, 2).t(), "tensor 'x' stride mismatch at index 0. expected 3, actual 1"),
