@@ -130,6 +130,9 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.serialization": {
         "MAP_LOCATION": "pullback.compat.private_names:MAP_LOCATION",
+        "_is_zipfile": "pullback.serialization.file_reader:starts_archive",
+        "_open_file_like": "pullback.serialization.file_reader:open_file_like",
+        "_open_zipfile_reader": "pullback.serialization.file_reader:PyTorchFileReader",
         "_get_restore_location": "pullback.serialization.storages:restorer",
     },
     "torch.amp.autocast_mode": {

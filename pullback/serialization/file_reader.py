@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 from ..core import device as devices
@@ -12,7 +14,7 @@ from ..core.tensor import Tensor
 from ..ops.make.construct import on_storage
 from .archive import ArchiveReader
 
-__all__ = ["PyTorchFileReader"]
+__all__ = ["PyTorchFileReader", "open_file_like", "starts_archive"]
 
 
 class PyTorchFileReader:
@@ -47,6 +49,30 @@ class PyTorchFileReader:
         """Where the data of a record begin in the file."""
         return self._archive._data_offset(self._archive._entry(name))
 
+    def __enter__(self) -> PyTorchFileReader:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        """The file stays open: whoever opened it closes it."""
+
     def serialization_id(self) -> str:
         name = ".data/serialization_id"
         return self._archive.read(name).decode() if name in self._archive else ""
+
+
+@contextmanager
+def open_file_like(name_or_buffer: str | os.PathLike | IO[bytes], mode: str) -> Iterator[IO[bytes]]:
+    """A file by its name, closed in the end, or one that is open already, which stays so."""
+    if isinstance(name_or_buffer, (str, os.PathLike)):
+        with open(name_or_buffer, mode) as file:
+            yield file
+    else:
+        yield name_or_buffer
+
+
+def starts_archive(file: IO[bytes]) -> bool:
+    """Whether an archive begins where a file is read next."""
+    start = file.tell()
+    head = file.read(4)
+    file.seek(start)
+    return head == b"PK\x03\x04"

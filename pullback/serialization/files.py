@@ -205,7 +205,12 @@ class _ArchiveStorages:
         if self.swapped and dtype.itemsize > 1:
             word = dtype.to_real().itemsize  # a complex number is two words
             data = data.view(f"u{word}").byteswap().view(np.uint8)
-        return self.restore(UntypedStorage.of(Storage(data, size, devices.cpu, self.archive.mapped is None)), location)
+        result = self.restore(
+            UntypedStorage.of(Storage(data, size, devices.cpu, self.archive.mapped is None)), location
+        )
+        if self.no_data:  # where in the file its bytes are, for who reads them later
+            result._checkpoint_offset = self.archive._data_offset(self.archive._entry(name))
+        return result
 
     def _data(self, name: str, size: int) -> np.ndarray:
         if self.no_data:

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 import pullback as torch
+from pullback.serialization.file_reader import PyTorchFileReader, open_file_like, starts_archive
 
 
 @pytest.fixture
@@ -45,3 +46,16 @@ def test_storages_without_data():
     assert storage.device.type == "meta"
     with pytest.raises(NotImplementedError):
         storage.untyped().tolist()
+
+
+def test_opened_by_name_or_as_they_are(tmp_path):
+    path = tmp_path / "t.pt"
+    torch.save({"a": torch.arange(3)}, path)
+    with open_file_like(path, "rb") as file:
+        assert starts_archive(file) and file.tell() == 0
+        with PyTorchFileReader(file) as reader:
+            assert reader.has_record("data/0")
+            offset = reader.get_record_offset("data/0")
+    assert file.closed
+    loaded = torch.load(path, map_location="meta")["a"]
+    assert loaded.untyped_storage()._checkpoint_offset == offset
