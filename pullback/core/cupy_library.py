@@ -13,6 +13,7 @@ import ctypes
 import importlib.util
 import os
 from functools import cache, wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,15 @@ def _visible(seen: str, count: int) -> int:
             break
         result += 1
     return result
+
+
+def loaded_library(name: str) -> str:
+    """The path of a library that this process has loaded."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        path = line.split(maxsplit=5)[-1]
+        if Path(path).name.startswith(name):
+            return path
+    raise OSError(f"{name} is not loaded: CuPy has not found it")
 
 
 def load(where: device) -> Library:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import device_checks
+from ..core.cupy_library import loaded_library
 from ..core.modes import process
 from .build import CompileFailed, NoCompiler
 from .cache import cached
@@ -225,7 +226,7 @@ def _shared_flag(cupy) -> tuple[Any, Any]:
 def _addresses() -> list[int]:
     """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream and memory."""
     try:
-        driver, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(_loaded("libcublas.so"))
+        driver, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(loaded_library("libcublas.so"))
         found = (
             driver.cuLaunchKernel,
             blas.cublasGemmStridedBatchedEx,
@@ -243,12 +244,3 @@ def _launch() -> Any:
     pointer, count = ctypes.c_void_p, ctypes.c_uint
     function.argtypes = [pointer, *[count] * 7, pointer, pointer, pointer]
     return function
-
-
-def _loaded(name: str) -> str:
-    """The path of a library that this process has loaded."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        path = line.split(maxsplit=5)[-1]
-        if Path(path).name.startswith(name):
-            return path
-    raise NoCompiler(f"{name} is not loaded: CuPy found no cuBLAS")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.arrays import library
+from ...core.cuda_products import multiply
 from ...core.tensor import wrap
 from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
@@ -81,17 +82,22 @@ def product(xp, a, b):
     """`a @ b` over the last two dimensions."""
     if a.dtype.kind in "iu":
         return _integer_product(xp, a, b)
-    if a.ndim == b.ndim == 2:
-        return a.dot(b) if xp is np or a.dtype.itemsize != 2 else _narrow_product(a, b)
-    return xp.matmul(_ready(xp, a), _ready(xp, b))
+    if xp is not np:
+        return _on_device(xp, a, b, wide=True)
+    return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(_ready(np, a), _ready(np, b))
 
 
-def _narrow_product(a, b):
-    """Of matrices of narrow floats, in float32: on a CUDA device only, elsewhere they arrive in float32."""
-    from ...core.cuda_products import wide_product
+def rounded_product(xp, a, b):
+    """The same, where nothing is added: narrow floats, which reach a CUDA device as they are, give narrow floats."""
+    return product(xp, a, b) if xp is np or a.dtype.kind in "iu" else _on_device(xp, a, b, wide=False)
 
-    result = wide_product(a, b)
-    return working(a).dot(working(b)) if result is None else result
+
+def _on_device(xp, a, b, wide: bool):
+    result = multiply(a, b, wide)
+    if result is None:
+        a, b = working(a), working(b)
+        result = a.dot(b) if a.ndim == b.ndim == 2 else xp.matmul(_ready(xp, a), _ready(xp, b))
+    return result
 
 
 def _ready(xp, a):

@@ -13,7 +13,7 @@ from ..eager.products import ProductCase
 from ..eager.straight import FunctionCase
 from ..elementwise.arithmetic import conj
 from ..family.base import composite
-from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops
+from ..family.contraction import CONTRACTION, added_product_flops, contraction, product, product_flops, rounded_product
 from ..system.calls import export_operator
 from ..system.dispatch import dispatch
 from ..system.operator import Operator, export
@@ -106,7 +106,7 @@ mm = contraction(
     lower=lower_mm,
     meta=shapes.mm,
     check_out=shapes.exact_out,
-    kernel=product,
+    kernel=rounded_product,
     plain=ProductCase("matmul"),
     vjp={
         "self": lambda g, mat2, self_info: mm_left_grad(g, mat2, self_info),
@@ -159,7 +159,8 @@ bmm = contraction(
     lower=lower_mm,
     meta=shapes.bmm,
     check_out=shapes.exact_out,
-    kernel=product,
+    kernel=rounded_product,
+    narrow=True,
     plain=FunctionCase(shortcuts.bmm),
     vjp={
         "self": lambda g, mat2: g.bmm(conj(mat2.transpose(1, 2))),
