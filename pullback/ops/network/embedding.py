@@ -7,6 +7,8 @@ per look-up.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core import dtype as dtypes
 from ...core.layers import above
 from ...core.modes import ambient, no_grad, process
@@ -137,11 +139,16 @@ embedding = _lookup(
 
 
 def _add_rows(xp, g, indices, num_weights, padding_idx, scale_grad_by_freq):
-    """The transpose of taking rows: rows of `g` with one index are summed, by sorting them together."""
+    """The transpose of taking rows: rows of `g` with one index are summed; on the CPU, by sorting them together."""
     flat = indices.reshape(-1)
     rows = g.reshape(flat.size, -1 if g.size else g.shape[-1])
     out = xp.zeros((num_weights, rows.shape[1]), dtype=g.dtype)
     if not flat.size or not rows.shape[1]:
+        return out
+    if xp is not np and g.dtype.kind == "f" and g.dtype.itemsize > 2 and not scale_grad_by_freq:
+        xp.add.at(out, flat.astype(xp.int64), rows)  # a device adds at all places at once, and need not be waited for
+        if padding_idx >= 0:
+            out[padding_idx] = 0
         return out
     order = flat.argsort(kind="stable")
     ordered = flat[order]
