@@ -66,6 +66,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_are_functorch_transforms_active": "pullback.compat.private_names:are_transforms_active",
         "_get_accelerator": "pullback.compat.private_names:get_accelerator",
         "_get_default_device": "pullback.compat.private_names:get_default_device",
+        "_non_sym_sizes": "pullback.compat.private_names:fixed_sizes",
         "_is_alias_of": "pullback.compat.private_names:is_alias_of",
         "_TensorBase": "pullback:Tensor",
         "TensorBase": "pullback:Tensor",
@@ -263,6 +264,9 @@ ROWS: dict[str, dict[str, str]] = {
         "OpOverload": "pullback.ops.system.operator:Operator",
         "OpOverloadPacket": "pullback.ops.system.packet:OpOverloadPacket",
         "ops": "pullback:ops",
+    },
+    "torch._dispatch.python": {
+        "enable_python_dispatcher": "pullback.compat.private_names:enable_python_dispatcher",
     },
     "torch._functorch.partitioners": {
         "default_partition": "pullback.joint.partition:default_partition",

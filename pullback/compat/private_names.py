@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -185,3 +186,14 @@ def gelu_(self, *, approximate: str = "none"):
     from ..ops.system.packet import packet
 
     return packet("aten", "gelu_").default(self, approximate=approximate)
+
+
+def fixed_sizes(t: Tensor) -> tuple[int, ...]:
+    """The sizes of a tensor as plain numbers: symbols become those that they stand for."""
+    return tuple([int(s) for s in t.shape])
+
+
+@contextlib.contextmanager
+def enable_python_dispatcher():
+    """A block in which kernels written in Python are looked for: they always are."""
+    yield

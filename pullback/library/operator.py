@@ -88,6 +88,7 @@ class LibraryOperator(Operator):
 
     _defined_in_python = True
     by_device: dict | None = None  # device types with kernels, where the `device` argument alone chooses
+    has_effects = False  # whether calls do more than give results, though no argument is written
     counts_writes = False  # whether a call counts as one more write than its kernel makes, as PyTorch's custom_op does
 
     def __init__(self, namespace: str, text: str, tags: tuple, source: str):

@@ -64,8 +64,16 @@ def unbacked_size(env, most=None):
     return size
 
 
+def count_of(env, t: Tensor):
+    """How many elements are not zero: the same number until the tensor is written."""
+    known = t.__dict__.get("nonzero_memo")
+    if known is None or known[0] != t.version[0] or known[1] is not env:
+        known = t.__dict__["nonzero_memo"] = (t.version[0], env, unbacked_size(env, math.prod(t.array.shape)))
+    return known[2]
+
+
 def _nonzero(env, self) -> Spec:
-    rows = unbacked_size(env, math.prod(self.array.shape))
+    rows = count_of(env, self)
     return Spec((rows, self.array.ndim), dtypes.int64, (1, rows))
 
 
@@ -109,8 +117,8 @@ def _index(env, self, indices) -> Spec:
         if index is not None:
             shapes.append(None if mask else index.array.shape)
     others = [s for s in shapes if s is not None]
-    most = max((math.prod(i.array.shape) for i in indices if i is not None), default=0)
-    picked = unbacked_size(env, most)
+    masks = [i for i in indices if i is not None and index_kernels.is_mask(i.array)]
+    picked = count_of(env, masks[0])
     common = index_kernels.index_shape([*others, (picked,)]) if others else (picked,)
     return Spec(index_kernels.result_shape(self.array.shape, known, common), self.dtype)
 

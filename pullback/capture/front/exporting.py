@@ -2,7 +2,7 @@
 
 In: a function and the arguments of one call. Out: a graph module that is called as the function is and holds the tensors
 that the function reached otherwise, and the conditions under which it was captured, in words. What always holds: the
-graph refuses arguments of other sizes, dtypes or values than those it was made for.
+graph refuses arguments of other sizes, dtypes or values than those it was made for, where it reads them.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     names = parameter_names(f, args, kwargs)
     graph, copies, attributes = Graph(), {}, dict(found.constants)
     given = [graph.placeholder(f"arg{i}") for i in range(len(flat))]
-    graph.call_function(AsExported(leaf_names(names, args, kwargs), flat), tuple(given))
+    check = AsExported(leaf_names(names, args, kwargs), flat)
+    graph.call_function(check, tuple(given))
     places = {id(a): i for i, a in reversed(list(enumerate(flat))) if isinstance(a, Tensor)}
     old = [n for n in found.graph.nodes if n.op == "placeholder"]
     for node, real in zip(old, found.inputs, strict=True):
@@ -102,6 +103,7 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
             copies[node] = graph.node_copy(node, copies.__getitem__)
     graph.output([copies[r] if isinstance(r, Node) else r for r in found.results])
     graph.eliminate_dead_code()
+    check.unread = {i for i, node in enumerate(given) if isinstance(flat[i], Tensor) and len(node.users) == 1}
     graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, found.out_spec))
     return GraphModule(attributes, graph)
 
@@ -143,11 +145,12 @@ class AsExported:
         self.facts = [(a.dtype, tuple(a.shape)) if isinstance(a, Tensor) else a for a in examples]
         self.__name__ = self.__qualname__ = "as_exported"
         self.__module__ = "capture"
+        self.unread: set[int] = set()  # tensors that the graph does nothing with
 
     def __call__(self, *args) -> None:
-        for name, a, fact in zip(self.names, args, self.facts, strict=True):
+        for i, (name, a, fact) in enumerate(zip(self.names, args, self.facts, strict=True)):
             if type(fact) is tuple and isinstance(a, Tensor):
-                if (a.dtype, tuple(a.shape)) == fact:
+                if i in self.unread or (a.dtype, tuple(a.shape)) == fact:
                     continue
                 takes, not_this = (
                     f"a {dtype} tensor of size {list(size)}" for dtype, size in (fact, (a.dtype, a.shape))

@@ -171,9 +171,13 @@ def check_constraints(env) -> None:
 
 
 def texts(
-    env, placeholders, sources, *, guards=None, ignore_static: bool = True, input_contexts=None, equalities_inputs=None
-) -> list[str]:
-    """The conditions as Python over the sources' names. Contexts are already known to the environment."""
+    env, placeholders, sources, *, guards=None, ignore_static: bool = True, input_contexts=None, equalities_inputs=None,
+    _simplified: bool = False,
+) -> list[str]:  # fmt: skip
+    """The conditions as Python over the sources' names (`_simplified`: sources are the names of arguments). Contexts are
+    already known to the environment."""
+    if _simplified:
+        sources = [f"L[{source_name(s)!r}]" for s in sources]
     if equalities_inputs is not None:
         raise NotImplementedError("produce_guards: equalities_inputs (derived dimensions of export) is not supported")
     return Conditions(env, placeholders, sources, ignore_static, guards).texts

@@ -423,7 +423,8 @@ class ShapeEnv(SymbolMaker):
         return "\n".join(f" - {g.expr}{f' at {g.sloc}' if verbose else ''}" for g in self.guards)
 
     def get_nontrivial_guards(self) -> list:
-        return [self.simplify(g.expr) for g in self.guards]
+        """The guards that other arguments may not fulfil, as far as that is known."""
+        return [found for g in self.guards if isinstance(found := self.simplify(g.expr), Expr)]
 
     def get_axioms(self, symbols=None, compute_hint: bool = False) -> tuple:
         """What is taken as true: guards and runtime assertions."""

@@ -324,19 +324,25 @@ class GraphTrace(TorchDispatchMode):
         named = {k: self.argument(v) for k, v in keywords.items()} if keywords else keywords
         out = dispatching.autograd_layer(op, args) if op.body is None else op.body(*args)
         node = self.create_node(op, nodes, named, op.name)
-        self._note_constant(op, args, out, node)
+        known = bool(self.constant_nodes) and self._is_constant(op, args)
         self.track(out, node)
+        if known:
+            self._note_constants(out)
         return out
 
-    def _note_constant(self, op: Operator, args: tuple, out, node: Node) -> None:
-        """Remember single numbers that are computed of constants alone: what Python reads of them is no data of the program's."""
+    def _is_constant(self, op: Operator, args: tuple) -> bool:
+        """Whether a call computes with constants alone, and gives the same each time."""
         known = all(marks_of(t).get(self) in self.constant_nodes for t in op.tensors(args))
         if op.schema.is_mutable and not known:
             self.constant_nodes.clear()  # other tensors may show the memory that was written
-        elif known and op.tensors(args) and isinstance(out, Tensor) and out.numel() == 1:
-            tags = op.tags if op.inplace_of is None else (*op.tags, *op.inplace_of.tags)
-            if "nondeterministic_seeded" not in tags:
-                self.constant_nodes.add(node)
+        tags = op.tags if op.inplace_of is None else (*op.tags, *op.inplace_of.tags)
+        return known and bool(op.tensors(args)) and "nondeterministic_seeded" not in tags
+
+    def _note_constants(self, out) -> None:
+        """Remember single numbers that are computed of constants alone: what Python reads of them is no data of the program's."""
+        for t in out if isinstance(out, (tuple, list)) else (out,):
+            if isinstance(t, Tensor) and t.numel() == 1:
+                self.constant_nodes.add(marks_of(t)[self])
 
     def refuse_data(self, op: Operator, args: tuple) -> None:
         """Python gets a value out of a tensor that is traced on its data: a graph would hold the value of this example."""

@@ -17,6 +17,7 @@ from ...core.modes import ambient
 from ...core.objects import make_tensor, plain_arrays
 from ...core.promotion import can_cast, promote_types
 from ...core.size import Size
+from ...core.symbolic import likely
 from ...core.tensor import Tensor, stride_of, wrap
 from ..eager.functions import bypassing
 from ..family.base import Family, composite
@@ -68,7 +69,10 @@ def _cast_all(arrays) -> list:
 
 def _skipped(shape) -> bool:
     """An empty vector joins with anything, as it always did."""
-    return len(shape) == 1 and shape[0] == 0
+    if len(shape) != 1:
+        return False
+    size = shape[0]
+    return size == 0 if size.__class__ is int else likely(size == 0, False)
 
 
 # ---- cat

@@ -5,6 +5,7 @@ import pytest
 import pullback as torch
 from pullback.capture.front.exporting import export
 from pullback.capture.trace.program import Unsupported
+from pullback.surface.compiler import assume_constant_result
 
 layer, shift, seen = torch.nn.Linear(3, 2), torch.ones(2), []
 
@@ -46,3 +47,14 @@ def test_what_is_no_graph_is_refused(f):
     with pytest.raises(Unsupported):
         export(f)(torch.ones(2))
     assert not seen
+
+
+def test_tensors_that_it_does_not_read_are_anything():
+    @assume_constant_result
+    def size(x):
+        return x.shape[0]
+
+    graph, _ = export(lambda x, y: y * size(x))(torch.ones(2), torch.ones(3))
+    assert graph(torch.ones(5, dtype=torch.float64), torch.ones(3)).tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="export the program again"):
+        graph(torch.ones(2), torch.ones(4))

@@ -162,3 +162,40 @@ def test_a_tensor_that_is_traced_keeps_its_methods():
     """What a trace notes of a tensor hides none of them: not `trace` either."""
     graph = make_fx(lambda x: (x * 2).trace())(torch.eye(3))
     assert "aten.trace" in graph.code and graph(torch.eye(3)) == 6
+
+
+def test_a_tensor_has_one_count_until_it_is_written():
+    def f(x):
+        assert x.nonzero().shape[0] == x.nonzero().shape[0]
+        x[x > 0] = x[x > 0] * 2
+        return x
+
+    x = torch.tensor([1.0, -1.0, 3.0])
+    graph = make_fx(f, tracing_mode="symbolic")(x.clone())
+    assert graph(torch.tensor([-1.0, 5.0, 6.0])).tolist() == [-1, 10, 12]
+
+    def written(x):
+        before = x.nonzero()
+        x.add_(1)
+        if before.shape[0] == x.nonzero().shape[0]:
+            return x
+        return -x
+
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        make_fx(written, tracing_mode="symbolic")(x.clone())
+
+
+def test_vectors_of_sizes_that_data_decides_are_joined():
+    def f(a, b):
+        return torch.cat([torch.ones(a.item()), torch.zeros(b.item())])
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.tensor(3), torch.tensor(2))
+    assert graph(torch.tensor(1), torch.tensor(2)).tolist() == [1, 0, 0]
+
+
+def test_parts_of_constants_are_constants():
+    def f(x):
+        (first,) = torch.tensor([2]).unbind(0)
+        return x * first.item()
+
+    assert make_fx(f)(torch.ones(2))(torch.ones(1)).tolist() == [2]
