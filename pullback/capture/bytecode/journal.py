@@ -29,6 +29,7 @@ class Journal:
     """See the module's docstring."""
 
     def __init__(self) -> None:
+        self.count = 0  # how many writes there were, those that were overwritten included
         self.log: list[Effect] = []
         self.places: dict[int, dict[tuple, int]] = {}  # where in the log an object's writes are, by what they write
         self.undo: list[Callable[[], object]] = []
@@ -77,6 +78,7 @@ class Journal:
         out = method(*args, **kwargs)
         for key in keys:
             self.touch(container, key)
+        self.count += 1
         self.places.pop(id(container), None)
         self.log.append(Effect(method.__name__, container, args, kwargs))  # of the container's built-in kind
         return out
@@ -99,6 +101,7 @@ class Journal:
 
     def _note(self, effect: Effect) -> None:
         """Log a write; one that overwrites an earlier write takes its place, since nothing looks in between."""
+        self.count += 1
         places = self.places.setdefault(id(effect.target), {})
         if effect.kind == "no item":  # what it deletes may be a slice: others are then in other places
             places.clear()

@@ -26,7 +26,7 @@ from ..front.config import config
 from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
-from ..trace.program import Unsupported
+from ..trace.program import Escaped, Unsupported
 from .conditions import MISSING, compiled
 from .differentiate import history
 from .frame import NULL, Frame
@@ -234,6 +234,8 @@ class Capture:
             return self._entry(machine, value, ended, left)
         except Break as error:  # something that the program holds cannot be made again
             raise Uncapturable(error.reason) from error
+        except Escaped as error:
+            raise Uncapturable(str(error)) from error
         finally:
             ambient.saved_hooks, BREAKS.error = hooks, self.error
             ambient.set_autocast(self.autocast)

@@ -53,6 +53,12 @@ class FrameTrace(ProgramTrace):
 
     world: Tracing
 
+    def count_effects(self) -> int:
+        return self.world.journal.count
+
+    def spoil(self) -> None:
+        self.created += 1  # the step has left something behind
+
     def __init__(self, fake_mode: FakeTensorMode):
         super().__init__(fake_mode)
         self.inputs: list[Source] = []  # one per placeholder

@@ -45,6 +45,7 @@ class HigherOrderOperator:
     namespace = "higher_order"
     _ns = "higher_order"
     schema_names: tuple[str, ...] = ()  # of its arguments, in schemas of its calls; a list has that of its elements
+    runs_once = True  # whether a call runs each of its functions exactly once, so that a graph may have done so
     prefixes: tuple[str, ...] = ()  # what its functions' graphs are called as attributes; a number follows
 
     def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False):
@@ -92,7 +93,7 @@ class HigherOrderOperator:
     def capture_rule(self, trace, *args, **kwargs):
         """One node in the graph of a program that is being captured, above autograd."""
         with subprogram.paused_capture(trace):
-            args = self.closed(args, lambda functions: subprogram.capture_functions(trace, functions))
+            args = self.closed(args, lambda functions: subprogram.capture_functions(trace, functions, self.runs_once))
             args, kwargs = tree.tree_map_only(Tensor, trace._inside, (args, kwargs))
             out = distinct(self(*args, **kwargs), args)
         trace._note_grad_mode()

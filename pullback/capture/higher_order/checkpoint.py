@@ -70,7 +70,9 @@ class TagActivationCheckpoint(HigherOrderOperator):
     def capture_rule(self, trace, function, *args, context_fn: Callable | None = None, **options):
         """One node in the graph of a program that is being captured."""
         with subprogram.paused_capture(trace):
-            graph, *operands = self.closed((function, *args), lambda given: subprogram.capture_functions(trace, given))
+            graph, *operands = self.closed(
+                (function, *args), lambda given: subprogram.capture_functions(trace, given, False)
+            )
             if context_fn is not None:
                 graph.meta[CONTEXT] = context_fn
             operands = tree_map_only(Tensor, trace._inside, operands)

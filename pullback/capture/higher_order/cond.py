@@ -32,6 +32,7 @@ class Cond(HigherOrderOperator):
     """`torch.ops.higher_order.cond(pred, true_fn, false_fn, operands)`."""
 
     schema_names = ("pred", "true_fn", "false_fn", "operand")
+    runs_once = False
     prefixes = ("true_graph_", "false_graph_")
 
     def __init__(self) -> None:

@@ -24,6 +24,7 @@ from .subgraph import Example, examples, fake_mode_for
 class Map(HigherOrderOperator):
     """`torch.ops.higher_order.map_impl(f, xs, pos_args)`, on flat lists."""
 
+    runs_once = False
     prefixes = ("body_graph_",)
 
     def __init__(self) -> None:

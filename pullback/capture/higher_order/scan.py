@@ -30,6 +30,7 @@ class Scan(HigherOrderOperator):
     """`torch.ops.higher_order.scan(combine_fn, init, xs, additional_inputs)`: (*carry, *ys), all lists flat."""
 
     schema_names = ("combine_fn", "init", "xs", "additional_input")
+    runs_once = False
     prefixes = ("scan_combine_graph_",)
 
     def __init__(self) -> None:

@@ -14,8 +14,10 @@ from ...core.modes import ambient
 from ...core.node import requires_grad
 from ...core.tensor import Tensor, set_requires_grad
 from ..trace.graph_trace import marks_of
-from ..trace.program import ProgramTrace
+from ..trace.program import ProgramTrace, UncapturedHigherOrderOpError
 from .subgraph import Example, Joining, isolated
+
+PACKAGE = __name__.partition(".")[0] + "."
 
 
 class SubProgram(ProgramTrace, Joining):
@@ -23,9 +25,16 @@ class SubProgram(ProgramTrace, Joining):
 
     def __init__(self, outer: ProgramTrace, free: list[Tensor]):
         super().__init__(outer.fake_mode, outer.stacks)
+        self.outer = outer
         if outer.body_names:  # graphs inside each other are numbered together
             self.body_names, self.body_numbers = outer.body_names, outer.body_numbers
         self.prepare(free)
+
+    def count_effects(self) -> int:
+        return self.outer.count_effects()
+
+    def spoil(self) -> None:
+        self.outer.spoil()
 
     def operand(self, example: Example):
         """A new input, like an example."""
@@ -68,16 +77,49 @@ class SubProgram(ProgramTrace, Joining):
 
 
 def capture_functions(
-    outer: ProgramTrace, functions: list[tuple[Callable, list[Example]]]
+    outer: ProgramTrace, functions: list[tuple[Callable, list[Example]]], runs_once: bool = True
 ) -> tuple[list, list[Tensor]]:
-    """Functions as graphs, all with the same free tensors; and these."""
+    """Functions as graphs, all with the same free tensors; and these. Where each need not run exactly once per call, one
+    that changes Python state is refused: the change would be made once, whatever happens."""
     free: list[Tensor] = []
     traces = []
     for f, given in functions:
         trace = SubProgram(outer, free)
+        before = outer.count_effects(), None if runs_once else reachable_state(f)
         trace.run(f, [trace.operand(e) for e in given])
+        if not runs_once and (outer.count_effects(), reachable_state(f)) != before:
+            outer.spoil()
+            raise UncapturedHigherOrderOpError(
+                f"{getattr(f, '__name__', 'a function')} changes Python state, which a graph that runs it any number of times "
+                "does not do"
+            )
         traces.append(trace)
     return [trace.module() for trace in traces], free
+
+
+def reachable_state(f: Callable) -> list[tuple]:
+    """What a function may change of what it closes over, one step deep: the variables, containers and instances there. Of a
+    function of this package, what the user's functions in it may change."""
+    out: list[tuple] = []
+    f = getattr(f, "function", f)  # as native code gets it, calling it goes back to the machine that captures
+    ours = getattr(f, "__globals__", {}).get("__name__", "").startswith(PACKAGE)
+    for cell in getattr(f, "__closure__", None) or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+        if ours:
+            out += reachable_state(value) if callable(value) else []
+            continue
+        if isinstance(value, dict):
+            inside = tuple([(id(k), id(v)) for k, v in value.items()])
+        elif isinstance(value, (list, set)):
+            inside = tuple(map(id, value))
+        else:
+            own = getattr(value, "__dict__", {}) if not isinstance(value, (Tensor, type, Callable)) else {}  # type: ignore[arg-type]
+            inside = tuple([(k, id(v)) for k, v in own.items()])
+        out.append((id(value), inside))
+    return out
 
 
 @contextmanager

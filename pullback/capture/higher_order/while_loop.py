@@ -23,6 +23,7 @@ class WhileLoop(HigherOrderOperator):
     """`torch.ops.higher_order.while_loop(cond_fn, body_fn, carried_inputs, additional_inputs)`."""
 
     schema_names = ("cond_fn", "body_fn", "carried_input", "additional_input")
+    runs_once = False
     prefixes = ("while_loop_cond_graph_", "while_loop_body_graph_")
 
     def __init__(self) -> None:

@@ -42,6 +42,10 @@ class Unsupported(RuntimeError):
     is_expected = True
 
 
+class Escaped(Unsupported):
+    """A tensor of a part of the graph, which something outside of that part holds."""
+
+
 class UncapturedHigherOrderOpError(Unsupported):
     """A function given to an operator that cannot be captured as a graph."""
 
@@ -186,6 +190,8 @@ class ProgramTrace(GraphTrace):
         if is_wrapper(t) and is_fake(t) and marks_of(t).get(self) is None:
             node = self.create_node(Rebuild(layout_of(t)), tuple([self.node_of(p) for p in parts_of(t)]), {})
             self.track(t, node)
+        elif is_fake(t) and marks_of(t).get(self) is None and not self.closed:
+            raise Escaped("a tensor made by a function that an operator takes is used outside of it")
         return super().node_of(t)
 
     def lift(self, t: Tensor) -> Tensor:
@@ -247,6 +253,13 @@ class ProgramTrace(GraphTrace):
             out, self.create_node(whole, tuple([self.argument(leaves[i]) for i in whole.places]), {}, whole.__name__)
         )
         return original
+
+    def count_effects(self) -> int:
+        """How many changes of Python state the program has made so far, as far as the trace knows."""
+        return 0
+
+    def spoil(self) -> None:
+        """A call that is refused has changed Python state already: the graph must end before it."""
 
     def refuse(self, why: str) -> None:
         """Say that the program cannot be captured."""
