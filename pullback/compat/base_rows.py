@@ -265,9 +265,6 @@ ROWS: dict[str, dict[str, str]] = {
         "OpOverloadPacket": "pullback.ops.system.packet:OpOverloadPacket",
         "ops": "pullback:ops",
     },
-    "torch._dispatch.python": {
-        "enable_python_dispatcher": "pullback.compat.private_names:enable_python_dispatcher",
-    },
     "torch._functorch.partitioners": {
         "default_partition": "pullback.joint.partition:default_partition",
         "min_cut_rematerialization_partition": "pullback.joint.partition:min_cut_rematerialization_partition",

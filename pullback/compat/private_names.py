@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -191,9 +190,3 @@ def gelu_(self, *, approximate: str = "none"):
 def fixed_sizes(t: Tensor) -> tuple[int, ...]:
     """The sizes of a tensor as plain numbers: symbols become those that they stand for."""
     return tuple([int(s) for s in t.shape])
-
-
-@contextlib.contextmanager
-def enable_python_dispatcher():
-    """A block in which kernels written in Python are looked for: they always are."""
-    yield

@@ -408,6 +408,7 @@ class CompiledFunctionBackward(Node):
             "saved": self.saved,
             "outputs": result,
             "strides": [Size(s) for s in self.strides],
+            "targets": [],
         }
         return {**own, "primals": self.primals} if differentiable else own
 

@@ -343,3 +343,16 @@ def test_backward_that_writes_result_is_refused():
 
     with pytest.raises(NotImplementedError, match="writes a result"):
         aot(Writes.apply)(leaf(3))
+
+
+def test_a_node_made_again_of_its_state_runs():
+    """As compiled autograd makes it: of what `saved_state` says, and nothing else."""
+    x = leaf(3)
+    node = aot(lambda x: x.sin())(x).grad_fn
+    again = CompiledFunctionBackward.__new__(CompiledFunctionBackward)
+    for name, value in node.saved_state().items():
+        setattr(again, name, value)
+    again.primals = None
+    with torch.no_grad():
+        (found,) = again.run([torch.ones(3)])
+    assert torch.equal(found, x.cos().detach())
