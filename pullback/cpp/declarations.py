@@ -23,7 +23,7 @@ METHODS_BY_HAND = frozenset(
     "options type element_size itemsize nbytes is_cpu is_cuda is_meta is_sparse is_quantized is_floating_point is_complex "
     "is_signed is_conj is_neg is_pinned get_device name data_ptr data const_data_ptr item requires_grad requires_grad_ is_leaf "
     "retain_grad grad grad_fn output_nr backward register_hook contiguous cpu cuda index index_put_ max min median nanmedian "
-    "sym_size sym_numel sym_stride sym_storage_offset print accessor call object".split()
+    "is_non_overlapping_and_dense sym_size sym_numel sym_stride sym_storage_offset print accessor call object".split()
 )
 # C++ calls these otherwise, or not at all.
 KEYWORDS = frozenset(
