@@ -88,8 +88,11 @@ def norm(
     return public("linalg", "vector_norm")(filled(t, mask, value), ord, every(dim, input.ndim), keepdim)
 
 
-def _spread(input: Tensor, dim: Dims, unbiased: bool, keepdim: bool, dtype: dtype_type | None, mask) -> Tensor:
-    """The variance of the elements that take part."""
+def _spread(input: Tensor, dim: Dims, unbiased, correction, keepdim: bool, dtype: dtype_type | None, mask) -> Tensor:
+    """The variance of the elements that take part; of how many fewer the mean is taken says one of two arguments."""
+    if unbiased is not None and correction is not None:
+        raise ValueError("Only one of unbiased and correction may be given")
+    fewer = correction if correction is not None else int(unbiased is None or unbiased)
     t = cast(input, dtype)
     t = t if t.dtype.category >= 2 else t.to(ambient.default_dtype)
     dims = every(dim, input.ndim)
@@ -97,7 +100,7 @@ def _spread(input: Tensor, dim: Dims, unbiased: bool, keepdim: bool, dtype: dtyp
     middle = filled(t, mask, 0).sum(dims, True) / n
     apart = filled(t - middle, mask, 0)
     squares = (apart * apart.conj()).real if t.dtype.is_complex else apart * apart
-    left = public("torch", "where")(n > 0, (n - int(unbiased)).clamp_min(0), n)
+    left = public("torch", "where")(n > 0, (n - fewer).clamp_min(0), n)
     result = squares.sum(dims, True) / left
     return result if keepdim else result.reshape([s for d, s in enumerate(result.shape) if d not in dims])
 
@@ -107,12 +110,13 @@ def var(
     dim: Dims = None,
     unbiased: bool | None = None,
     *,
+    correction: int | float | None = None,
     keepdim: bool = False,
     dtype=None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The variance; NaN where no element takes part, or one where it is unbiased."""
-    return _spread(input, dim, unbiased is None or unbiased, keepdim, dtype, mask)
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 def std(
@@ -120,9 +124,10 @@ def std(
     dim: Dims = None,
     unbiased: bool | None = None,
     *,
+    correction: int | float | None = None,
     keepdim: bool = False,
     dtype=None,
     mask: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation: the root of `var`."""
-    return _spread(input, dim, unbiased is None or unbiased, keepdim, dtype, mask).sqrt()
+    return _spread(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()

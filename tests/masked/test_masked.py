@@ -69,3 +69,14 @@ def test_running_sums_and_places():
     unit = torch.masked.normalize(X, 2, 1, mask=MASK)
     torch.testing.assert_close(torch.masked.norm(unit, 2, 1), torch.ones(3))
     assert torch.masked.logaddexp(X, X, other_mask=torch.zeros(3, 4, dtype=torch.bool)).tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("correction", [0, 1, 2])
+def test_spread_by_correction(correction):
+    got = torch.masked.var(X, dim=1, correction=correction, mask=MASK)
+    want = torch.stack([x[m].var(correction=correction) for x, m in zip(X, MASK)])
+    rows = MASK.sum(1) > correction
+    assert torch.allclose(got[rows], want[rows])
+    assert torch.equal(torch.masked.std(X, dim=1, correction=0, mask=MASK), torch.masked.std(X, 1, False, mask=MASK))
+    with pytest.raises(ValueError, match="Only one of unbiased and correction"):
+        torch.masked.var(X, 1, True, correction=correction, mask=MASK)

@@ -196,3 +196,20 @@ def test_operators_without_any_gradient():
     for function in (S.bessel_j0, S.airy_ai, S.modified_bessel_i0, S.spherical_bessel_j0):
         assert not function(x).requires_grad
     assert not S.chebyshev_polynomial_t(x, 2).requires_grad
+
+
+def test_slopes_of_products_with_the_logarithm_of_a_number():
+    def slope(function, other):
+        both = [one_slope(function, o) for o in (other, torch.tensor(other, dtype=torch.float64))]
+        assert str(both[0]) == str(both[1])
+        return both[0]
+
+    def one_slope(function, other):
+        x = torch.tensor([0.0, 1.0], dtype=torch.float64, requires_grad=True)
+        return torch.autograd.grad(function(x, other).sum(), x)[0].tolist()
+
+    assert slope(torch.xlogy, 2.0) == [math.log(2.0)] * 2
+    assert slope(torch.xlogy, 0.0) == [0.0, -math.inf]
+    assert slope(torch.special.xlog1py, 1.0) == [math.log(2.0)] * 2
+    assert slope(torch.special.xlog1py, -1.0) == [0.0, -math.inf]
+    assert math.isnan(slope(torch.xlogy, -1.0)[1])

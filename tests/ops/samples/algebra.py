@@ -56,7 +56,10 @@ def _solvers(m: Make) -> dict:
         "linalg_ldl_solve": [call(*ldl(True), m(3, 2), hermitian=True), call(*ldl(False), m(3, 2))],
         "linalg_tensorinv": [call(m.square(6).reshape(2, 3, 6), 2)], "linalg_tensorsolve": [call(m.square(6).reshape(2, 3, 6), m(2, 3))],
         "linalg_matrix_power": [call(m.square(3), n) for n in (0, 1, 3, -2)], "matrix_power": [call(m.square(3), 2)],
-        "linalg_pinv.atol_rtol_tensor": [call(m(4, 2)), call(m(2, 4)), call(m.definite(3), hermitian=True)],
+        "linalg_pinv.atol_rtol_tensor": [
+            call(m(4, 2)), call(m(2, 4)), call(m.definite(3), hermitian=True),
+            call(m(4, 2), atol=torch.tensor(1e-10, dtype=torch.float64)),
+        ],
         "linalg_pinv.atol_rtol_float": [call(m(4, 2)), call(m(2, 4), rtol=1e-10)],
         "linalg_pinv": [call(m(4, 2), 1e-10)], "linalg_pinv.rcond_tensor": [call(m(4, 2), torch.tensor(1e-10, dtype=torch.float64))], "pinverse": [call(m(4, 2))],
         "linalg_matrix_rank.atol_rtol_tensor": [call(m(4, 2))], "linalg_matrix_rank.atol_rtol_float": [call(m(4, 2)), call(m.definite(3), hermitian=True)],

@@ -115,6 +115,7 @@ def _indexing(m: Make) -> dict:
         call(x(), (m.order(3)[:2], m.order(4)[:2]), m(2, 2)),
         call(x(), (m.mask(3, 4),), m()),
         call(x(), (None, m.order(4)), m(2)),
+        call(x(), (m.order(3)[:2], m.order(4)[:2]), m(1, 2, 2)),
     ]
     for source, name in (("index.Tensor", "_unsafe_index.Tensor"), ("index_put", "_unsafe_index_put")):
         found[name] = found[source][:3]
@@ -138,7 +139,7 @@ def _indexing(m: Make) -> dict:
         "masked_select": [call(ten(), m.mask(3, 4)), call(ten(), torch.tensor([True, False, True, False]))],
         "masked_scatter": [call(ten(), m.mask(3, 4), m(8)), call(ten(), torch.tensor([True, False, True, False]), m(12))],
         "embedding": [call(m(5, 2), m.ints(5, 2, 3)), call(m(5, 2), m.ints(5, 4), 1)],
-        "embedding_dense_backward": [call(m(2, 3, 2), m.ints(5, 2, 3), 5, -1, False), call(m(6, 2), m.ints(5, 6), 5, 1, True)],
+        "embedding_dense_backward": [call(m(2, 3, 2), m.ints(5, 2, 3), 5, -1, False), call(m(6, 2), m.ints(5, 6), 5, 1, True), call(m(6, 2), m.ints(5, 6), 5, 1, False)],
         "_embedding_bag": [
             call(m(5, 2), m.ints(5, 6), torch.tensor(at), mode=k) for k in (0, 1, 2) for at in ([0, 2, 3], [0, 2, 2])
         ]

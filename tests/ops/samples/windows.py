@@ -74,7 +74,8 @@ def _pools(m: Make) -> dict:
         found[f"_adaptive_avg_pool{n}d"] = found[f"adaptive_avg_pool{n}d"]
         found[f"_adaptive_avg_pool{n}d_backward"] = [call(m.real(2, 2, *two), x())]
         found[f"avg_pool{n}d_backward"] = [
-            call(m.real(2, 2, *(s // 2 for s in space)), x(), two, two, (0,) * n, False, True, None)
+            call(m.real(2, 2, *(s // 2 for s in space)), x(), two, two, (0,) * n, False, True, None),
+            call(m.real(2, *(s // 2 for s in space)), m.real(2, *space), two, two, (0,) * n, False, True, None),
         ]
         found[f"fractional_max_pool{n}d"] = [call(x(), two, two, m.real(2, 2, n, low=0.1, high=0.9))]
         found |= _pool_gradients(m, n, x, two)
