@@ -311,8 +311,6 @@ def narrow_bounds(self, dim: int, start, length) -> tuple:
     """The (dim, start) of a `narrow`, checked in PyTorch's words."""
     if not self.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if isinstance(start, Tensor) and (start.ndim or start.dtype.category > 1):
-        raise RuntimeError("start must be an 0-dim integral Tensor.")
     if not holds(length >= 0):
         raise RuntimeError("narrow(): length must be non-negative.")
     size = self.shape[wrap_dim(dim, self.ndim)]
