@@ -1,6 +1,7 @@
 """Which frames of a traceback are machinery: dispatch, the engine, the compiler and the code they generate.
 
-What is shown to users leaves them out (`surface/tracebacks.py`, anomaly mode); `PULLBACK_TRACEBACK=full` keeps them.
+What is shown to users leaves them out (`surface/tracebacks.py`, anomaly mode); `PULLBACK_TRACEBACK=full` keeps them, and so does
+`TORCHDYNAMO_VERBOSE=1`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ MACHINERY = (*(os.path.join(_HERE, room) + os.sep for room in _ROOMS), _CALL, "<
 
 
 def is_full() -> bool:
-    """Whether the user asked for every frame."""
-    return os.environ.get("PULLBACK_TRACEBACK", "") == "full"
+    """Whether the user asked for every frame, in our words or in PyTorch's."""
+    asked = os.environ.get
+    return asked("PULLBACK_TRACEBACK", "") == "full" or asked("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
 
 
 def is_machinery(filename: str) -> bool:

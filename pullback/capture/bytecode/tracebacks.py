@@ -2,7 +2,7 @@
 
 An exception that leaves a frame of the machine gets an entry for that frame (`passed`), as one that leaves a frame of
 Python's does. When it leaves a compiled function, `shown` takes out what belongs to this package, so that the user's lines
-are what is left; `TORCHDYNAMO_VERBOSE=1` keeps everything. A line of a generated graph is shown as the user's line that the
+are what is left; `PULLBACK_TRACEBACK=full` or `TORCHDYNAMO_VERBOSE=1` keeps everything. A line of a generated graph is shown as the user's line that the
 graph has it from.
 """
 
@@ -14,6 +14,7 @@ import re
 from types import CodeType, FunctionType, TracebackType
 from typing import TYPE_CHECKING
 
+from ...core.machinery import is_full
 from ..trace.graph_trace import PACKAGE
 
 if TYPE_CHECKING:
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 OWN = (PACKAGE, "<captured", "<pullback", "<native call>", "<eval_with_key>", "<frozen")
 NO_COLUMN = 0x80 | 13 << 3  # an entry of a table of lines: this many instructions, on a line, no columns
 LINE = re.compile(r'File "(.+)", line (\d+), in (\S+)')
-
-
-def is_verbose() -> bool:
-    """Whether tracebacks keep what belongs to this package."""
-    return os.environ.get("TORCHDYNAMO_VERBOSE", "0") not in ("", "0")
 
 
 def entry(filename: str, line: int, name: str, rest: TracebackType | None) -> TracebackType:
@@ -53,14 +49,14 @@ def _standing_at(filename: str, line: int, name: str) -> CodeType:
 def passed(exception: BaseException, frame: Frame) -> None:
     """An exception passes a frame: one more line of its traceback; the machine's own are taken out on the way."""
     rest = exception.__traceback__
-    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(MACHINERY) and not is_verbose():
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(MACHINERY) and not is_full():
         rest = rest.tb_next
     exception.__traceback__ = entry(frame.code.co_filename, frame.line or 0, frame.code.co_name, rest)
 
 
 def shown(exception: BaseException) -> BaseException:
     """An exception as it leaves a compiled function, with the user's lines alone."""
-    if not is_verbose():
+    if not is_full():
         exception.__traceback__ = _without_own(exception.__traceback__)
         for slot in ("__cause__", "__context__"):
             if type(getattr(exception, slot)).__module__.startswith(INTERNAL):
