@@ -432,6 +432,11 @@ def multilabel_margin_loss(self, target, reduction):
     listed = (labels < 0).cumsum(1) == 0  # labels count up to the first -1
     index = labels.clamp_min(0)
     wanted = exports["torch"]["zeros_like"](labels).scatter_add(1, index, listed.to(labels.dtype)) > 0
+    if (
+        ambient.mode < modes.LISTENING and not labels.keys and labels.numel()
+    ):  # nobody writes a program down: cut to the longest
+        most = max(int(listed.sum(1).max().item()), 1)
+        listed, index = listed[:, :most], index[:, :most]
     short = (1 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     counted = listed.unsqueeze(2).logical_and(wanted.logical_not().unsqueeze(1))
     loss = where(counted, short, 0).sum((1, 2)) / x.shape[1]

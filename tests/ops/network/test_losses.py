@@ -143,3 +143,18 @@ REFUSED = [
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):
         eval(call)
+
+
+def test_lists_of_labels_end_at_the_first_minus_one() -> None:
+    x = torch.randn(5, 6, dtype=torch.float64, requires_grad=True)
+    lists = [[3, -1, 2, 0, 1, 1], [0, 0, 1, -1, 2, 2], [5, 4, -1, -1, -1, -1], [-1, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]]
+    expected = []
+    for scores, labels in zip(x.tolist(), lists, strict=True):
+        counted = labels[: labels.index(-1)] if -1 in labels else labels
+        others = [i for i in range(6) if i not in counted]
+        expected.append(sum(max(0.0, 1 - scores[j] + scores[i]) for j in counted for i in others) / 6)
+    loss = F.multilabel_margin_loss(x, torch.tensor(lists), reduction="none")
+    assert loss.tolist() == pytest.approx(expected)
+    assert torch.autograd.gradcheck(lambda v: F.multilabel_margin_loss(v, torch.tensor(lists)), x)
+    nothing = torch.full((5, 6), -1)
+    assert F.multilabel_margin_loss(x, nothing).item() == 0

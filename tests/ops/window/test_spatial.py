@@ -154,3 +154,17 @@ def test_normal_numbers_are_equal_to_the_last_bit() -> None:
     uniform[:3] = 0, 1 - 2**-24, 0.5
     a, b = box_muller(uniform.copy()), box_muller_arrays(uniform.copy())
     assert np.array_equal(a.view("int32"), b.view("int32"))
+
+
+@DTYPES
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_of_rows(d: str, mode: str) -> None:
+    table = torch.from_numpy(_numbers(6, 3, d=d))
+    index, offsets = torch.tensor([0, 5, 5, 1, 2, 4]), torch.tensor([0, 0, 3, 3, 6])
+    factors = torch.from_numpy(_numbers(6, d=d, seed=1)) if mode == "sum" else None
+    given = {"offsets": offsets, "mode": mode, "per_sample_weights": factors, "padding_idx": 1}
+    direct = torch.nn.functional.embedding_bag(index, table, **given)
+    strided = torch.nn.functional.embedding_bag(index, table.t().contiguous().t(), **given)  # by the array library
+    assert torch.allclose(direct, strided)
+    assert direct[0].abs().sum() == 0
+    assert torch.nn.functional.embedding_bag(index[:0], table, offsets[:1]).tolist() == [[0.0] * 3]

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy
 
 from ....core import spatial
-from .geometry import Array
+from .geometry import Array, Ints
 
+LONGEST_KEPT = 1 << 14  # entries of an axis whose maps are kept from call to call
 BLOCK_ENTRIES = 1 << 18  # entries of one block: what a tap reads and what it adds to stay in the cache
 
 
@@ -93,6 +94,11 @@ class AxisMap(NamedTuple):
             at = xp.flatnonzero(rank == r)
             taps.append(Tap(row[at], None if weight is None else weight[order[at]], selection(column[at], self.inputs)))
         return AxisMap(self.outputs, self.inputs, tuple(taps))
+
+
+def may_keep(xp: Any, *sizes: Ints) -> bool:
+    """Whether maps between axes of these sizes are kept: the CPU's, of axes that are not long."""
+    return xp is numpy and all(n <= LONGEST_KEPT for size in sizes for n in size)
 
 
 def selection(chosen: Array, count: int) -> Array | slice | None:

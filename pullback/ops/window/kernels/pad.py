@@ -7,9 +7,12 @@ the backward adds every entry of g to the input entry it was copied from.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-from .axis_map import AxisMap, Tap, apply_all, transposed
+import numpy
+
+from .axis_map import AxisMap, Tap, apply_all, may_keep, transposed
 from .geometry import Array, Ints, bordered, narrow_to, widen
 
 
@@ -21,14 +24,21 @@ def constant_pad(xp: Any, x: Array, low: Ints, high: Ints, value: Any) -> Array:
 
 def index_pad(xp: Any, x: Array, low: Ints, high: Ints, mode: str) -> Array:
     """x padded by copies of its own entries; `mode` is "reflect", "replicate" or "circular"."""
-    maps = _maps(xp, x.shape[x.ndim - len(low) :], low, high, mode)
+    size = x.shape[x.ndim - len(low) :]
+    if may_keep(xp, size, low, high):
+        maps = [_kept(mode, *axis)[0] for axis in zip(size, low, high)]
+    else:
+        maps = _maps(xp, size, low, high, mode)
     out = apply_all(xp, x, maps)
     return out.copy() if out is x else out
 
 
 def index_pad_backward(xp: Any, g: Array, size: Ints, low: Ints, high: Ints, mode: str) -> Array:
     """What meets x, whose last axes have the given size."""
-    maps = transposed(xp, _maps(xp, size, low, high, mode))
+    if may_keep(xp, size, low, high):
+        maps = [_kept(mode, *axis)[1] for axis in zip(size, low, high)]
+    else:
+        maps = transposed(xp, _maps(xp, size, low, high, mode))
     out = apply_all(xp, widen(g), maps)
     return out.copy() if out is g else narrow_to(out, g.dtype)
 
@@ -38,6 +48,13 @@ def _maps(xp: Any, size: Ints, low: Ints, high: Ints, mode: str) -> list[AxisMap
         AxisMap(n, n + a + b, (Tap(_SOURCE[mode](xp, xp.arange(n + a + b) - a, n, a, b)),)) if a or b else None
         for n, a, b in zip(size, low, high)
     ]
+
+
+@functools.lru_cache(256)
+def _kept(mode: str, n: int, low: int, high: int) -> tuple[AxisMap | None, AxisMap | None]:
+    """The map of one axis of the CPU's arrays, and its transpose."""
+    found = _maps(numpy, (n,), (low,), (high,), mode)[0]
+    return (None, None) if found is None else (found.kept(), found.transpose(numpy).kept())
 
 
 def _reflect(xp: Any, at: Array, n: int, low: int, high: int) -> Array:

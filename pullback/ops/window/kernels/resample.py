@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from .axis_map import AxisMap, Tap, apply_all, selection, transposed
+from .axis_map import AxisMap, Tap, apply_all, may_keep, selection, transposed
 from .geometry import Array, Ints, narrow_to, widen
 
 Scales = Sequence[float | None]
@@ -59,7 +59,7 @@ def _fixed_point_bits(largest: float) -> int:
 def resample_backward(xp: Any, g: Array, size: Ints, scales: Scales, method: str, align_corners: bool = False) -> Array:
     """What meets x, of spatial `size`."""
     dtype = _coordinate_dtype(g)
-    if xp is numpy:
+    if may_keep(xp, size, g.shape[2:]):
         given = zip(size, g.shape[2:], scales)
         maps = [_kept_transpose(method, n, o, scale, align_corners, dtype) for n, o, scale in given]
     else:
@@ -70,8 +70,8 @@ def resample_backward(xp: Any, g: Array, size: Ints, scales: Scales, method: str
 def axis_maps(
     xp: Any, size: Ints, out: Ints, scales: Scales, method: str, align_corners: bool, dtype: Any
 ) -> list[AxisMap | None]:
-    """One map per axis; those of the array library of the CPU are kept."""
-    if xp is numpy:
+    """One map per axis; those of the CPU are kept, where axes are not long."""
+    if may_keep(xp, size, out):
         return [_kept(method, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
     build = _METHODS[method]
     return [build(xp, n, o, scale, align_corners, dtype) for n, o, scale in zip(size, out, scales)]
