@@ -38,6 +38,7 @@ ROWS: dict[str, dict[str, str]] = {
         "_is_any_autocast_enabled": "pullback.compat.dynamo_names:is_any_autocast_enabled",
         "_debug_only_are_vmap_fallback_warnings_enabled": "pullback.batching.examples:are_loop_warnings_enabled",
         "_debug_only_display_vmap_fallback_warnings": "pullback.batching.examples:display_loop_warnings",
+        "Value": "pullback.compat.private_names:Value",
         "_WeakTensorRef": "pullback.core.weak:WeakTensorRef",
         "DisableTorchFunction": "pullback.ops.system.overrides:DisableTorchFunction",
         "DisableTorchFunctionSubclass": "pullback.ops.system.overrides:DisableTorchFunctionSubclass",

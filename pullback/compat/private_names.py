@@ -33,6 +33,13 @@ def log_api_usage_once(event: str) -> None:
     """PyTorch tells a logger that its operators may install which features are used. There is none here to tell."""
 
 
+class Value:
+    """A value in a graph of TorchScript. There are no such graphs here, so nothing is one."""
+
+    def __init__(self) -> None:
+        raise TypeError("No constructor defined: torch._C.Value stands for values of TorchScript's graphs")
+
+
 def get_tracing_state() -> None:
     """The state of TorchScript's tracer, which never runs here."""
 

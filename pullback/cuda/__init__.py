@@ -82,7 +82,9 @@ has_magma = False
 
 
 def __getattr__(name: str):
-    """`default_generators`: one for each device."""
+    """`default_generators`: one for each device. `_initialized`: PyTorch's flag, which programs read before they ask."""
+    if name == "_initialized":
+        return is_initialized()
     if name == "default_generators":
         return tuple(generator_of(device_type("cuda", i)) for i in range(device_count()))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -253,8 +253,11 @@ def norm_function(
     *,
     out: Tensor | None = None,
     dtype: Any = None,
+    axis: Any = None,
+    keepdims: bool | None = None,
 ) -> Tensor:
-    """The norm of a vector or a matrix, by the number of dims."""
+    """The norm of a vector or a matrix, by the number of dims. `axis` and `keepdims` are NumPy's names."""
+    dim, keepdim = dim if axis is None else axis, keepdim if keepdims is None else keepdims
     op = named_norm if isinstance(ord, str) else norm
     return call(op, (input, ord, dim, keepdim), {"dtype": dtype}, out)
 

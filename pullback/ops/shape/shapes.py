@@ -187,7 +187,8 @@ def unflatten(self, dim, sizes):
 
 
 # ---- dimensions of size 1
-def _squeeze_otherwise(input, dim=None):
+def _squeeze_otherwise(input, dim=None, axis=None):
+    dim = dim if axis is None else axis
     if overridden(input):
         return call_overridden(squeeze, (input,) if dim is None else (input, dim), {})
     op = squeeze_all if dim is None else squeeze_dims if isinstance(dim, (tuple, list)) else squeeze_dim
@@ -196,8 +197,8 @@ def _squeeze_otherwise(input, dim=None):
 
 @raw("torch.squeeze", "Tensor.squeeze")
 @bypassing("squeeze.dim", otherwise=_squeeze_otherwise)
-def squeeze(input, dim=None):
-    """Drop dimensions of size 1: all, one, or some."""
+def squeeze(input, dim=None, axis=None):
+    """Drop dimensions of size 1: all, one, or some. `axis` is NumPy's name of `dim`."""
     if dim.__class__ is int and input.__class__ in PLAIN and not input.keys and ambient.mode < 2:
         a = input.array
         shape = a.shape
@@ -207,7 +208,7 @@ def squeeze(input, dim=None):
                 return plain_view(input, a[...], input.offset, squeeze_dim, (input, dim))
             if a.size:
                 return plain_view(input, a[(slice(None),) * d + (0, ...)], input.offset, squeeze_dim, (input, dim))
-    return _squeeze_otherwise(input, dim)
+    return _squeeze_otherwise(input, dim, axis)
 
 
 # ---- orders of dimensions

@@ -364,3 +364,9 @@ def test_the_gradient_of_a_determinant_at_a_singular_matrix_is_its_adjugate():
     a = torch.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=torch.float64, requires_grad=True)
     (g,) = torch.autograd.grad(torch.linalg.det(a), a)
     assert torch.allclose(g, torch.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=torch.float64))
+
+
+def test_norm_understands_numpys_names():
+    x = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
+    assert torch.linalg.norm(x, axis=1).tolist() == [5.0, 10.0]
+    assert torch.linalg.norm(x, dim=1, keepdims=True).tolist() == [[5.0], [10.0]]

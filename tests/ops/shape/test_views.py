@@ -172,3 +172,8 @@ def test_copies_of_views_share_nothing():
     for result in (torch.t_copy(x), torch.view_copy(x, (6,)), torch.slice_copy(x, 1, 0, 2), *torch.unbind_copy(x)):
         result.fill_(7)
     assert x.tolist() == counting(2, 3).tolist()
+
+
+def test_squeeze_understands_numpys_name():
+    x = torch.zeros(1, 3, 1)
+    assert x.squeeze(axis=0).shape == (3, 1) and torch.squeeze(x, axis=(0, 2)).shape == (3,)
