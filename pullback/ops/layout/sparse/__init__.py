@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....core.tensor import SPARSE, Tensor
 from ...system import inplace
-from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes
+from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes, typed
 from .invariants import check_sparse_tensor_invariants
 from .layouts import is_sparse, wrap_sparse
 from .semi_structured import (
@@ -35,6 +35,8 @@ def write_sparse(target: Tensor, result: Tensor) -> None:
     inplace.bump(target)
 
 
+globals().update(typed.TYPED)  # FloatTensor, LongTensor, ...
+
 __all__ = [
     "SPARSE",
     "SparseSemiStructuredTensor",
@@ -53,5 +55,6 @@ __all__ = [
     "shapes",
     "softmaxes",
     "to_sparse_semi_structured",
+    "typed",
     "write_sparse",
 ]

@@ -40,9 +40,22 @@ from pullback.ops.layout.sparse import softmaxes as softmaxes
 from pullback.ops.layout.sparse import table as table
 from pullback.ops.layout.sparse import testing as testing
 from pullback.ops.layout.sparse.semi_structured import to_sparse_semi_structured as to_sparse_semi_structured
+from pullback.ops.layout.sparse import typed as typed
 from pullback.ops.layout.sparse.layouts import wrap_sparse as wrap_sparse
 
+BFloat16Tensor: _Any
+BoolTensor: _Any
+ByteTensor: _Any
+CharTensor: _Any
+ComplexDoubleTensor: _Any
+ComplexFloatTensor: _Any
+DoubleTensor: _Any
+FloatTensor: _Any
+HalfTensor: _Any
+IntTensor: _Any
+LongTensor: _Any
 SPARSE: _int
+ShortTensor: _Any
 def addmm(mat: _Any, mat1: _Any, mat2: _Any, *, beta: _Any = 1, alpha: _Any = 1) -> _Tensor: ...
 def log_softmax(input: _Any, dim: _Any, *, dtype: _dtype | None = None) -> _Tensor: ...
 def mm(sparse: _Any, dense: _Any, reduce: _Any = None) -> _Tensor: ...
