@@ -89,6 +89,9 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._jit_internal": {
         "is_scripting": "pullback.surface.jit:is_scripting",
+        "_copy_to_script_wrapper": "pullback.surface.jit.annotations:copy_to_script_wrapper",
+        "_overload": "pullback.surface.jit:_overload",
+        "_overload_method": "pullback.surface.jit:_overload_method",
         "export": "pullback.surface.jit:export",
         "ignore": "pullback.surface.jit:ignore",
         "unused": "pullback.surface.jit:unused",

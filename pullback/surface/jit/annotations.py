@@ -40,6 +40,11 @@ def export(fn: T) -> T:
     return _marked(fn, "export")
 
 
+def copy_to_script_wrapper(fn: T) -> T:
+    """Mark a method of Python that a compiled module keeps."""
+    return _marked(fn, "copy to script wrapper")
+
+
 def unused(fn: T) -> T:
     """Mark a function that a compiler is to replace by an error."""
     return _marked(fn, "unused")
