@@ -159,6 +159,8 @@ class ModuleList(Module):
     def _name(self, idx) -> str:
         return str(_wrapped(idx, len(self)))
 
+    _get_abs_string_index = _name  # PyTorch's name, which lists derived from this one call
+
     def _renumber(self, modules: Iterable[Module]) -> None:
         self._modules = OrderedDict((str(i), m) for i, m in enumerate(modules))
 
