@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core import device as devices
+from ...core import dtype as dtypes
 from ...core import modes
 from ...core.arrays import library
 from ...core.layers import above
@@ -47,7 +48,7 @@ def _check_all_meta(op: Operator, args: tuple) -> None:
         return
     where = None
     for t in op.tensors(args):
-        if not t.array.shape and t.device is devices.cpu:
+        if t.device is devices.cpu and (not t.array.shape or t.dtype in (dtypes.int64, dtypes.int32)):
             continue
         if where is None:
             where = t.device
