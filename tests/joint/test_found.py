@@ -191,7 +191,7 @@ def test_taking_from_nothing_is_refused_by_shape():
 )
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_an_index_into_nothing_is_refused_by_shape(take, device):
-    with pytest.raises(IndexError, match="out of (bounds|range)"):
+    with pytest.raises((IndexError, RuntimeError), match=r"out of (bounds|range)|indexing axis dim should be positive"):
         take(torch.zeros(0, 3, device=device), torch.zeros(1, dtype=torch.int64, device=device))
     assert take(torch.zeros(1, 3, device=device), torch.zeros(1, dtype=torch.int64, device=device)).shape == (1, 3)
 

@@ -40,8 +40,8 @@ def test_every_problem_is_told_at_once():
     with pytest.raises(RuntimeError) as raised:
         nn.Linear(2, 2).load_state_dict({"weight": torch.ones(3, 2), "x": torch.ones(1)})
     assert str(raised.value) == (
-        'Error(s) in loading state_dict for Linear:\n\tUnexpected key(s) in state_dict: "x". \n\t'
-        'Missing key(s) in state_dict: "bias". \n\t'
+        'Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "bias". \n\t'
+        'Unexpected key(s) in state_dict: "x". \n\t'
         "size mismatch for weight: copying a param with shape torch.Size([3, 2]) from checkpoint, the shape in current "
         "model is torch.Size([2, 2])."
     )

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pullback.core.cupy_library import loaded_library
 from pullback.runtime import build as builds
 from pullback.runtime import cuda
 from pullback.runtime.build import CompileFailed, NoCompiler
@@ -65,9 +66,9 @@ def test_the_flag_that_host_and_device_share_is_zero():
 
 
 def test_a_library_that_is_not_loaded_is_named(monkeypatch):
-    with pytest.raises(NoCompiler, match="libnothing.so is not loaded"):
-        cuda._loaded("libnothing.so")
-    assert cuda._loaded("libc.so").endswith(("libc.so.6", ".so"))
+    with pytest.raises(OSError, match="libnothing.so is not loaded"):
+        loaded_library("libnothing.so")
+    assert loaded_library("libc.so").endswith(("libc.so.6", ".so"))
 
     def missing(name):
         raise OSError(f"{name}: cannot open shared object file")

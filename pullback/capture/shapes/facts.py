@@ -143,12 +143,21 @@ class Facts:
         op = question.operator
         if op in ("==", "!="):
             answer = True if self._divides(question) else self._decide_zero(p)
+            if answer is None and self._is_away_from_zero(subtract(question.lhs, question.rhs)):
+                answer = False
             return answer if answer is None or op == "==" else not answer
         if op in (">", "<="):  # p > 0 is p - 1 >= 0
             answer = self._decide_nonnegative(subtract(p, 1))
             return answer if answer is None or op == ">" else not answer
         answer = self._decide_nonnegative(p)
         return answer if answer is None or op == ">=" else not answer
+
+    def _is_away_from_zero(self, p) -> bool:
+        """Whether a sum as it is written, remainders and powers whole, has bounds that leave zero out."""
+        if not isinstance(p, Expr):
+            return p != 0
+        low, high = self.bounds(p)
+        return low > 0 or high < 0
 
     def _decide_logic(self, question: Logic) -> bool | None:
         stop = question.operator == "or"

@@ -22,6 +22,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ...core import device as devices
+from ...core import tensor as tensor_module
 from ...core.dtype import dtype
 from ...core.tensor import Tensor
 from .operator import exports
@@ -65,7 +66,7 @@ def result_classes(results: Results) -> list[str]:
 
 def tensor_attributes() -> Iterator[tuple[str, Any]]:
     """What is hung on `Tensor` from outside its class statement, by name."""
-    source = ast.parse(Path(inspect.getfile(Tensor)).read_text())
+    source = ast.parse(Path(tensor_module.__file__).read_text())
     body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
     written = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     written |= {t.id for node in body if isinstance(node, ast.Assign) for t in node.targets if isinstance(t, ast.Name)}

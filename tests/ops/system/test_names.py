@@ -17,11 +17,11 @@ NAMES = {
 }
 KNOWN = {
     "softmax": {
-        "core/cuda_rows.py", "ops/eager/rows.py", "ops/layout/nested/operators.py", "ops/network/multihead.py",
+        "core/cuda_rows.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
     "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py", "ops/window/shortcuts.py"},
-    "cumsum": {"ops/reduce/scans.py"},
+    "cumsum": {"ops/layout/nested/reductions.py", "ops/reduce/scans.py"},
 }  # fmt: skip
 
 
