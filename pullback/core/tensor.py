@@ -59,6 +59,10 @@ else:
     TensorMethods = object
 
 
+class PartialProperty(property):
+    """A property that some tensors have and others do not: `dir` asks."""
+
+
 class Tensor(TensorMethods):
     """A multi-dimensional array that can record what is done with it."""
 
@@ -291,7 +295,9 @@ class Tensor(TensorMethods):
         return id(self)
 
     def __dir__(self):
-        return sorted({*dir(type(self)), *self.__dict__})
+        cls = type(self)
+        own = {n for n in dir(cls) if not isinstance(getattr(cls, n, None), PartialProperty) or hasattr(self, n)}
+        return sorted(own | self.__dict__.keys())
 
     def __repr__(self, tensor_contents: str | None = None) -> str:
         return tensor_repr(self, contents=tensor_contents)

@@ -89,3 +89,11 @@ def test_subclasses_of_no_tensor_are_refused():
         torch.ones(1).as_subclass(int)
     with pytest.raises(TypeError, match="is not an acceptable base type"):
         type("Mine", (torch.FloatTensor,), {})
+
+
+def test_dir_lists_what_the_tensor_has():
+    x = torch.ones(2)
+    assert "_offsets" not in dir(x)
+    assert "_offsets" in dir(torch.nested.nested_tensor([x, torch.ones(3)], layout=torch.jagged))
+    x.mine = 1
+    assert {"mine", "shape"} <= set(dir(x))

@@ -123,7 +123,7 @@ def array_of(value):
     """Arrays for tensors (also inside lists), anything else as it is."""
     if isinstance(value, Tensor):
         return value.array
-    if value.__class__ is tuple and value and any(isinstance(v, Tensor) for v in value):
+    if isinstance(value, (tuple, list)) and value and any(isinstance(v, Tensor) for v in value):
         return tuple(v.array if isinstance(v, Tensor) else v for v in value)
     return value
 

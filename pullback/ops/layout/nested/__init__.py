@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ....core import device as devices
 from ....core.layers import extend
-from ....core.tensor import Tensor, stride_of
+from ....core.tensor import PartialProperty, Tensor, stride_of
 from ...make.construct import tensor
 from ...system.calls import front
 from ..sparse.table import LAYOUT
@@ -77,7 +77,7 @@ def _of_jagged(name: str, read) -> property:
             raise AttributeError(f"'Tensor' object has no attribute '{name}': only jagged nested tensors have")
         return read(self.array)
 
-    return property(get)
+    return PartialProperty(get)
 
 
 extend(
