@@ -228,7 +228,7 @@ class Capture:
                 self.stolen, self.empty = (), False  # what comes after the graph may read the lists
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
-            left = Left(ambient.mode & modes.GRAD, dict(ambient.autocast))
+            left = Left(int(ambient.mode) & modes.GRAD, dict(ambient.autocast))
             ambient.set_autocast(self.autocast)
             ambient.restore(self.start)
             return self._entry(machine, value, ended, left)
