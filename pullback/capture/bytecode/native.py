@@ -118,6 +118,9 @@ def has_state(cls: type) -> bool:
     return issubclass(cls, Node) or not cls.__module__.startswith(VALUE_CLASSES)
 
 
+PLAIN = frozenset((int, float, bool, str, type(None), Tensor))  # of these native code takes each as it is
+
+
 def open_devices() -> tuple:
     """The default device, and those before each block with another that is open."""
     return (ambient.default_device, *ambient.devices_before)
@@ -215,6 +218,8 @@ class Native(Attributes):
 
     def for_native(self, value, depth: int = DEEP):
         """An argument as native code takes it: with what it holds entered, and functions that come back here."""
+        if value.__class__ in PLAIN:
+            return value
         if isinstance(value, CONTAINERS):
             value = self.inside(value)
             if depth == 1:

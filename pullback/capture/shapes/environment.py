@@ -290,7 +290,8 @@ class ShapeEnv(SymbolMaker):
 
     def _set_replacement(self, symbol: Symbol, expr) -> None:
         change = {symbol: expr}
-        self.replacements = {s: substitute(e, change) for s, e in self.replacements.items()} | change
+        written = {s: e for s, e in self.replacements.items() if isinstance(e, Expr) and symbol in e.symbols}
+        self.replacements = self.replacements | {s: substitute(e, change) for s, e in written.items()} | change
         self.version += 1
         if symbol.kind is int:
             self.facts.replace(symbol, expr)
