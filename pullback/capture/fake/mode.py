@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import ambient
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, Tensor, assemble
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, PartialProperty, Tensor, assemble
 from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
 from ...ops.make.lifting import lift_fresh
@@ -304,7 +304,7 @@ def _of_fakes(name: str, read) -> property:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return self.__dict__[name]
 
-    return property(get, lambda self, value: self.__dict__.__setitem__(name, value))
+    return PartialProperty(get, lambda self, value: self.__dict__.__setitem__(name, value))
 
 
 extend(
