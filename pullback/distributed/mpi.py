@@ -27,8 +27,9 @@ _joined: list[pmi.Watch] = []
 
 def join(address: tuple[str, int], rank: int, size: int, limit: float) -> None:
     """Make this process a rank without a launcher: all of them meet at an address."""
-    found = is_installed()
-    watch = pmi.join(*address, rank, size, limit) if found else None
+    if not is_installed():
+        library()  # which says how to get it
+    watch = pmi.join(*address, rank, size, limit)
     comm = library().COMM_WORLD
     pmi.forget()
     if comm.Get_size() != size:
@@ -38,8 +39,7 @@ def join(address: tuple[str, int], rank: int, size: int, limit: float) -> None:
             f"only ranks that one started. Start the program with: pullback launch -n {size} script.py (or mpiexec -n {size} "
             "python script.py); or install MPICH, which joins any: pip install mpich"
         )
-    if watch is not None:
-        _joined.append(watch)
+    _joined.append(watch)
 
 
 def library() -> Any:

@@ -100,7 +100,6 @@ class Server:
         self.values: dict[str, str] = {}
         self.arrived, self.change = 0, threading.Condition()
         self.watchers: dict[int, socket.socket] = {}
-        self.left: set[int] = set()
         self.ended = 0  # libraries that went, well or not
 
     def serve(self, connection: socket.socket) -> None:
