@@ -242,7 +242,7 @@ def _unscale(optimizer, factor: float, allow_float16: bool) -> bool | None:
                     continue
                 if g.dtype is dtypes.float16 and not allow_float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                values = g.coalesce().values() if g.keys & SPARSE else g
+                values = g.coalesce().values() if g._keys & SPARSE else g
                 found = bool(found) or not bool(values.isfinite().all())
                 g.mul_(factor)
     return found

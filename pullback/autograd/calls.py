@@ -38,7 +38,7 @@ def implicit_gradients(outputs: list, grads, batched: bool = False) -> list:
 @bypassing("ones_like.default")
 def _plain_ones(out: Tensor) -> Tensor | None:
     """The gradient of a plain result with respect to itself."""
-    return make_tensor(np.ones(out.array.shape, out.dtype.numpy), out.dtype)
+    return make_tensor(np.ones(out._array.shape, out.dtype.numpy), out.dtype)
 
 
 def _gradient_of(i: int, out, g, batched: bool):
@@ -55,7 +55,7 @@ def _gradient_of(i: int, out, g, batched: bool):
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         if not dtype.is_floating_point:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
-        result = None if out.keys or ambient.mode >= LISTENING else _plain_ones(out)
+        result = None if out._keys or ambient.mode >= LISTENING else _plain_ones(out)
         return ones_like(out) if result is None else result
     if not isinstance(g, Tensor):
         raise TypeError("gradients can be either Tensors or None, but got " + type(g).__name__)

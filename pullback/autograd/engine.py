@@ -214,12 +214,12 @@ def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
             continue
         if g is not None:
             shape, dtype, _ = record[1][number]
-            if g.dtype is not dtype or g.array.shape != shape:
+            if g.dtype is not dtype or g._array.shape != shape:
                 g = validate(node, i, record[1][number], g)
             have = record[number + _FIRST]
             if have is None:
                 record[number + _FIRST] = g
-            elif in_place and record[2] >> number & 1 and not (have.keys or g.keys):
+            elif in_place and record[2] >> number & 1 and not (have._keys or g._keys):
                 have.add_(g)
             else:
                 record[number + _FIRST] = _total(have, g)
@@ -385,7 +385,7 @@ def validate(node: Named, index: int, expected: tuple, g: Tensor) -> Tensor:
         raise TypeError(
             f"{node.name()} returned a gradient of type {type(g).__name__} at index {index}; expected a Tensor or None"
         )
-    if tuple(g.array.shape) != tuple(shape):
+    if tuple(g._array.shape) != tuple(shape):
         g = reduce_to(node, g, tuple(shape), index)
     if g.dtype is not dtype and dtype is not None:
         if g.dtype.is_complex and not dtype.is_complex:
@@ -401,14 +401,14 @@ def validate(node: Named, index: int, expected: tuple, g: Tensor) -> Tensor:
 
 def reduce_to(node: Named | None, g: Tensor, shape: tuple, index: int = 0) -> Tensor:
     """Undo broadcasting."""
-    if g.keys & SPARSE:
+    if g._keys & SPARSE:
         return g
-    lead = g.array.ndim - len(shape)
-    fits = lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, g.array.shape[lead:], strict=True))
+    lead = g._array.ndim - len(shape)
+    fits = lead >= 0 and all(s == 1 or s == n for s, n in zip(shape, g._array.shape[lead:], strict=True))
     if not fits:
         name = node.name() if node is not None else "jvp"
         raise RuntimeError(
-            f"Function {name} returned an invalid gradient at index {index} - got {list(g.array.shape)} but expected shape compatible with {list(shape)}"
+            f"Function {name} returned an invalid gradient at index {index} - got {list(g._array.shape)} but expected shape compatible with {list(shape)}"
         )
     return g.sum_to_size(shape)
 
@@ -421,7 +421,7 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
     this is the only reference to it, but for those of the sink's own hooks (`watchers`). (The same tensor may have gone to
     several leaves.)"""
     g = grads.pop()
-    a = variable.autograd
+    a = variable._autograd
     if g is None or not a.requires_grad:  # it may have been detached since
         return
     recording = ambient.mode & modes.GRAD
@@ -435,8 +435,8 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
                 a.grad = g if sole and is_own(g) and lies_as(g, variable) else copy_of(g, variable)
         elif recording:
             a.grad = _total(have, g)
-        elif have.keys & SPARSE:
-            a.grad = have.add_(g) if g.keys & SPARSE else g + have
+        elif have._keys & SPARSE:
+            a.grad = have.add_(g) if g._keys & SPARSE else g + have
         else:
             have.add_(g)
     if a.post_accumulate_hooks:
@@ -449,13 +449,13 @@ def accumulate(variable: Tensor, grads: list, watchers: int = 0) -> None:
 
 def is_own(g: Tensor) -> bool:
     """Whether a gradient's memory is plain, dense and its own, and nobody will hand it out again."""
-    alone = g.memory is None or getrefcount(g.memory) == 2 and g.array.flags.c_contiguous
-    return alone and g.view_info is None and g.autograd is None and not g.keys & ~CUDA and not is_cached(g)
+    alone = g._memory is None or getrefcount(g._memory) == 2 and g._array.flags.c_contiguous
+    return alone and g._view_info is None and g._autograd is None and not g._keys & ~CUDA and not is_cached(g)
 
 
 def recorded_copy(g: Tensor) -> Tensor:
     """A gradient that has a history of its own stays apart from the tensor that the graph holds."""
-    return g if g.keys & ~CUDA else g.new_empty_strided(g.shape, g.stride()).copy_(g)
+    return g if g._keys & ~CUDA else g.new_empty_strided(g.shape, g.stride()).copy_(g)
 
 
 class grad_layout:
@@ -466,17 +466,17 @@ class grad_layout:
 
 def lies_as(g: Tensor, variable: Tensor) -> bool:
     """Whether a gradient, which is a plain array, lies in memory as its leaf does; row by row, if that is not dense."""
-    ours, leaf = g.array, variable.array
+    ours, leaf = g._array, variable._array
     if ours.__class__ is not leaf.__class__ or ours.strides == leaf.strides or not grad_layout.enforced:
         return True
     return ours.flags.c_contiguous and (leaf.flags.c_contiguous or not is_dense(leaf.shape, stride_of(variable)))
 
 
 def copy_of(g: Tensor, variable: Tensor) -> Tensor:
-    if g.keys & SPARSE:
+    if g._keys & SPARSE:
         return take_over(g)
-    if grad_layout.enforced and not (g.keys | variable.keys) & ~(CUDA | FAKE | META):
-        shape, stride = variable.array.shape, stride_of(variable)
+    if grad_layout.enforced and not (g._keys | variable._keys) & ~(CUDA | FAKE | META):
+        shape, stride = variable._array.shape, stride_of(variable)
         if stride_of(g) != stride and is_dense(shape, stride):
             return g.detach().new_empty_strided(shape, stride).copy_(g.detach())
     return g.detach().clone()
@@ -484,7 +484,7 @@ def copy_of(g: Tensor, variable: Tensor) -> Tensor:
 
 def _total(a: Tensor, b: Tensor) -> Tensor:
     """The sum of two gradients; dense first where one is sparse, since sparse + dense is not defined."""
-    return b + a if a.keys & SPARSE and not b.keys & SPARSE else a + b
+    return b + a if a._keys & SPARSE and not b._keys & SPARSE else a + b
 
 
 above.accumulate = accumulate

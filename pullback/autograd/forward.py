@@ -75,9 +75,9 @@ def tangent_of(t, level: int) -> Tensor | None:
     """The tangent that a tensor carries at a level; that of a view may have come to its base by a later write."""
     if not isinstance(t, Tensor):
         return None
-    a = t.autograd
+    a = t._autograd
     found = None if a is None or not a.tangents else a.tangents.get(level)
-    if found is None and t.view_info is not None and tangent_of(t.view_info.base, level) is not None:
+    if found is None and t._view_info is not None and tangent_of(t._view_info.base, level) is not None:
         found = replay_tangent(t, level)
     return found
 
@@ -85,7 +85,7 @@ def tangent_of(t, level: int) -> Tensor | None:
 def replay_tangent(t: Tensor, level: int) -> Tensor:
     """The tangent of a view, as the same view of its base's tangent."""
     with below_level(level):
-        found = replay(recipe(t.view_info), tangent_of(t.view_info.base, level))
+        found = replay(recipe(t._view_info), tangent_of(t._view_info.base, level))
     with_tangent(t, found, level)
     return found
 
@@ -100,9 +100,14 @@ def primal_of(t, level: int):
     """The tensor without its tangent at a level, with its place in the graph and its other tangents."""
     if isinstance(t, tuple):
         return tuple(primal_of(v, level) for v in t)
-    if not isinstance(t, Tensor) or t.autograd is None or not t.autograd.tangents or level not in t.autograd.tangents:
+    if (
+        not isinstance(t, Tensor)
+        or t._autograd is None
+        or not t._autograd.tangents
+        or level not in t._autograd.tangents
+    ):
         return t
-    return _copy(t, {n: v for n, v in t.autograd.tangents.items() if n != level})
+    return _copy(t, {n: v for n, v in t._autograd.tangents.items() if n != level})
 
 
 def _copy(t: Tensor, tangents: dict | None) -> Tensor:
@@ -110,7 +115,7 @@ def _copy(t: Tensor, tangents: dict | None) -> Tensor:
     a = Autograd(requires_grad(t), edge_of(t))
     a.tangents = tangents or None
     result = t.shallow(a if a.requires_grad or tangents else None)
-    result.view_info = t.view_info
+    result._view_info = t._view_info
     return result
 
 
@@ -132,7 +137,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
         result = jvp(op, primals, tangents, out)
     many = isinstance(out, (tuple, list))
     results = [
-        _copy(r, r.autograd.tangents if r.autograd else None) if isinstance(r, Tensor) else r
+        _copy(r, r._autograd.tangents if r._autograd else None) if isinstance(r, Tensor) else r
         for r in (out if many else (out,))
     ]
     for r, t in zip(results, result if isinstance(result, (tuple, list)) else (result,), strict=True):
@@ -141,7 +146,7 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
     final = type(out)(results) if many else results[0]
     if op.is_view and not keys & LAYOUTS:  # views of the arguments, not of their copies without tangents
         for r in results:
-            r.view_info = None
+            r._view_info = None
         dispatching.mark_views(op, final, args)
     if wanted and ambient.mode & modes.GRAD:
         op.record(final, *args)
@@ -152,8 +157,8 @@ def _laid_out_alike(t: Tensor, tangent: Tensor, level: int) -> Tensor:
     """A tangent that can be viewed wherever the tensor can: it lies in memory as the tensor does, from now on (row by row,
     if the tensor has one element at several places)."""
     stride = stride_of(t)
-    stride = contiguous_strides(t.array.shape) if may_overlap(t.array.shape, stride) else stride
-    if tangent.keys or stride == stride_of(tangent):
+    stride = contiguous_strides(t._array.shape) if may_overlap(t._array.shape, stride) else stride
+    if tangent._keys or stride == stride_of(tangent):
         return tangent
     result = tangent.new_empty_strided(t.shape, stride).copy_(tangent)
     with_tangent(t, result, level)
@@ -163,8 +168,10 @@ def _laid_out_alike(t: Tensor, tangent: Tensor, level: int) -> Tensor:
 def _own_memory(t: Tensor, tangents: list) -> Tensor:
     """A tangent that later writes may change: no argument's tangent, and every element at a place of its own."""
     given = [v for a in tangents for v in (a if isinstance(a, list) else [a])]
-    shared = any(v is not None and v.version is t.version for v in given)
-    return t.clone(memory_format=devices.contiguous_format) if shared or may_overlap(t.array.shape, stride_of(t)) else t
+    shared = any(v is not None and v._counter is t._counter for v in given)
+    return (
+        t.clone(memory_format=devices.contiguous_format) if shared or may_overlap(t._array.shape, stride_of(t)) else t
+    )
 
 
 def argument_tangents(value, level: int):
@@ -306,7 +313,7 @@ def transposed(op: Operator, args: tuple, tangents: list, out):
     found = iter(result)
     each = [None if s is None else _settle(next(found), s) for s in seeds]
     if not recorded:
-        each = [t if t is None else _copy(t.detach(), t.autograd.tangents if t.autograd else None) for t in each]
+        each = [t if t is None else _copy(t.detach(), t._autograd.tangents if t._autograd else None) for t in each]
     return each if isinstance(out, (tuple, list)) else each[0]
 
 
@@ -314,10 +321,10 @@ def _recordable(a):
     """An argument that may be saved for the short time that a jvp is taken from a graph."""
     if isinstance(a, tuple):
         return tuple(_recordable(v) for v in a)
-    if not isinstance(a, Tensor) or not a.keys & INFERENCE_TENSOR:
+    if not isinstance(a, Tensor) or not a._keys & INFERENCE_TENSOR:
         return a
-    result = a.shallow(a.autograd)
-    result.keys &= ~INFERENCE_TENSOR
+    result = a.shallow(a._autograd)
+    result._keys &= ~INFERENCE_TENSOR
     return result
 
 

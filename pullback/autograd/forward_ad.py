@@ -82,7 +82,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
             f"{list(tangent.shape)}."
         )
-    if (tensor.keys | tangent.keys) & TRANSFORMED:
+    if (tensor._keys | tangent._keys) & TRANSFORMED:
         return batched_dual(tensor, tangent, number)
     dual = tensor.view_as(tensor)
     with_tangent(dual, tangent, number)
@@ -94,7 +94,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not _open:
         return UnpackedDualTensor(tensor, None)
     number = _open[-1].number
-    if tensor.keys & TRANSFORMED:
+    if tensor._keys & TRANSFORMED:
         return UnpackedDualTensor(*batched_parts(tensor, number))
     return UnpackedDualTensor(primal_of(tensor, number), tangent_of(tensor, number))
 

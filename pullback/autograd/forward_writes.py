@@ -61,7 +61,7 @@ def _apart(arg, memory: list):
     """An argument that no write to tensors of these versions changes."""
     if isinstance(arg, (tuple, list)):
         return type(arg)([_apart(a, memory) for a in arg])
-    return arg.clone() if isinstance(arg, Tensor) and any(arg.version is v for v in memory) else arg
+    return arg.clone() if isinstance(arg, Tensor) and any(arg._counter is v for v in memory) else arg
 
 
 def _new_tangent(op: Operator, primals: tuple, tangents: list) -> Tensor | None:
@@ -69,17 +69,17 @@ def _new_tangent(op: Operator, primals: tuple, tangents: list) -> Tensor | None:
     if not op.differentiable or "nondeterministic_seeded" in op.tags or primals[0].dtype.category < 2:
         return None
     if ambient.mode & modes.GRAD:  # reverse mode may run over this: neither value nor tangent may be written after
-        memory = [t.version for t in (primals[0], tangents[0]) if t is not None]
+        memory = [t._counter for t in (primals[0], tangents[0]) if t is not None]
         primals, tangents = ([_apart(a, memory) for a in group] for group in (primals, tangents))
     out = dispatching.dispatch(op, tuple(primals))
     result = jvp(op, tuple(primals), tangents, out)
-    return result.clone() if result is not None and result.version is primals[0].version else result
+    return result.clone() if result is not None and result._counter is primals[0]._counter else result
 
 
 def _first_tangent(target: Tensor, result: Tensor, level: int) -> None:
     """A tensor without a tangent was written with one: if it is a view, its base has one from now on."""
     result = result.to(target.dtype)
-    info = target.view_info
+    info = target._view_info
     if info is None or tangent_of(info.base, level) is not None:
         with_tangent(target, result.clone(), level)
         return

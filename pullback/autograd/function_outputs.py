@@ -69,7 +69,7 @@ def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separa
         )
     differentiable = [_has_gradient(t) and id(t) not in fixed and recording for t in raw]
     ctx.outputs = tuple(
-        (t.array.shape, t.dtype, t.device) if live else None for t, live in zip(raw, differentiable, strict=True)
+        (t._array.shape, t.dtype, t.device) if live else None for t, live in zip(raw, differentiable, strict=True)
     )
     ctx.zeros = tuple(_metadata(t) if isinstance(t, Tensor) else None for t in raw) if recording else ()
     outputs: list = []
@@ -86,7 +86,7 @@ def connect(ctx, raw: tuple, inputs: tuple[Tensor, ...], recording: bool, separa
         elif differentiable[i] and id(t) in given:
             result[id(t)] = _connected(ctx, t, i, True, id(t) in dirty, True, False, 1)
         elif differentiable[i]:
-            result[id(t)].autograd.edge = (ctx, i)
+            result[id(t)]._autograd.edge = (ctx, i)
         outputs.append(result[id(t)])
     if not dirty <= {id(t) for t in raw if isinstance(t, Tensor)}:
         raise RuntimeError(
@@ -100,7 +100,7 @@ def _is_new(ctx, t, inputs: tuple[Tensor, ...]) -> bool:
     """Whether an output is the common case: a tensor of its own of which nothing was said."""
     return (
         isinstance(t, Tensor)
-        and t.view_info is None
+        and t._view_info is None
         and t.dtype.category >= 2
         and not ctx.dirty_tensors
         and not ctx.non_differentiable
@@ -110,7 +110,7 @@ def _is_new(ctx, t, inputs: tuple[Tensor, ...]) -> bool:
 
 def _connect_one(ctx, t: Tensor) -> tuple:
     ctx.dirty_ids = ctx.fixed_ids = frozenset()
-    ctx.outputs = ((t.array.shape, t.dtype, t.device),)
+    ctx.outputs = ((t._array.shape, t.dtype, t.device),)
     ctx.zeros = (_metadata(t),)
     a = own_autograd(t)
     a.requires_grad, a.edge = True, (ctx, 0)
@@ -122,7 +122,7 @@ def _has_gradient(t) -> bool:
 
 
 def _metadata(t: Tensor) -> tuple:
-    return Size(t.array.shape), t.dtype, t.device
+    return Size(t._array.shape), t.dtype, t.device
 
 
 def _connected(ctx, t, i: int, is_input: bool, is_dirty: bool, live: bool, is_saved: bool, count: int) -> Tensor:
@@ -130,14 +130,14 @@ def _connected(ctx, t, i: int, is_input: bool, is_dirty: bool, live: bool, is_sa
     if not live:
         return _without_history(t, is_input, is_dirty, is_saved)
     if is_dirty:
-        if t.view_info is None and t.requires_grad and t.is_leaf:
+        if t._view_info is None and t.requires_grad and t.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if not is_input:
-            if t.view_info is not None:
+            if t._view_info is not None:
                 raise RuntimeError(_NOT_INPUT)
             warnings.warn(_NOT_INPUT, stacklevel=5)
             return _set_edge(t, (ctx, i))
-        if t.view_info is not None and count > 1:
+        if t._view_info is not None and count > 1:
             raise RuntimeError(_VIEW_AND_MORE)
         check_writable(t)
         rebase_history(t, (ctx, i))
@@ -158,7 +158,7 @@ def _without_history(t: Tensor, is_input: bool, is_dirty: bool, is_saved: bool) 
         return t
     if is_input:
         return t if is_dirty else t.detach()
-    return t if t.view_info is not None else t.detach_()
+    return t if t._view_info is not None else t.detach_()
 
 
 def _view_of_itself(t: Tensor) -> Tensor:
@@ -169,20 +169,20 @@ def _view_of_itself(t: Tensor) -> Tensor:
 def _set_edge(t: Tensor, edge: tuple) -> Tensor:
     a = own_autograd(t)
     a.requires_grad, a.edge = True, edge
-    if t.view_info is not None:
-        t.view_info.version = t.version[0]
+    if t._view_info is not None:
+        t._view_info.version = t._counter[0]
     return t
 
 
 def _mark_view(ctx, t: Tensor, i: int, is_rewritten: bool, live: int, inputs: tuple[Tensor, ...]) -> None:
     """Say on an output that is a view why it must not be changed in place; a pure view of the input may be."""
-    if t.view_info is None or is_rewritten:
+    if t._view_info is None or is_rewritten:
         return
     if ctx._is_pure_view:
-        source = inputs[0] if inputs[0].view_info is None else inputs[0].view_info.base
-        t.view_info.creation = None if t.view_info.base is source else _LEAF_VIEW
+        source = inputs[0] if inputs[0]._view_info is None else inputs[0]._view_info.base
+        t._view_info.creation = None if t._view_info.base is source else _LEAF_VIEW
     else:
-        t.view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name())
+        t._view_info.creation = "multi_output" if live > 1 else _VIEW.format(i, ctx.name())
 
 
 # ---- saving
@@ -206,7 +206,7 @@ def _saved(ctx, t: Tensor | None):
     edge = edge_of(t)
     if edge is not None and edge[0] is ctx:
         return save_output(t)
-    if id(t) in ctx.dirty_ids and t.view_info is not None and edge is not None:
+    if id(t) in ctx.dirty_ids and t._view_info is not None and edge is not None:
         # Its history leads through the node itself, so it is known weakly.
-        return (SAVED_OUTPUT, t.shallow(), t.version[0], WeakEdge(edge))
+        return (SAVED_OUTPUT, t.shallow(), t._counter[0], WeakEdge(edge))
     return save(t)

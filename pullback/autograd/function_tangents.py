@@ -24,7 +24,7 @@ def push_tangents(ctx, args: tuple, raw: tuple, outputs: tuple) -> None:
 
 def _push_level(ctx, args: tuple, raw: tuple, outputs: tuple, tangents: list, level: int, outer: tuple) -> None:
     given = [_filled(a, t, ctx) for a, t in zip(args, tangents, strict=True)]
-    versions = [None if t is None else t.version[0] for t in tangents]
+    versions = [None if t is None else t._counter[0] for t in tangents]
     saved, ctx.saved_for_forward = ctx.saved_for_forward, ctx.saved_for_forward or ()
     try:
         with at_levels(outer):
@@ -74,7 +74,7 @@ def _check_in_place(was: Tensor, t: Tensor | None, args: tuple, tangents: list, 
         )
     if tangents[place] is None:
         return
-    if t is None or t.version[0] == versions[place]:
+    if t is None or t._counter[0] == versions[place]:
         raise RuntimeError(
             "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
             "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
@@ -87,24 +87,24 @@ def _check_in_place(was: Tensor, t: Tensor | None, args: tuple, tangents: list, 
 
 
 def _base(t: Tensor) -> Tensor:
-    return t if t.view_info is None else t.view_info.base
+    return t if t._view_info is None else t._view_info.base
 
 
 def _check_view(out: Tensor, t: Tensor | None, args: tuple, tangents: list) -> None:
     """A view of an input must have a view of that input's tangent as its tangent."""
-    if out.view_info is None:
+    if out._view_info is None:
         return
-    base = out.view_info.base
+    base = out._view_info.base
     tangent = next((g for a, g in zip(args, tangents, strict=True) if g is not None and _base(a) is base), None)
     if tangent is None:
         return
-    if t is None or t.view_info is None:
+    if t is None or t._view_info is None:
         raise RuntimeError(
             "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
         )
-    if t.view_info.base is _base(tangent):
+    if t._view_info.base is _base(tangent):
         return
-    kind = "given" if tangent.view_info is None else "same base as the given"
+    kind = "given" if tangent._view_info is None else "same base as the given"
     raise RuntimeError(
         f"A custom Function is returning a view but the jvp is not returning a view of the {kind} grad input."
     )

@@ -47,7 +47,7 @@ def content_of(x: Tensor) -> Tensor:
     if is_strided(x):
         return x.data
     if x.is_mkldnn:
-        return x.array.values
+        return x._array.values
     return (x._values() if "coo" in str(x.layout) else x.values()).detach()
 
 
@@ -205,7 +205,7 @@ def dual_inputs(inputs: tuple, tangents: dict[int, Tensor | None]) -> list:
     for i, x in enumerate(inputs):
         x = x.detach() if isinstance(x, Tensor) and x.requires_grad else x
         t = tangents.get(i)
-        result.append(x if t is None else forward_ad.make_dual(x, t if t.view_info is None else t.clone()))
+        result.append(x if t is None else forward_ad.make_dual(x, t if t._view_info is None else t.clone()))
     return result
 
 

@@ -30,7 +30,7 @@ class LeafRule:
 
 def rule_of(leaf: Tensor) -> LeafRule | None:
     """The rule of a leaf, where it alone listens to its gradient."""
-    own = leaf.autograd
+    own = leaf._autograd
     if own is None or not own.post_accumulate_hooks or len(own.post_accumulate_hooks) != 1:
         return None
     (hook,) = own.post_accumulate_hooks.values()

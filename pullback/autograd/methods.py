@@ -71,7 +71,7 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
 
 
 def get_grad(self):
-    a = self.autograd
+    a = self._autograd
     if a is None:
         return None
     if a.grad is None and a.edge is not None and not a.retains_grad and a.requires_grad:
@@ -88,8 +88,8 @@ def get_grad(self):
 
 def set_grad(self, value) -> None:
     if value is None:
-        if self.autograd is not None and self.autograd.grad is not None:
-            self.autograd.grad = None
+        if self._autograd is not None and self._autograd.grad is not None:
+            self._autograd.grad = None
         return
     if not isinstance(value, Tensor):
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
@@ -160,7 +160,7 @@ def retain_grad(self) -> None:
     )
     if not requires_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    a = self.autograd
+    a = self._autograd
     if a.edge is None or a.retains_grad:
         return
     a.retains_grad = True
@@ -180,7 +180,7 @@ def retain_grad(self) -> None:
 
 
 def get_backward_hooks(self):
-    return self.autograd.hooks if self.autograd is not None else None
+    return self._autograd.hooks if self._autograd is not None else None
 
 
 def set_backward_hooks(self, hooks) -> None:
@@ -191,7 +191,7 @@ def get_grad_dtype(self):
     """The dtype that this leaf's gradient must have; None where any will do."""
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
-    wanted = self.autograd.grad_dtype if self.autograd is not None else Ellipsis
+    wanted = self._autograd.grad_dtype if self._autograd is not None else Ellipsis
     return self.dtype if wanted is Ellipsis else wanted
 
 
@@ -199,13 +199,13 @@ def set_grad_dtype(self, value) -> None:
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if (
-        self.autograd is not None
-        and self.autograd.grad is not None
+        self._autograd is not None
+        and self._autograd.grad is not None
         and value is not None
-        and self.autograd.grad.dtype is not value
+        and self._autograd.grad.dtype is not value
     ):
         raise RuntimeError(
-            f"Cannot set grad_dtype to {value} because there is already a gradient with dtype {self.autograd.grad.dtype}. Please clear the gradient first."
+            f"Cannot set grad_dtype to {value} because there is already a gradient with dtype {self._autograd.grad.dtype}. Please clear the gradient first."
         )
     own_autograd(self).grad_dtype = value
 
@@ -214,10 +214,10 @@ def get_data(self) -> Tensor:
     """The same memory without history and with a version of its own."""
     if ambient.mode & modes.CAPTURE:
         return ambient.captures[-1].call(get_data, (self,), {})
-    if self.keys & TRANSFORMED:
+    if self._keys & TRANSFORMED:
         raise RuntimeError("accessing `data` under vmap transform is not allowed: please use `detach()`")
     t = self.detach()
-    t.version = [self.version[0]]
+    t._counter = [self._counter[0]]
     return t
 
 
@@ -226,10 +226,10 @@ def set_data(self, value: Tensor) -> None:
     """Give this tensor the memory and shape of another, keeping its own place in the graph."""
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if self.keys & TRANSFORMED:
+    if self._keys & TRANSFORMED:
         raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed: please use `copy_`")
-    unlike = (value.keys ^ self.keys) & (SPARSE | META | DISPATCH_SUBCLASS)
-    if unlike == DISPATCH_SUBCLASS and self.array.__class__ is not Geometry is not value.array.__class__:
+    unlike = (value._keys ^ self._keys) & (SPARSE | META | DISPATCH_SUBCLASS)
+    if unlike == DISPATCH_SUBCLASS and self._array.__class__ is not Geometry is not value._array.__class__:
         unlike = 0  # both have data: the class that dispatches stays what it is
     if unlike:
         raise RuntimeError(
@@ -239,9 +239,14 @@ def set_data(self, value: Tensor) -> None:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
 
     told_mode("set_memory", self, value)
-    self.array, self.dtype, self.device, self.offset = value.array, value.dtype, value.device, value.offset
-    self.memory = storage_of(value)
-    self.keys = self.keys & ~CUDA | value.keys & CUDA
+    self._array, self._own_dtype, self._own_device, self._offset = (
+        value._array,
+        value.dtype,
+        value.device,
+        value._offset,
+    )
+    self._memory = storage_of(value)
+    self._keys = self._keys & ~CUDA | value._keys & CUDA
 
 
 def volatile(self) -> bool:
@@ -254,15 +259,15 @@ def volatile(self) -> bool:
 @modes.whole_in_graphs
 def detach_(self) -> Tensor:
     """Drop this tensor's history in place."""
-    if self.view_info is not None:
+    if self._view_info is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
         )
-    a = self.autograd
+    a = self._autograd
     if a is not None and a.edge is None:  # a leaf: graphs that know it still run, and its gradient stays
         a.requires_grad = False
     else:
-        self.autograd = None
+        self._autograd = None
     return self
 
 
@@ -281,7 +286,7 @@ extend(
     register_hook=register_hook,
     register_post_accumulate_grad_hook=register_post_accumulate_grad_hook,
     retain_grad=retain_grad,
-    retains_grad=property(lambda self: self.autograd is not None and self.autograd.retains_grad),
+    retains_grad=property(lambda self: self._autograd is not None and self._autograd.retains_grad),
     name=property(lambda self: None),
     volatile=property(volatile),
 )

@@ -42,7 +42,7 @@ def insert(node: Node, tensors: tuple):
     live = [t is not None and t.dtype.category >= 2 for t in tensors]
     node.edges = tuple(edge_of(t) if takes else None for t, takes in zip(tensors, live, strict=True))
     node.outputs = tuple(
-        (t.array.shape, t.dtype, t.device) if takes else None for t, takes in zip(tensors, live, strict=True)
+        (t._array.shape, t.dtype, t.device) if takes else None for t, takes in zip(tensors, live, strict=True)
     )
     node.saved, node.sequence = [], next_sequence()
     recorded = any(node.edges)

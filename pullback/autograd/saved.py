@@ -32,7 +32,7 @@ def pack(tensor: Tensor, is_output: bool, hooks: tuple | None = None) -> Packed:
     pack_hook, unpack_hook = hooks if hooks is not None else ambient.saved_hooks[-1]
     entry = new_object(Packed)
     entry.unpack_hook, entry.is_output = unpack_hook, is_output
-    a = tensor.autograd
+    a = tensor._autograd
     entry.tangents = a.tangents if a is not None else None
     edge = edge_of(tensor)
     entry.accumulator = None
@@ -41,10 +41,10 @@ def pack(tensor: Tensor, is_output: bool, hooks: tuple | None = None) -> Packed:
         entry.edge = edge[1] if edge is not None else 0  # the node itself is known when it is unpacked
     elif edge is not None and a.edge is None:
         entry.edge, entry.accumulator = None, weakref.ref(accumulator_of(tensor))
-    version = tensor.version[0]
+    version = tensor._counter[0]
     with modes.masked(modes.GRAD):
         entry.packed = pack_hook(tensor)
-    if tensor.version[0] != version:
+    if tensor._counter[0] != version:
         raise RuntimeError(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not "
             "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
@@ -234,10 +234,10 @@ def _packed_later(entry: tuple, hooks: tuple) -> Packed:
         result.edge = place
     else:
         edge = edge_of(tensor)
-        leaf = edge is not None and tensor.autograd.edge is None
+        leaf = edge is not None and tensor._autograd.edge is None
         result.edge = None if leaf else edge
         result.accumulator = weakref.ref(edge[0]) if leaf else None
-    result.tangents = tensor.autograd.tangents if tensor.autograd is not None else None
+    result.tangents = tensor._autograd.tangents if tensor._autograd is not None else None
     return result
 
 

@@ -8,7 +8,7 @@ from ..core.tensor import Tensor
 def increment_version(tensor) -> None:
     """Say that a tensor's memory was changed."""
     for t in (tensor,) if isinstance(tensor, Tensor) else tuple(tensor):
-        t.version[0] += 1
+        t._counter[0] += 1
 
 
 class unsafe_preserve_version_counter:
@@ -16,7 +16,7 @@ class unsafe_preserve_version_counter:
 
     def __init__(self, tensors):
         self.tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
-        self.before = tuple(t.version[0] for t in self.tensors)
+        self.before = tuple(t._counter[0] for t in self.tensors)
 
     def __enter__(self) -> None:
         return None
@@ -34,4 +34,4 @@ def unsafe_set_version_counter(tensors, versions) -> None:
     ):
         if v < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {v}")
-        t.version[0] = v
+        t._counter[0] = v

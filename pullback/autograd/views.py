@@ -72,13 +72,13 @@ def is_view_replay_enabled() -> bool:
 
 def remake(target: Tensor) -> Tensor:
     """A view's like, made from its base as the base is now."""
-    info = target.view_info
-    keys = target.keys | info.base.keys
+    info = target._view_info
+    keys = target._keys | info.base._keys
     replayed = bool(keys) or ambient.view_replay
     if "reshaped" in info.base.__dict__ and not keys & ~(META | FAKE):  # the calls were made of another shape
         replayed = False
-    if not replayed and target.dtype is info.base.dtype and target.memory is info.base.memory:
-        return info.base.as_strided(target.shape, target.stride(), target.offset)
+    if not replayed and target.dtype is info.base.dtype and target._memory is info.base._memory:
+        return info.base.as_strided(target.shape, target.stride(), target._offset)
     return replay(recipe(info), info.base)
 
 
@@ -89,12 +89,12 @@ class CopySlices(Node):
 
     def __init__(self, base: Tensor, calls: tuple, write: Node):
         self.calls, self.write = calls, write  # not the view itself: it leads to the base, and so to this node
-        self.base_geometry = base.array.shape, stride_of(base)
+        self.base_geometry = base._array.shape, stride_of(base)
         self.is_conjugate = (
             base.is_conj()
         )  # whether views of the base are made of a conjugate: some refuse it, some need it
         self.edges = (edge_of(base), *write.edges[1:])
-        self.outputs = ((base.array.shape, base.dtype, base.device),)
+        self.outputs = ((base._array.shape, base.dtype, base.device),)
         self.saved = []
         self.sequence = next_sequence()
 
@@ -140,17 +140,17 @@ class CopySlices(Node):
 
 def rebase_history(target: Tensor, edge: tuple) -> None:
     """Make `edge` the history of a tensor that was just written."""
-    info = target.view_info
+    info = target._view_info
     if info is None:
         set_history(target, edge)
         return
     base = info.base
     calls = recipe(info)
     if (
-        "reshaped" in base.__dict__ and target.dtype is base.dtype and target.memory is base.memory
+        "reshaped" in base.__dict__ and target.dtype is base.dtype and target._memory is base._memory
     ):  # since they were made
-        calls = ((as_strided, (target.shape, target.stride(), target.offset), None),)
-    node = CopySlices(base, tuple(_from_start(c, base.offset) for c in calls), edge[0])
+        calls = ((as_strided, (target.shape, target.stride(), target._offset), None),)
+    node = CopySlices(base, tuple(_from_start(c, base._offset) for c in calls), edge[0])
     set_history(base, (node, 0))
     refresh(target)
 
@@ -178,7 +178,7 @@ def set_history(target: Tensor, edge: tuple) -> None:
 
 def refuse(target: Tensor, what: str = "is being") -> None:
     """Raise for views that may not be written, or whose history cannot be made again after a write to their base."""
-    info, a = target.view_info, target.autograd
+    info, a = target._view_info, target._autograd
     if info.creation is None:
         return
     if info.creation not in _REASONS:  # a custom Function says itself why
@@ -196,19 +196,19 @@ def refuse(target: Tensor, what: str = "is being") -> None:
 
 def refresh(target: Tensor) -> None:
     """Bring a view's history up to date with its base's."""
-    info = target.view_info
+    info = target._view_info
     if not requires_grad(info.base):
-        info.version = target.version[0]
-        if info.creation is None and target.autograd.edge is not None:  # the base was detached and written
+        info.version = target._counter[0]
+        if info.creation is None and target._autograd.edge is not None:  # the base was detached and written
             set_history(target, _dead_end(target))
         return
     refuse(target, "its base or another view of its base has been")
     _refuse_reshaped(info, target)
-    info.version = target.version[0]
+    info.version = target._counter[0]
     with modes.masked(modes.ANOMALY, modes.GRAD):
         result = remake(target)
-    if result.autograd is not None and result.autograd.requires_grad:
-        set_history(target, result.autograd.edge)
+    if result._autograd is not None and result._autograd.requires_grad:
+        set_history(target, result._autograd.edge)
 
 
 def _refuse_reshaped(info: View, target: Tensor) -> None:
@@ -224,9 +224,9 @@ def _refuse_reshaped(info: View, target: Tensor) -> None:
 def _dead_end(target: Tensor) -> tuple:
     """History of a view whose base has none: that of the view alone, which leads nowhere."""
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        result = as_leaf(target.view_info.base.detach()).as_strided(target.shape, target.stride(), target.offset)
-    result.autograd.edge[0].edges = (None,)
-    return result.autograd.edge
+        result = as_leaf(target._view_info.base.detach()).as_strided(target.shape, target.stride(), target._offset)
+    result._autograd.edge[0].edges = (None,)
+    return result._autograd.edge
 
 
 above.rebase_history = rebase_history

@@ -66,7 +66,7 @@ class Backward:
         if self.needed is not None and not self.needed.get(node):
             return None, hooks, wanted, len(node.outputs)
         if isinstance(node, AccumulateGrad):
-            own = node.variable.autograd
+            own = node.variable._autograd
             inputs.tensors.append(node.variable)
             rule = self.rule(node) if own.post_accumulate_hooks else None
             if rule is not None:

@@ -127,7 +127,7 @@ def checked(results: tuple, index: int, expected: tuple, name: str) -> Tensor | 
     if g is None:
         return None
     shape, dtype, _ = expected
-    if isinstance(g, Tensor) and g.dtype is dtype and tuple(g.array.shape) == tuple(shape):
+    if isinstance(g, Tensor) and g.dtype is dtype and tuple(g._array.shape) == tuple(shape):
         return g
     return engine.validate(NodeName(name), index, tuple(expected), g)
 
@@ -156,7 +156,7 @@ def accumulate_grad(variable: Tensor, boxed: list, watchers: int, place: int) ->
 def replace_grad(variable: Tensor, boxed: list, place: int) -> None:
     """Make a gradient, in which an old one is contained, that of a leaf; an old tensor is written in place."""
     at(place)
-    own, g = variable.autograd, boxed.pop()
+    own, g = variable._autograd, boxed.pop()
     if own.grad is None:
         own.grad = g
     else:

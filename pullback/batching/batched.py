@@ -37,7 +37,7 @@ def make_batched(value: Tensor, dim: int, level: BatchLevel) -> Tensor:
     shape, stride = tuple(value.shape), stride_of(value)
     array = Geometry(shape[:dim] + shape[dim + 1 :], stride[:dim] + stride[dim + 1 :], value.dtype.numpy)
     t = assemble(
-        Tensor, array, value.dtype, value.device, TRANSFORMED, value.autograd, value.version, None, value.offset
+        Tensor, array, value.dtype, value.device, TRANSFORMED, value._autograd, value._counter, None, value._offset
     )
     t.wrapped = Wrapped(value, dim, level)
     return t
@@ -45,7 +45,7 @@ def make_batched(value: Tensor, dim: int, level: BatchLevel) -> Tensor:
 
 def unwrap(t, level: BatchLevel):
     """(value, batch dimension) of an argument at a level; (itself, None) where it is not batched there."""
-    if isinstance(t, Tensor) and t.keys & TRANSFORMED:
+    if isinstance(t, Tensor) and t._keys & TRANSFORMED:
         w = t.__dict__.get("wrapped")
         if w is not None and w.level is level:
             return w.value, w.dim
@@ -134,7 +134,7 @@ class BatchLevel:
         """An in-place operator that writes no element: the batched tensor becomes the view of its value."""
         value, dim = batch_rule(op.inplace_of, values, dims, self.size)
         result = make_batched(value, dim, self)
-        for name in ("array", "autograd", "version", "memory", "offset", "view_info", "wrapped"):
+        for name in ("_array", "_autograd", "_counter", "_memory", "_offset", "_view_info", "wrapped"):
             setattr(target, name, getattr(result, name))
         return target
 

@@ -29,7 +29,7 @@ def batch_everywhere(x: Tensor, levels: list | None = None) -> Tensor:
 def strip(x: Tensor):
     """The innermost value, and how to wrap it again (innermost last)."""
     wraps = []
-    while x.keys & TRANSFORMED:
+    while x._keys & TRANSFORMED:
         w = x.wrapped
         wraps.append((w.dim, w.level))
         x = w.value
@@ -56,7 +56,7 @@ class graph_level(modes.other_stack):
 
 def outer_wrap(t: Tensor, levels: list):
     """The wrapping of a tensor by a transform that is not among `levels`, if its outermost one is such."""
-    w = t.wrapped if t.keys & TRANSFORMED else None
+    w = t.wrapped if t._keys & TRANSFORMED else None
     return w if w is not None and w.level not in levels else None
 
 

@@ -69,7 +69,7 @@ class Lowering(Builder):
         if refused is not None:
             return refused
         strides = stride_of(t)
-        result = Value(self.buffer(t.dtype, span(t.array.shape, strides), "input"), t.array.shape, strides)
+        result = Value(self.buffer(t.dtype, span(t._array.shape, strides), "input"), t._array.shape, strides)
         self.values[node] = result
         return result
 
@@ -79,7 +79,7 @@ class Lowering(Builder):
             return NotLowerable(f"a value of type {type(t).__name__}")
         if t.dtype not in self.supported or t.device.type != self.device:
             return NotLowerable(f"a tensor of {t.dtype} on {t.device.type}")
-        if not all(n.__class__ is int for n in (*t.array.shape, *stride_of(t))):
+        if not all(n.__class__ is int for n in (*t._array.shape, *stride_of(t))):
             return NotLowerable("symbolic sizes")
         return None
 

@@ -36,14 +36,14 @@ def runner(native) -> Callable:
     busy = [f"ambient.mode >= {LISTENING}"]
     for k, (a, v) in enumerate(zip(inputs, segment.source.inputs, strict=True)):
         scope[f"given{k}"] = v.dtype
-        busy.append(f"{a}.keys or {a}.dtype is not given{k}")
+        busy.append(f"{a}._keys or {a}.dtype is not given{k}")
     lines = [f"def run({given}):", f"    if {' or '.join(busy)}:", f"        return general({given})"]
     for k, m in enumerate(segment.makers):
         scope[f"dtype{k}"], scope[f"kind{k}"] = m.dtype.numpy, m.dtype
         back = "" if m.back is None else f".transpose({m.back})"
         lines.append(f"    o{k} = empty({m.shape}, dtype{k}){back}")
     if not segment.empty:
-        arrays = [*[f"{a}.array" for a in inputs], *[f"o{k}" for k in range(len(segment.makers))]]
+        arrays = [*[f"{a}._array" for a in inputs], *[f"o{k}" for k in range(len(segment.makers))]]
         lines += [
             f"    here = rooms.pop() if rooms else room({segment.source.arena})",
             f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",

@@ -64,7 +64,7 @@ def shape_only(node: Node) -> bool:
 
 def like(t: Tensor) -> Tensor:
     """A tensor of the geometry of another, on its device, with nothing in it."""
-    shape, strides, d = t.array.shape, stride_of(t), t.dtype
+    shape, strides, d = t._array.shape, stride_of(t), t.dtype
     if t.device.type != "cpu":
         return find("empty_strided.default")(shape, strides, dtype=d, device=t.device)
     span = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n)
@@ -127,7 +127,7 @@ class Segment:
     def run(self, values: dict) -> None:
         tensors = [values[n] for n in self.given]
         if self.others or any(
-            t.keys or t.dtype is not v.dtype for t, v in zip(tensors, self.source.inputs, strict=True)
+            t._keys or t.dtype is not v.dtype for t, v in zip(tensors, self.source.inputs, strict=True)
         ):
             run_nodes(self.nodes, values)
             return
@@ -136,7 +136,7 @@ class Segment:
             if self.library is None:
                 raise RuntimeError("a segment runs after it was built")
             here = self.rooms.pop() if self.rooms else room(self.source.arena)
-            wrong = self.library.call((*[t.array for t in tensors], *outs), here[1], (self.threads or thread_count)())
+            wrong = self.library.call((*[t._array for t in tensors], *outs), here[1], (self.threads or thread_count)())
             self.rooms.append(here)
             if wrong:
                 run_nodes(self.nodes, values)
@@ -214,5 +214,5 @@ def same(a: Value, b: Value) -> bool:
 
 def view(t: Tensor, v: Value) -> Tensor:
     """A window on a tensor's memory."""
-    offset = t.offset + v.offset
+    offset = t._offset + v.offset
     return view_of(t, window(storage_of(t), t.dtype, v.shape, v.strides, offset), t.dtype, offset)

@@ -20,7 +20,7 @@ from ..graph.module import GraphModule
 def is_symbolic(value) -> bool:
     """Whether a value of a trace is, or has, a symbolic size."""
     if isinstance(value, Tensor):
-        return any(n.__class__ is not int for n in value.array.shape)
+        return any(n.__class__ is not int for n in value._array.shape)
     return hasattr(value, "is_symbolic") or isinstance(value, (int, float))
 
 
@@ -42,7 +42,7 @@ class Sized:
             return self.module(*args)
         key = tuple(
             [
-                (a.array.shape, a.array.strides, a.keys) if isinstance(a, Tensor) else a
+                (a._array.shape, a._array.strides, a._keys) if isinstance(a, Tensor) else a
                 for a in (args[k] for k in self.watched)
             ]
         )
@@ -53,7 +53,7 @@ class Sized:
 
     def _specialised(self, args: tuple) -> Callable:
         tensors = [a for a in args if isinstance(a, Tensor)]
-        if len(self.known) >= settings.size_limit or any(t.keys for t in tensors):
+        if len(self.known) >= settings.size_limit or any(t._keys for t in tensors):
             return self.module
         try:
             return self.compile_static(make_fx(self.module, tracing_mode="fake")(*args))

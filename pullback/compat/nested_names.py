@@ -11,7 +11,7 @@ from ..ops.layout.nested.operators import get_values, nest
 
 class _Jagged(type):
     def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, Tensor) and bool(value.keys & NESTED) and value.layout is devices.jagged
+        return isinstance(value, Tensor) and bool(value._keys & NESTED) and value.layout is devices.jagged
 
 
 class NestedTensor(metaclass=_Jagged):
@@ -24,11 +24,11 @@ def jagged_from_list(tensors: list, offsets: Tensor | None, dtype=None, device=N
 
     result = as_nested_tensor(list(tensors), dtype=dtype, device=device, layout=devices.jagged)
     if offsets is None:
-        return result, result.array.structure.offsets
+        return result, result._array.structure.offsets
     structure = structure_of(offsets)
-    if structure.component_lengths() != result.array.structure.component_lengths():
+    if structure.component_lengths() != result._array.structure.component_lengths():
         raise RuntimeError(f"jagged_from_list: components do not have the lengths that offsets say: {offsets.tolist()}")
-    return nest(get_values(result), structure, result.array.ragged_idx), offsets
+    return nest(get_values(result), structure, result._array.ragged_idx), offsets
 
 
 def buffer_from_jagged(jagged: Tensor) -> Tensor:
@@ -56,5 +56,5 @@ class ViewNestedFromBuffer:
     @staticmethod
     def apply(values: Tensor, offsets: Tensor, metadata_cache: dict | None = None) -> Tensor:
         result = nested_tensor_from_jagged(values, offsets)
-        result.array.structure.extremes.update(metadata_cache or {})
+        result._array.structure.extremes.update(metadata_cache or {})
         return result

@@ -14,8 +14,8 @@
 enum { ARRAY, DTYPE, DEVICE, KEYS, AUTOGRAD, VERSION, MEMORY, OFFSET, VIEW_INFO, TENSOR_SLOTS };
 enum { BASE, PARENT, OP, ARGS, VIEW_VERSION, CREATION, VIEW_SLOTS };
 
-static const char *tensor_names[TENSOR_SLOTS] = {"array",   "dtype",  "device", "keys",     "autograd",
-                                                 "version", "memory", "offset", "view_info"};
+static const char *tensor_names[TENSOR_SLOTS] = {"_array",   "_own_dtype", "_own_device", "_keys",     "_autograd",
+                                                 "_counter", "_memory",    "_offset",     "_view_info"};
 static const char *view_names[VIEW_SLOTS] = {"base", "parent", "op", "args", "version", "creation"};
 
 static PyTypeObject *tensor_type, *parameter_type, *view_type;
@@ -46,6 +46,18 @@ static inline void give(PyObject *object, Py_ssize_t at, PyObject *value) {
 
 static inline void put(PyObject *object, Py_ssize_t at, PyObject *value) { give(object, at, Py_NewRef(value)); }
 
+/* `dtype` and `device` as everybody may read and nobody write them: descriptors of the slots, as quick as these. */
+static PyMemberDef public_names[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"device", T_OBJECT_EX, 0, READONLY, NULL}};
+
+static int publish(int which, int slot) {
+    public_names[which].offset = tensor_at[slot];
+    PyObject *descriptor = PyDescr_NewMember(tensor_type, &public_names[which]);
+    if (!descriptor) return -1;
+    int failed = PyObject_SetAttrString((PyObject *)tensor_type, public_names[which].name, descriptor);
+    Py_DECREF(descriptor);
+    return failed;
+}
+
 static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if (n != 6 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PyType_Check(args[2])) {
         PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, View, cpu, untracked, storage_of)");
@@ -61,7 +73,7 @@ static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     multi_output = PyUnicode_InternFromString("multi_output");
     zero = PyLong_FromLong(0);
     if (!no_grad || !multi_output || !zero || find_slots(tensor_type, tensor_names, tensor_at, TENSOR_SLOTS) ||
-        find_slots(view_type, view_names, view_at, VIEW_SLOTS))
+        find_slots(view_type, view_names, view_at, VIEW_SLOTS) || publish(0, DTYPE) || publish(1, DEVICE))
         return NULL;
     Py_RETURN_NONE;
 }

@@ -11,7 +11,7 @@ _TYPES = (
     "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 _interned: dict[tuple[str, int | None], device] = {}
-_KEYS = {"cuda": 32}  # the bit that tensors of a device type carry in `keys`: see core.tensor
+_KEYS = {"cuda": 32}  # the bit that tensors of a device type carry in `_keys`: see core.tensor
 current = {"cuda": 0}  # the number of the device in use, for each type that may have many
 
 

@@ -60,9 +60,9 @@ for _slot, _value in (("requires_grad", False), ("edge", None), ("grad", None)):
 
 def own_autograd(tensor) -> Autograd:
     """The tensor's own Autograd, made at first need: the only way to one that may be written."""
-    a = tensor.autograd
+    a = tensor._autograd
     if a is None or a is UNTRACKED_VIEW:
-        a = tensor.autograd = Autograd()
+        a = tensor._autograd = Autograd()
     return a
 
 
@@ -180,16 +180,16 @@ class AccumulateGrad(Node):
     @derived
     def outputs(self) -> tuple:
         v = self.variable
-        wanted = v.autograd.grad_dtype
-        return ((v.array.shape, v.dtype if wanted is Ellipsis else wanted, v.device),)
+        wanted = v._autograd.grad_dtype
+        return ((v._array.shape, v.dtype if wanted is Ellipsis else wanted, v.device),)
 
     @derived
     def hooked(self) -> bool:
-        return bool(self.__dict__) or self.variable.autograd.hooks is not None
+        return bool(self.__dict__) or self.variable._autograd.hooks is not None
 
     @derived
     def tensor_pre_hooks(self) -> dict | None:
-        hooks = self.variable.autograd.hooks
+        hooks = self.variable._autograd.hooks
         return {0: hooks} if hooks else None
 
     def name(self) -> str:
@@ -205,25 +205,25 @@ class AccumulateGrad(Node):
 
 def current_autograd(tensor) -> Autograd | None:
     """What a tensor knows of its gradient, brought up to date if it is a view whose base was written."""
-    info = tensor.view_info
-    if info is not None and info.version != tensor.version[0] and tensor.autograd is not None:
+    info = tensor._view_info
+    if info is not None and info.version != tensor._counter[0] and tensor._autograd is not None:
         above.refresh_view(tensor)
-    return tensor.autograd
+    return tensor._autograd
 
 
 def edge_of(tensor):
     """Where gradients of a tensor go: (node, output number), or None where none is wanted."""
     try:
-        a = tensor.autograd
+        a = tensor._autograd
     except AttributeError:  # a Python number
         return None
     if a is None:
         return None
-    if tensor.view_info is not None and tensor.view_info.version != tensor.version[0]:
+    if tensor._view_info is not None and tensor._view_info.version != tensor._counter[0]:
         above.refresh_view(tensor)
-        a = tensor.autograd
+        a = tensor._autograd
     if not a.requires_grad:
-        info = tensor.view_info
+        info = tensor._view_info
         if info is None or info.creation not in ("no_grad", "inference") or not requires_grad(info.base):
             return None
         a = own_autograd(tensor)  # a view made with recording off: it requires grad as its base does, and is a leaf
@@ -234,7 +234,7 @@ def edge_of(tensor):
 
 def accumulator_of(tensor) -> AccumulateGrad:
     """The one AccumulateGrad of a leaf, made at first need."""
-    a = tensor.autograd
+    a = tensor._autograd
     ref = a.accumulator
     if ref is not None:
         node = ref()
@@ -248,10 +248,10 @@ def accumulator_of(tensor) -> AccumulateGrad:
 
 def requires_grad(tensor) -> bool:
     """Whether gradients of a tensor are wanted: its own, or those of the base it is a view of."""
-    a = tensor.autograd
+    a = tensor._autograd
     if a is None:
         return False
-    info = tensor.view_info
+    info = tensor._view_info
     if info is None:
         return a.requires_grad
     return a.requires_grad or requires_grad(info.base)
@@ -267,24 +267,24 @@ class SavedTensor:
 
 def save(tensor):
     """An entry of `Node.saved` for an input tensor: a tuple when nothing listens, else whatever the hooks made of it."""
-    if tensor is None or not hasattr(tensor, "version"):
+    if tensor is None or not hasattr(tensor, "_counter"):
         return tensor
     if ambient.saved_hooks:
         return above.pack_saved(tensor, False)
-    a = tensor.autograd
-    return (SAVED, tensor, tensor.version[0], a.edge if a is not None else None)
+    a = tensor._autograd
+    return (SAVED, tensor, tensor._counter[0], a.edge if a is not None else None)
 
 
 def save_output(tensor):
     """An entry for a tensor that the node itself made: kept without its history, which would be a cycle."""
     if ambient.saved_hooks:
         return above.pack_saved(tensor, True)
-    a = tensor.autograd
+    a = tensor._autograd
     followed = bool(ambient.mode & modes.DISPATCH)  # a mode may follow what is written to this memory later
     kept = tensor.shallow(with_tangents(None, a.tangents) if a is not None and a.tangents else None, storage=followed)
     if a is None:  # an integer among the results: it has no history to give back
-        return (SAVED, kept, tensor.version[0], None)
-    return (SAVED_OUTPUT, kept, tensor.version[0], a.edge[1] if a.edge is not None else 0)
+        return (SAVED, kept, tensor._counter[0], None)
+    return (SAVED_OUTPUT, kept, tensor._counter[0], a.edge[1] if a.edge is not None else 0)
 
 
 def with_tangents(a: Autograd | None, tangents: dict) -> Autograd:
@@ -309,17 +309,17 @@ def unpack(entry, node: Node):
     kind = entry.__class__
     if kind is tuple and entry and entry[0].__class__ is _Mark:
         mark, tensor, version, edge = entry
-        if tensor.version[0] != version:
+        if tensor._counter[0] != version:
             raise_modified(tensor, version, (node, edge) if mark is SAVED_OUTPUT else None)
         if mark is SAVED:
-            a = tensor.autograd
+            a = tensor._autograd
             if a is None or a.edge is edge:
                 if edge is not None and a is None:
                     raise_detached()
                 return tensor
             return tensor.shallow(_history(edge, a), storage=False)
         edge = edge.get() or (node, 0) if edge.__class__ is WeakEdge else (node, edge)  # the write is history enough
-        return tensor.shallow(_history(edge, tensor.autograd), storage=False)
+        return tensor.shallow(_history(edge, tensor._autograd), storage=False)
     if kind is SavedTensor:
         return above.unpack_saved(entry, node)
     if kind is list:
@@ -355,7 +355,7 @@ class ModifiedError(SavedError):
 
 def raise_modified(tensor, version: int, source: tuple | None) -> NoReturn:
     """PyTorch's error for a saved tensor that was changed in place; `source` is (node, number) for a result of the node."""
-    a = tensor.autograd
+    a = tensor._autograd
     made_by = ""
     if source is None and a is not None:
         source = a.edge
@@ -364,7 +364,7 @@ def raise_modified(tensor, version: int, source: tuple | None) -> NoReturn:
         made_by = f", which is output {number} of {source[0].name().partition('Backward')[0]},"
     raise ModifiedError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{tensor.type().replace('pullback', 'torch')} {list(tensor.array.shape)}]{made_by} is at version {tensor.version[0]}; "
+        f"[{tensor.type().replace('pullback', 'torch')} {list(tensor._array.shape)}]{made_by} is at version {tensor._counter[0]}; "
         f"expected version {version} instead. Hint: enable anomaly detection to find the operation that failed to compute its "
         "gradient, with torch.autograd.set_detect_anomaly(True)."
     )

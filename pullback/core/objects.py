@@ -19,12 +19,12 @@ from .tensor import make_tensor as make_tensor
 
 
 def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, many: bool = False) -> Tensor:
-    memory, version = source.memory, source.version
+    memory, version = source._memory, source._counter
     if memory is None:
         memory = storage_of(source)
     t = assemble(Tensor, array, source.dtype, source.device, 0, UNTRACKED_VIEW, version, memory, offset)
-    t.view_info = v = new_object(View)
-    info = source.view_info
+    t._view_info = v = new_object(View)
+    info = source._view_info
     if info is None:
         v.base = source
         v.parent = creation = None
@@ -44,11 +44,11 @@ def plain_arrays(tensors) -> tuple[list, object, bool] | None:
         return None
     arrays, dtype, live = [], None, False
     for t in tensors:
-        if t.__class__ not in PLAIN or t.keys or t.dtype is not dtype and dtype is not None:
+        if t.__class__ not in PLAIN or t._keys or t.dtype is not dtype and dtype is not None:
             return None
         dtype = t.dtype
-        live = live or t.autograd is not None
-        arrays.append(t.array)
+        live = live or t._autograd is not None
+        arrays.append(t._array)
     return arrays, dtype, live
 
 
@@ -66,14 +66,14 @@ def hang(result: Tensor, node_class: type, edges: tuple, sequence: int) -> Node:
     node: Node = new_object(node_class)
     node.edges = edges
     node.sequence = sequence
-    node.outputs = ((result.array.shape, result.dtype, result.device),)
+    node.outputs = ((result._array.shape, result.dtype, result.device),)
     a = new_object(Autograd)
     a.requires_grad = True
     a.edge = (node, 0)
     a.grad = None
-    if result.autograd is not None:
-        keep_tangents(result.autograd, a)
-    result.autograd = a
+    if result._autograd is not None:
+        keep_tangents(result._autograd, a)
+    result._autograd = a
     return node
 
 
@@ -83,10 +83,10 @@ edge = edge_of  # where gradients of a tensor go; None for numbers
 def keep(value):
     """What a node saves of an argument when nothing listens: numbers are themselves."""
     try:
-        a = value.autograd
+        a = value._autograd
     except AttributeError:
         return value
-    return (SAVED, value, value.version[0], a.edge if a is not None else None)
+    return (SAVED, value, value._counter[0], a.edge if a is not None else None)
 
 
 native_objects = extension("_objects")

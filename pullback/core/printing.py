@@ -366,11 +366,11 @@ def _prefix_of(t: Any) -> str:
 
 def _numbers_of(t: Any) -> Any | None:
     """The array to print, with a pending conjugate or sign carried out; None where a tensor has no data."""
-    array = t.array
+    array = t._array
     if isinstance(array, Geometry):
         return None
     if getattr(t, "is_mkldnn", False):
-        return array.values.array
+        return array.values._array
     if getattr(t, "is_conj", bool)():
         array = array.conj()
     return -array if getattr(t, "is_neg", bool)() else array
@@ -384,7 +384,7 @@ def tensor_repr(t: Any, *, tangent: str | None = None, contents: str | None = No
     is shown in the place of a dense tensor's numbers.
     """
     if getattr(t, "is_nested", False):
-        return t.array.describe(t)
+        return t._array.describe(t)
     suffixes = _gradient_suffix(t)
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")

@@ -91,7 +91,7 @@ def result_type(*operands) -> dtype:
         if not isinstance(d, dtype):
             s = scalar_dtype(x)
             numbers = s if numbers is None else promote_types(numbers, s)
-        elif x.array.ndim:
+        elif x._array.ndim:
             dims = d if dims is None else promote_types(dims, d)
         else:
             zeros = d if zeros is None else promote_types(zeros, d)

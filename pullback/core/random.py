@@ -145,7 +145,7 @@ class Generator:
 
     def __setstate__(self, state: tuple) -> None:
         """Take over what PyTorch's files keep: the seed, an offset (none on the CPU), and the state as a tensor."""
-        self.set_state_bytes(state[2].array)
+        self.set_state_bytes(state[2]._array)
 
     def get_offset(self) -> int:
         raise RuntimeError("CPU Generator does not use offset")

@@ -37,7 +37,7 @@ class Storage:
         """The tensors that live on this storage now."""
         from .tensor import Tensor
 
-        return [t for t in gc.get_referrers(self) if isinstance(t, Tensor) and t.memory is self]
+        return [t for t in gc.get_referrers(self) if isinstance(t, Tensor) and t._memory is self]
 
     def replace_buffer(self, buffer, length: int) -> None:
         """Give every tensor on this storage the new memory."""
@@ -48,23 +48,23 @@ class Storage:
             self.strides_before = [(weakref.ref(t), stride) for t, stride in rebuilt]
         self.buffer, self.length = buffer, length
         for t, stride in rebuilt:
-            t.array = window(self, t.dtype, t.array.shape, stride, t.offset)
+            t._array = window(self, t.dtype, t._array.shape, stride, t._offset)
 
 
 def _strides_in_elements(t) -> tuple:
-    return tuple([s // t.dtype.itemsize for s in t.array.strides])
+    return tuple([s // t.dtype.itemsize for s in t._array.strides])
 
 
 def storage_of(tensor) -> Storage:
     """The storage under a tensor, made at first need."""
-    storage = tensor.memory
+    storage = tensor._memory
     if storage is None:
-        array = tensor.array
+        array = tensor._array
         if isinstance(array, Geometry):
             storage = Storage(None, span_bytes(array.shape, array.stride, 0, array.itemsize), tensor.device)
         else:
-            storage = Storage(*flat_bytes(array), tensor.device, array.base is None or tensor.offset == 0)
-        tensor.memory = storage
+            storage = Storage(*flat_bytes(array), tensor.device, array.base is None or tensor._offset == 0)
+        tensor._memory = storage
     return storage
 
 

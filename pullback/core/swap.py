@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .tensor import Tensor
 
-_FACTS = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info")
+_FACTS = tuple(name for name in Tensor.__slots__ if not name.startswith("__"))
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange all that two tensors are: memory, history, class, attributes."""
     for t in (t1, t2):
-        if t.view_info is not None:
+        if t._view_info is not None:
             raise RuntimeError("Cannot swap a tensor that is a view: its base would no longer know it")
     if t1.grad_fn is not None or t2.grad_fn is not None:
         raise RuntimeError("Cannot swap tensors that a graph has recorded: only leaves can be swapped")
@@ -23,7 +23,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         t.__dict__.clear()
         t.__dict__.update(extra)
     for t in (t1, t2):  # the sink of a leaf adds to the tensor it knows
-        a = t.autograd
+        a = t._autograd
         node = a.accumulator() if a is not None and a.accumulator is not None else None
         if node is not None:
             node.variable = t

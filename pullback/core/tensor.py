@@ -1,7 +1,7 @@
 """What a tensor is: an array with a dtype, a device, a place in a storage, and a place in a graph.
 
 `Tensor` here has only what needs no operator: identity, metadata, memory, conversion to Python and NumPy. Operators add
-themselves as methods (`ops`), and so do backward and hooks (`autograd`). `keys` is 0 for a plain dense CPU tensor of
+themselves as methods (`ops`), and so do backward and hooks (`autograd`). `_keys` is 0 for a plain dense CPU tensor of
 this very class (or a `Parameter`); any bit means that a call must take the general path.
 """
 
@@ -20,7 +20,6 @@ from .layers import above
 from .modes import is_inference_mode_enabled
 from .node import UNTRACKED_VIEW, Autograd, View, current_autograd, own_autograd, requires_grad
 from .printing import tensor_repr
-from .shadowed import shadow_slots
 from .size import Size, make_size
 from .storage import UntypedStorage, address_of, storage_of
 
@@ -29,7 +28,7 @@ NEG = 2
 META = 4
 SPARSE = 8
 NESTED = 16
-CUDA = 32  # `array` is CuPy's: see core.cupy_library
+CUDA = 32  # `_array` is CuPy's: see core.cupy_library
 SUBCLASS = 64  # a class with its own __torch_function__
 DISPATCH_SUBCLASS = 128  # a class with __torch_dispatch__
 TRANSFORMED = 256  # a level of a function transform wraps this tensor
@@ -37,7 +36,7 @@ INFERENCE_TENSOR = 512
 FAKE = 1024  # no data, but the device (and so the errors, results and layout) of a real tensor: see capture.fake
 OPAQUE = 2048  # the layout `_mkldnn`: see ops.opaque
 NAMED = 4096  # dimensions have names: see ops.names
-LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `array` is what the layout holds
+LAYOUTS = SPARSE | NESTED | OPAQUE  # no dense array: `_array` is what the layout holds
 
 
 class NoData(RuntimeError):
@@ -66,7 +65,10 @@ class PartialProperty(property):
 class Tensor(TensorMethods):
     """A multi-dimensional array that can record what is done with it."""
 
-    __slots__ = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset", "view_info", "__dict__", "__weakref__")  # fmt: skip
+    __slots__ = (
+        "_array", "_own_dtype", "_own_device", "_keys", "_autograd", "_counter", "_memory", "_offset", "_view_info",
+        "__dict__", "__weakref__",
+    )  # fmt: skip
 
     class_keys = 0  # bits that every instance of a subclass has
     class_slots: tuple[str, ...] = ()  # names of a subclass's own `__slots__`
@@ -76,7 +78,6 @@ class Tensor(TensorMethods):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        shadow_slots(cls, Tensor)
         if _inherits_default(cls) and cls.__torch_dispatch__ is not disabled_torch_dispatch:
             cls.__torch_function__ = disabled_torch_function  # type: ignore[assignment]
         cls.class_keys = class_bits(cls)
@@ -88,12 +89,20 @@ class Tensor(TensorMethods):
 
     # ---- metadata
     @property
+    def dtype(self) -> dtypes.dtype:  # the extension puts a quicker descriptor in its place, and in that of `device`
+        return self._own_dtype
+
+    @property
+    def device(self) -> devices.device:
+        return self._own_device
+
+    @property
     def shape(self) -> Size:
-        return make_size(self.array.shape)
+        return make_size(self._array.shape)
 
     @property
     def ndim(self) -> int:
-        return self.array.ndim
+        return self._array.ndim
 
     @property
     def itemsize(self) -> int:
@@ -101,11 +110,11 @@ class Tensor(TensorMethods):
 
     @property
     def nbytes(self) -> int:
-        return self.array.size * self.dtype.itemsize
+        return self._array.size * self.dtype.itemsize
 
     @property
     def layout(self) -> devices.layout:
-        return devices.strided if not self.keys & LAYOUTS else self.array.layout
+        return devices.strided if not self._keys & LAYOUTS else self._array.layout
 
     @property
     def _cdata(self) -> int:
@@ -114,9 +123,9 @@ class Tensor(TensorMethods):
 
     @property
     def _version(self) -> int:
-        if self.keys & INFERENCE_TENSOR:
+        if self._keys & INFERENCE_TENSOR:
             raise RuntimeError("Inference tensors do not track version counter.")
-        return self.version[0]
+        return self._counter[0]
 
     @property
     def requires_grad(self) -> bool:
@@ -162,30 +171,30 @@ class Tensor(TensorMethods):
 
     @property
     def is_nested(self) -> bool:
-        return bool(self.keys & NESTED)
+        return bool(self._keys & NESTED)
 
     @property
     def is_mkldnn(self) -> bool:
-        return bool(self.keys & OPAQUE)
+        return bool(self._keys & OPAQUE)
 
     is_quantized = is_mps = is_xpu = is_ipu = is_xla = is_vulkan = is_maia = is_mtia = False
 
     def dim(self) -> int:
-        return self.array.ndim
+        return self._array.ndim
 
     def ndimension(self) -> int:
-        return self.array.ndim
+        return self._array.ndim
 
     def size(self, dim: int | None = None):
         if dim is None:
-            return make_size(self.array.shape)
+            return make_size(self._array.shape)
 
-        if not self.array.ndim:
+        if not self._array.ndim:
             wrap_dim_of_scalar(dim)
-        return self.array.shape[wrap_dim(dim, self.array.ndim)]
+        return self._array.shape[wrap_dim(dim, self._array.ndim)]
 
     def numel(self) -> int:
-        return self.array.size
+        return self._array.size
 
     nelement = numel
 
@@ -194,23 +203,23 @@ class Tensor(TensorMethods):
         if dim is None:
             return strides
 
-        return strides[wrap_dim(dim, self.array.ndim)]
+        return strides[wrap_dim(dim, self._array.ndim)]
 
     def storage_offset(self) -> int:
-        return self.offset
+        return self._offset
 
     def element_size(self) -> int:
         return self.dtype.itemsize
 
     def is_contiguous(self, memory_format=devices.contiguous_format) -> bool:
         if memory_format is devices.contiguous_format:
-            array = self.array
+            array = self._array
             if array.__class__ is np.ndarray or hasattr(array, "flags"):
                 return array.flags.c_contiguous
             own = getattr(array, "c_contiguous", None)  # of arrays whose components have no strides in common
             return is_contiguous(array.shape, array.stride) if own is None else own
         wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
-        return self.array.ndim == wanted and is_channels_last_contiguous(self.array.shape, stride_of(self))
+        return self._array.ndim == wanted and is_channels_last_contiguous(self._array.shape, stride_of(self))
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point
@@ -222,43 +231,43 @@ class Tensor(TensorMethods):
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        return bool(self.keys & CONJ)
+        return bool(self._keys & CONJ)
 
     def is_neg(self) -> bool:
-        return bool(self.keys & NEG)
+        return bool(self._keys & NEG)
 
     def is_inference(self) -> bool:
-        return bool(self.keys & INFERENCE_TENSOR)
+        return bool(self._keys & INFERENCE_TENSOR)
 
     def is_shared(self) -> bool:
-        return self.memory is not None and self.memory.shared
+        return self._memory is not None and self._memory.shared
 
     def is_pinned(self, device=None) -> bool:
         """Whether the memory is locked, so that devices can read it while the CPU works."""
         from .cupy_library import is_pinned
 
-        return not self.keys and is_pinned(self.array)
+        return not self._keys and is_pinned(self._array)
 
     def get_device(self) -> int:
         return -1 if self.device.index is None else self.device.index
 
     def _is_view(self) -> bool:
-        return self.view_info is not None
+        return self._view_info is not None
 
     @property
     def _base(self):
-        return None if self.view_info is None else self.view_info.base
+        return None if self._view_info is None else self._view_info.base
 
     # ---- memory
     def untyped_storage(self) -> UntypedStorage:
         return UntypedStorage.of(storage_of(self))
 
     def data_ptr(self) -> int:
-        if isinstance(self.array, Geometry):
-            if self.keys & FAKE:
+        if isinstance(self._array, Geometry):
+            if self._keys & FAKE:
                 raise NoData(NO_DATA_POINTER)
             return 0
-        return address_of(self.array) if self.array.size else 0
+        return address_of(self._array) if self._array.size else 0
 
     const_data_ptr = data_ptr
 
@@ -267,17 +276,19 @@ class Tensor(TensorMethods):
 
         A short-lived one need not share the storage object (`storage=False`), which may then not be made at all.
         """
-        keys = self.keys
+        keys = self._keys
         memory = (
-            self.memory
+            self._memory
             if not storage
             else storage_of(self)
             if not keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED)
             else None
         )
-        t = assemble(type(self), self.array, self.dtype, self.device, keys, autograd, self.version, memory, self.offset)
+        t = assemble(
+            type(self), self._array, self.dtype, self.device, keys, autograd, self._counter, memory, self._offset
+        )
         if self.__dict__ and (
-            self.keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace_marks" in self.__dict__
+            self._keys & (DISPATCH_SUBCLASS | TRANSFORMED | SUBCLASS | FAKE) or "trace_marks" in self.__dict__
         ):
             t.__dict__.update(self.__dict__)
         for name in self.class_slots:
@@ -287,9 +298,9 @@ class Tensor(TensorMethods):
 
     # ---- as Python values
     def __len__(self) -> int:
-        if not self.array.ndim:
+        if not self._array.ndim:
             raise TypeError("len() of a 0-d tensor")
-        return self.array.shape[0]
+        return self._array.shape[0]
 
     def __hash__(self) -> int:
         return id(self)
@@ -340,7 +351,7 @@ def disabled_torch_dispatch(func, types, args=(), kwargs=None):
 
 def stride_of(t: Tensor) -> tuple[int, ...]:
     """Strides in elements."""
-    array = t.array
+    array = t._array
     if array.__class__ is not np.ndarray and not hasattr(array, "flags"):
         return getattr(array, "stride", None) or contiguous_strides(array.shape)
     if not array.size and not any(array.strides):  # what NumPy says of new memory without elements
@@ -356,19 +367,15 @@ def wrap_dim_of_scalar(dim: int) -> None:
 def assemble_in_python(cls, array, dtype, device, keys: int, autograd, version: list, memory, offset: int):
     """A tensor of class `cls` with every slot filled: in Python, tensors are made here and nowhere else."""
     t = new_object(cls)
-    t.array = array
-    try:
-        t.dtype = dtype
-        t.device = device
-    except AttributeError:  # a subclass reads them through properties of its own: the slots lie below these
-        vars(Tensor)["dtype"].__set__(t, dtype)
-        vars(Tensor)["device"].__set__(t, device)
-    t.keys = keys
-    t.autograd = autograd
-    t.version = version
-    t.memory = memory
-    t.offset = offset
-    t.view_info = None
+    t._array = array
+    t._own_dtype = dtype
+    t._own_device = device
+    t._keys = keys
+    t._autograd = autograd
+    t._counter = version
+    t._memory = memory
+    t._offset = offset
+    t._view_info = None
     return t
 
 
@@ -398,9 +405,9 @@ def wrap_meta(shape: tuple, dtype: dtypes.dtype, stride: tuple | None = None) ->
 
 def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
     """A plain tensor on the memory of another: shares storage and version."""
-    keys = base.keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
-    memory = base.memory if base.memory is not None else storage_of(base)
-    t = assemble(Tensor, array, dtype, base.device, keys, None, base.version, memory, offset)
+    keys = base._keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
+    memory = base._memory if base._memory is not None else storage_of(base)
+    t = assemble(Tensor, array, dtype, base.device, keys, None, base._counter, memory, offset)
     if keys & FAKE:
         t.__dict__["fake_mode"] = base.__dict__["fake_mode"]
     return t
@@ -409,7 +416,7 @@ def view_of(base: Tensor, array, dtype: dtypes.dtype, offset: int) -> Tensor:
 def set_requires_grad(t: Tensor, value: bool) -> None:
     """`t.requires_grad = value`, with PyTorch's refusals."""
     value = bool(value)
-    a = t.autograd
+    a = t._autograd
     if a is not None and a.edge is not None:
         if not value:
             raise RuntimeError(
@@ -419,7 +426,7 @@ def set_requires_grad(t: Tensor, value: bool) -> None:
         return
     if value and not (t.dtype.is_floating_point or t.dtype.is_complex):
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    if value and t.keys & INFERENCE_TENSOR:
+    if value and t._keys & INFERENCE_TENSOR:
         if not is_inference_mode_enabled():
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if value or a is not None:
@@ -458,7 +465,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __repr__(self, tensor_contents: str | None = None) -> str:
         said = Tensor.__repr__(self, tensor_contents)
-        return f"Parameter({said})" if self.keys & FAKE else f"Parameter containing:\n{said}"
+        return f"Parameter({said})" if self._keys & FAKE else f"Parameter containing:\n{said}"
 
     __torch_function__ = disabled_torch_function
 
@@ -471,9 +478,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 def subclass_of(cls: Any, data: Tensor, requires_grad: bool = False):
     """A `cls` on the memory of `data`, without history: `Tensor._make_subclass`."""
     check_reclassed(cls, data)
-    keys = data.keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
-    memory = None if data.keys & LAYOUTS else storage_of(data)
-    t = assemble(cls, data.array, data.dtype, data.device, keys, None, data.version, memory, data.offset)
+    keys = data._keys & ~(SUBCLASS | DISPATCH_SUBCLASS) | cls.class_keys
+    memory = None if data._keys & LAYOUTS else storage_of(data)
+    t = assemble(cls, data._array, data.dtype, data.device, keys, None, data._counter, memory, data._offset)
     for name in ("fake_mode", "trace_marks"):
         if name in data.__dict__:
             t.__dict__[name] = data.__dict__[name]
@@ -494,7 +501,7 @@ def make_subclass(
 
 def check_reclassed(cls, data: Tensor) -> None:
     """A dispatching tensor becomes one of a class of its own kind only: another would not know how to handle it."""
-    if data.keys & DISPATCH_SUBCLASS and data.array.__class__ is Geometry and not issubclass(type(data), cls):
+    if data._keys & DISPATCH_SUBCLASS and data._array.__class__ is Geometry and not issubclass(type(data), cls):
         raise RuntimeError(
             f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
             f"object of type {type(data).__name__} which is not a subclass of the requested type"

@@ -35,11 +35,11 @@ class WrappedArray:
 
     @property
     def dtype(self):
-        return self.values.array.dtype
+        return self.values._array.dtype
 
     @property
     def itemsize(self) -> int:
-        return self.values.array.dtype.itemsize
+        return self.values._array.dtype.itemsize
 
     @property
     def nbytes(self) -> int:

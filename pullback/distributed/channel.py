@@ -40,7 +40,7 @@ class Channel:
 
     def buffer(self, tensor: Tensor) -> Any:
         """A contiguous array of a tensor's elements: its own memory where that fits, else a copy."""
-        array = tensor.array
+        array = tensor._array
         if not isinstance(array, np.ndarray):
             if not hasattr(array, "get"):
                 raise ValueError(f"a collective needs a tensor with data on a CPU or GPU, got one on {tensor.device}")
@@ -55,7 +55,7 @@ class Channel:
 
     def write(self, tensor: Tensor, array: Any) -> None:
         """Put received elements into a tensor, if they are not in its memory already."""
-        own = tensor.array
+        own = tensor._array
         if own is array:
             return
         if isinstance(own, np.ndarray):

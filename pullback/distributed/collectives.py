@@ -63,11 +63,11 @@ def facts_of(*tensors: Tensor, **more: Any) -> str:
 
 def written(*tensors: Tensor) -> None:
     for t in tensors:
-        t.version[0] += 1
+        t._counter[0] += 1
 
 
 def is_traced(*tensors: Tensor) -> bool:
-    return any(t.keys & FAKE for t in tensors)
+    return any(t._keys & FAKE for t in tensors)
 
 
 def finished(work: Work, async_op: bool) -> Work | None:

@@ -91,16 +91,16 @@ class NcclChannel(Channel):
 
     # ---- arrays
     def buffer(self, tensor):
-        if isinstance(tensor.array, np.ndarray):
+        if isinstance(tensor._array, np.ndarray):
             raise ValueError("No backend type associated with device type cpu: the backend nccl takes tensors on cuda")
-        return self.cupy.ascontiguousarray(tensor.array).reshape(tensor.array.shape)
+        return self.cupy.ascontiguousarray(tensor._array).reshape(tensor._array.shape)
 
     def room(self, shape, dtype):
         return self.cupy.empty(shape, dtype)
 
     def write(self, tensor, array):
-        if tensor.array.data.ptr != array.data.ptr:
-            tensor.array[...] = array.reshape(tensor.array.shape)
+        if tensor._array.data.ptr != array.data.ptr:
+            tensor._array[...] = array.reshape(tensor._array.shape)
 
     def _run(self, call: Any, *arrays: Any) -> _OnStream:
         """Enqueue calls of NCCL after what the device was given so far."""

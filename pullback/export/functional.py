@@ -102,8 +102,8 @@ def fresh(value: Any) -> Any:
     """A fake like one that traces may have written to."""
     if not isinstance(value, Tensor):
         return value
-    result = value.__dict__["fake_mode"].make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
-    result.keys |= value.keys & (CONJ | NEG)
+    result = value.__dict__["fake_mode"].make(tuple(value._array.shape), stride_of(value), value.dtype, value.device)
+    result._keys |= value._keys & (CONJ | NEG)
     return result
 
 

@@ -21,7 +21,7 @@ def check_inputs(leaves: list, traced: list, spec: Any) -> None:
             raise RuntimeError(f"Expected input at {place} to be a tensor, but got {type(leaf)}")
         if leaf.ndim != value.ndim:
             raise RuntimeError(f"Unexpected number of dimensions in input at {place}.shape (expected {value.ndim}, got {leaf.ndim})")  # fmt: skip
-        for d, (size, wanted) in enumerate(zip(leaf.shape, value.array.shape, strict=True)):
+        for d, (size, wanted) in enumerate(zip(leaf.shape, value._array.shape, strict=True)):
             if wanted.__class__ is int and size != wanted:
                 raise RuntimeError(f"Expected input at {place}.shape[{d}] to be equal to {wanted}, but got {size}")
         if leaf.dtype is not value.dtype:

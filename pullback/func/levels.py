@@ -54,12 +54,12 @@ class ReverseLevel:
         """A differentiable alias: a leaf of its own, or connected to what `x` depends on."""
         value, wraps = strip(dispatch(alias_op, (batch_everywhere(x),)))
         if not value.requires_grad:
-            tangents = value.autograd.tangents if value.autograd is not None else None
+            tangents = value._autograd.tangents if value._autograd is not None else None
             value = value.shallow(Autograd(True))
-            value.autograd.tangents = tangents
+            value._autograd.tangents = tangents
         elif value.is_leaf:
             value = value.view_as(value)
-        value.keys &= ~INFERENCE_TENSOR
+        value._keys &= ~INFERENCE_TENSOR
         self.tracked.append(value)
         return rewrap(value, wraps)
 
@@ -94,7 +94,7 @@ class ReverseLevel:
     def wrote(self, tensor: Tensor) -> None:
         """`tensor` is about to get history by a write."""
         if id(tensor) not in self.written:
-            a = tensor.autograd
+            a = tensor._autograd
             before = Autograd() if a is None else Autograd(a.requires_grad, a.edge)
             self.written[id(tensor)] = weakref.ref(tensor), before
 
@@ -103,18 +103,18 @@ class ReverseLevel:
         value, wraps = strip(result)
         if id(value) not in self.written:
             return result
-        return rewrap(value.shallow(Autograd(value.requires_grad, value.autograd.edge)), wraps)
+        return rewrap(value.shallow(Autograd(value.requires_grad, value._autograd.edge)), wraps)
 
     def settle_written(self) -> None:
         outer = ambient.reverse_levels[-1] if ambient.reverse_levels else None
         for ref, before in self.written.values():
             tensor = ref()
-            if tensor is None or tensor.autograd is None or not tensor.requires_grad:
+            if tensor is None or tensor._autograd is None or not tensor.requires_grad:
                 continue
             if not self.recorded_outside:
-                tensor.autograd = before
+                tensor._autograd = before
             elif not self.reaches_outside(tensor):
-                tensor.autograd = Autograd()  # not None: graphs that saved the tensor know its history themselves
+                tensor._autograd = Autograd()  # not None: graphs that saved the tensor know its history themselves
             elif outer is not None:
                 outer.written.setdefault(id(tensor), (ref, before))
         self.written.clear()
@@ -123,7 +123,7 @@ class ReverseLevel:
 def without_history(value: Tensor, each=None) -> Tensor:
     """The same values at no place in the graph; tangents stay, each without history too (or as `each` makes it)."""
     result = value.shallow()
-    if value.autograd is not None and value.autograd.tangents:
-        result.autograd = Autograd()
-        result.autograd.tangents = {n: (each or without_history)(t) for n, t in value.autograd.tangents.items()}
+    if value._autograd is not None and value._autograd.tangents:
+        result._autograd = Autograd()
+        result._autograd.tangents = {n: (each or without_history)(t) for n, t in value._autograd.tangents.items()}
     return result

@@ -59,7 +59,7 @@ def annotation(
         if value.layout in (devices.sparse_csr, devices.sparse_csc):
             return None
         text = _tensor(value, stride, device, paint)
-        plain = type(value) is Tensor or value.keys & FAKE
+        plain = type(value) is Tensor or value._keys & FAKE
         return text if plain else f"{type(value).__name__}({text})"
     if getattr(value, "is_symbolic", False):
         return f"Sym({value!r})"

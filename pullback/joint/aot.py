@@ -128,7 +128,7 @@ def compile_unique(f: Callable, args: list, using: Compilers) -> FlatCall:
     try:
         compiled = compile_traced(trace_joint(f, args, using), using)
     except AliasedWrite as clash:
-        if any(args[i].keys & FAKE for i in clash.inputs):  # fakes do not know what they are views of
+        if any(args[i]._keys & FAKE for i in clash.inputs):  # fakes do not know what they are views of
             raise
         if any(is_wrapper(args[i]) for i in clash.inputs):
             raise NotImplementedError(
@@ -185,7 +185,7 @@ def compile_over_bases(f: Callable, args: list, using: Compilers, shared: list[i
         inputs = change(given)
         for i, (shape, stride, offset) in reshaped.items():
             with modes.masked(modes.GRAD):  # its history is made of the base's again
-                given[i].as_strided_(shape, stride, given[i].offset + offset - views[i].geometry[2])
+                given[i].as_strided_(shape, stride, given[i]._offset + offset - views[i].geometry[2])
         outs = list(inner(inputs))
         for n, i in returned.items():
             outs[n] = given[i]

@@ -27,12 +27,12 @@ def base_of(tensors: list[Tensor]) -> Tensor:
         return next(iter(bases.values()))
     if any(requires_grad(t) for t in tensors):
         raise RuntimeError(OTHER_BASES)
-    if len({(t.dtype, t.keys) for t in tensors}) > 1:
+    if len({(t.dtype, t._keys) for t in tensors}) > 1:
         raise NotImplementedError(
             "inputs of different dtypes that share memory, of which one is written, and that are no views of one base, are not implemented"
         )
-    first = min(t.offset for t in tensors)
-    end = max(t.offset + _span(t) for t in tensors)
+    first = min(t._offset for t in tensors)
+    end = max(t._offset + _span(t) for t in tensors)
     for t in tensors:
         storage_of(t)
     with modes.masked(modes.GRAD):
@@ -40,20 +40,20 @@ def base_of(tensors: list[Tensor]) -> Tensor:
 
 
 def _span(t: Tensor) -> int:
-    if 0 in t.array.shape:
+    if 0 in t._array.shape:
         return 0
-    return 1 + sum((s - 1) * st for s, st in zip(t.array.shape, stride_of(t), strict=True))
+    return 1 + sum((s - 1) * st for s, st in zip(t._array.shape, stride_of(t), strict=True))
 
 
 class Place:
     """Where in its memory a tensor lies, and how it reads it."""
 
     def __init__(self, t: Tensor):
-        self.geometry, self.dtype, self.bits = geometry(t), t.dtype, t.keys & (CONJ | NEG)
+        self.geometry, self.dtype, self.bits = geometry(t), t.dtype, t._keys & (CONJ | NEG)
 
     def of(self, base: Tensor) -> Tensor:
         """The view of a base that lies here."""
-        if base.keys & (CONJ | NEG):
+        if base._keys & (CONJ | NEG):
             raise NotImplementedError(
                 "inputs that share memory, of which one is written, with a conjugate base, are not implemented"
             )
@@ -69,9 +69,9 @@ class Place:
         if base.dtype.is_complex and base.dtype.to_real() is self.dtype:
             return call("view_as_real.default", base)
         count = base.numel()
-        if self.dtype.is_complex and self.dtype.to_real() is base.dtype and not (count % 2 or base.offset % 2):
-            if is_dense(base.array.shape, stride_of(base)):
-                return call("view_as_complex.default", base.as_strided((count // 2, 2), (2, 1), base.offset))
+        if self.dtype.is_complex and self.dtype.to_real() is base.dtype and not (count % 2 or base._offset % 2):
+            if is_dense(base._array.shape, stride_of(base)):
+                return call("view_as_complex.default", base.as_strided((count // 2, 2), (2, 1), base._offset))
         raise NotImplementedError(
             f"inputs that share memory, of which one is written, of dtypes {base.dtype} and {self.dtype}, are not implemented"
         )

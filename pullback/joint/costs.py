@@ -100,7 +100,7 @@ def value_bytes(value: Any) -> int:
     """Bytes of a value: a tensor, a number (8), a sequence of them."""
     if isinstance(value, Tensor):
         count = value.dtype.itemsize
-        for size in value.array.shape:
+        for size in value._array.shape:
             count *= size if size.__class__ is int else hint(size)
         return count
     if isinstance(value, (tuple, list)):

@@ -87,9 +87,9 @@ class Functionalization(TorchDispatchMode):
 
     def forget(self, t: Tensor) -> None:
         """A tensor's memory holds its value again: it is its own value from now on."""
-        t.memory.__dict__["written"].pop(self)
-        if not t.memory.__dict__["written"]:
-            del t.memory.__dict__["written"]
+        t._memory.__dict__["written"].pop(self)
+        if not t._memory.__dict__["written"]:
+            del t._memory.__dict__["written"]
 
     def guard_memories(self, guarded: dict) -> None:
         """Raise an exception at the first write to some memories."""
@@ -97,7 +97,7 @@ class Functionalization(TorchDispatchMode):
 
     # ---- reading
     def state(self, t: Tensor) -> Written | None:
-        memory = t.memory
+        memory = t._memory
         if memory is None or not self.memories:
             return None
         states = memory.__dict__.get("written")
@@ -125,7 +125,7 @@ class Functionalization(TorchDispatchMode):
         else:
             result = autograd_layer(chain.op, (self.value(chain.parent), *chain.args))
             result = result if chain.index is None else result[chain.index]
-        if result.keys & ~t.keys & (CONJ | NEG):  # a value that was written has its bits carried out
+        if result._keys & ~t._keys & (CONJ | NEG):  # a value that was written has its bits carried out
             result = resolved(result)
         state.cache[id(t)] = (t, result)
         return result
@@ -151,7 +151,7 @@ class Functionalization(TorchDispatchMode):
         Where it is not (it shows another dtype, or conjugates), the tensor itself.
         """
         state = self.begin(t)
-        if self.chain(self.anchor(t)) is not None or t.dtype is not state.root.dtype or t.keys != state.root.keys:
+        if self.chain(self.anchor(t)) is not None or t.dtype is not state.root.dtype or t._keys != state.root._keys:
             return t
         self._flatten(state)
         return state.root
@@ -159,15 +159,15 @@ class Functionalization(TorchDispatchMode):
     def _flatten(self, state: Written) -> None:
         """See memory whose root leaves gaps (or shows an element twice) as one row of elements, so that all of it has a value."""
         root = state.root
-        if is_dense(root.array.shape, stride_of(root)):
+        if is_dense(root._array.shape, stride_of(root)):
             return
-        length = 1 + sum((n - 1) * s for n, s in zip(root.array.shape, stride_of(root), strict=True))
+        length = 1 + sum((n - 1) * s for n, s in zip(root._array.shape, stride_of(root), strict=True))
         self._name_place(root)
-        row = autograd_layer(as_strided, (state.first, (length,), (1,), state.first.offset))
+        row = autograd_layer(as_strided, (state.first, (length,), (1,), state.first._offset))
         value = call("clone.default", row)
         if state.writes:
-            value = call(AS_STRIDED_SCATTER, value, state.value, tuple(root.array.shape), stride_of(root), 0)
-        state.root = dispatching.execute(as_strided, (root, (length,), (1,), root.offset), root.keys)
+            value = call(AS_STRIDED_SCATTER, value, state.value, tuple(root._array.shape), stride_of(root), 0)
+        state.root = dispatching.execute(as_strided, (root, (length,), (1,), root._offset), root._keys)
         state.value = state.first = value
         state.row, state.cache = length, {}
 
@@ -216,27 +216,27 @@ class Functionalization(TorchDispatchMode):
         """A view: on written memory only of the tensor itself, since its value is made when it is read."""
         source = args[0]
         if self.written(source):
-            out = dispatching.execute(op, args, source.keys)
+            out = dispatching.execute(op, args, source._keys)
         else:
             out = autograd_layer(op, args)
             if shares_nothing(out, source):  # below, views are copies
                 self.begin(source)  # so that the view is read through its chain
-                out = dispatching.execute(op, args, source.keys)
+                out = dispatching.execute(op, args, source._keys)
         if not isinstance(out, Tensor):
             for i, t in enumerate(out):
                 self.link(t, Chain(source, op, args[1:], i))
         elif op is as_strided:
             self._name_place(source)
             anchor = self.anchor(source)
-            chain = Chain(anchor, op, (tuple(out.array.shape), stride_of(out), out.offset - anchor.offset), None)
+            chain = Chain(anchor, op, (tuple(out._array.shape), stride_of(out), out._offset - anchor._offset), None)
             chain.source = source
             self.link(out, chain)
-        elif out is not source and out.memory is source.memory:
+        elif out is not source and out._memory is source._memory:
             self.link(out, Chain(source, op, args[1:], None))
         return out
 
     def _name_place(self, t: Tensor) -> None:
-        if any(t.memory is a.memory for a in self.fixed):
+        if any(t._memory is a._memory for a in self.fixed):
             self.offsets_matter = True
 
     def link(self, t: Tensor, chain: Chain) -> None:
@@ -281,7 +281,7 @@ class Functionalization(TorchDispatchMode):
             state.cache.pop(id(target), None)
             if state.root is target:
                 state.root = before
-        target.memory, target.array, target.offset = result.memory, result.array, result.offset
+        target._memory, target._array, target._offset = result._memory, result._array, result._offset
         target.__dict__["trace_marks"] = result.__dict__["trace_marks"]
         inplace.bump(target)
         return target
@@ -301,8 +301,8 @@ class Functionalization(TorchDispatchMode):
 
     def resize(self, target: Tensor, shape: tuple) -> None:
         """A tensor is about to be resized: it keeps the elements that the new shape shows, and gets zeros where it grows."""
-        count, have = math.prod(shape), target.array.size
-        if tuple(target.array.shape) == shape:
+        count, have = math.prod(shape), target._array.size
+        if tuple(target._array.shape) == shape:
             return
         if self.chain(target) is not None or not target.is_contiguous():
             raise NotImplementedError(
@@ -375,7 +375,7 @@ class Functionalization(TorchDispatchMode):
                 )
             whole = self._laid_out(anchor)
             shape, stride, offset = geometry(t)
-            args = strided_in(whole, (shape, stride, offset - anchor.offset))
+            args = strided_in(whole, (shape, stride, offset - anchor._offset))
             self.assign(anchor, call(AS_STRIDED_SCATTER, whole, new, *args[1:]))
             return
         if geometry(t) != geometry(state.root) or shows_twice(t):  # what is written twice, the memory decides
@@ -415,22 +415,22 @@ def check_aliases(tensors: list[Tensor], inputs: int, label: str) -> None:
     for i in range(inputs, len(tensors)):
         t = tensors[i]
         for other in tensors[:i]:
-            if t is other or t.memory is not None and t.memory is other.memory:
+            if t is other or t._memory is not None and t._memory is other._memory:
                 raise RuntimeError(f"{label} might be aliasing the input or the output!")
 
 
 def shares_nothing(out, source: Tensor) -> bool:
     first = out if isinstance(out, Tensor) else out[0] if out else source
-    return first is not source and first.memory is not source.memory
+    return first is not source and first._memory is not source._memory
 
 
 def geometry(t: Tensor) -> tuple:
-    return (tuple(t.array.shape), tuple(stride_of(t)), t.offset)
+    return (tuple(t._array.shape), tuple(stride_of(t)), t._offset)
 
 
 def same_layout(a: Tensor, b: Tensor) -> bool:
-    return tuple(a.array.shape) == tuple(b.array.shape) and all(
-        s == r for n, s, r in zip(a.array.shape, stride_of(a), stride_of(b), strict=True) if n != 1
+    return tuple(a._array.shape) == tuple(b._array.shape) and all(
+        s == r for n, s, r in zip(a._array.shape, stride_of(a), stride_of(b), strict=True) if n != 1
     )
 
 
@@ -439,31 +439,31 @@ def in_layout_of(state: Written, new: Tensor) -> Tensor:
     root = state.root
     if same_layout(new, root):
         return new
-    if is_dense(root.array.shape, stride_of(root)):
+    if is_dense(root._array.shape, stride_of(root)):
         return copy_into(state.value, new)
-    shape, stride = root.array.shape, dense_strides(root)  # without the gaps, in the same order
+    shape, stride = root._array.shape, dense_strides(root)  # without the gaps, in the same order
     alike = all(s == r for n, s, r in zip(shape, stride_of(new), stride, strict=True) if n != 1)
     return new if alike else copy_into(state.first, new)
 
 
 def resolved(t: Tensor) -> Tensor:
     """A value with conjugation and negation carried out."""
-    if t.keys & CONJ:
+    if t._keys & CONJ:
         t = call("conj_physical.default", call("_conj.default", t))
-    return call("neg.default", call("_neg_view.default", t)) if t.keys & NEG else t
+    return call("neg.default", call("_neg_view.default", t)) if t._keys & NEG else t
 
 
 def shows_twice(t: Tensor) -> bool:
     """Whether a tensor shows an element at several places. Symbolic sizes are taken to show each once."""
-    shape, stride = t.array.shape, stride_of(t)
+    shape, stride = t._array.shape, stride_of(t)
     return all(n.__class__ is int for n in (*shape, *stride)) and may_overlap(shape, stride)
 
 
 def strided_in(whole: Tensor, args: tuple) -> tuple:
     """Arguments of `as_strided`, from those that count the offset from the beginning of `whole`."""
-    return whole, args[0], args[1], args[2] + whole.offset
+    return whole, args[0], args[1], args[2] + whole._offset
 
 
 def placed(t: Tensor, state: Written) -> tuple:
     """Where a tensor lies in the value of its memory's root: arguments of `as_strided`."""
-    return tuple(t.array.shape), tuple(stride_of(t)), t.offset - state.root.offset + state.value.offset
+    return tuple(t._array.shape), tuple(stride_of(t)), t._offset - state.root._offset + state.value._offset

@@ -135,9 +135,9 @@ class Compiled:
             if not requires_grad(args[i]):
                 continue
             views = [
-                a for a in args if isinstance(a, Tensor) and a.view_info is not None and a.view_info.base is args[i]
+                a for a in args if isinstance(a, Tensor) and a._view_info is not None and a._view_info.base is args[i]
             ]
-            if args[i].view_info is not None or any(map(requires_grad, views)):
+            if args[i]._view_info is not None or any(map(requires_grad, views)):
                 raise NotImplementedError(
                     "changing the shape of an input in place, under no_grad, where it requires grad and is a view or has views "
                     "among the inputs, is not implemented"
@@ -169,7 +169,7 @@ class Compiled:
         """Give inputs their new shapes and values, in autograd's sight where the function changed them so."""
         for i, fact, place in changed:
             target = args[i]
-            version = target.version[0]
+            version = target._counter[0]
             if (
                 place is not None
                 and not fact.visible
@@ -177,21 +177,23 @@ class Compiled:
                 and fact.row is None
                 and _is_plain_pair(target, results[place])
             ):
-                assign(target.array, results[place].array)  # what `copy_` comes to, for the state of an optimizer, say
-                target.version[0] = version + 1 if fact.bumped else version
+                assign(
+                    target._array, results[place]._array
+                )  # what `copy_` comes to, for the state of an optimizer, say
+                target._counter[0] = version + 1 if fact.bumped else version
                 continue
             if fact.geometry is not None:
                 reshape(target, fact)
             if place is not None:
                 with modes.masked(0 if fact.visible else modes.GRAD):
-                    whole = target if fact.row is None else target.as_strided((fact.row,), (1,), target.offset)
+                    whole = target if fact.row is None else target.as_strided((fact.row,), (1,), target._offset)
                     whole.copy_(results[place])
             elif fact.recorded and fact.geometry is None:
                 check_writable(target)
             if not fact.bumped:
-                target.version[0] = version
-            elif target.version[0] == version:
-                target.version[0] += 1
+                target._counter[0] = version
+            elif target._counter[0] == version:
+                target._counter[0] += 1
 
 
 class FlatCall:
@@ -227,9 +229,9 @@ class Fewer:
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
     """Whether writing one tensor to the other is copying an array: dense tensors of one dtype and shape."""
-    if target.keys or source.keys or target.dtype is not source.dtype:
+    if target._keys or source._keys or target.dtype is not source.dtype:
         return False
-    a, b = target.array, source.array
+    a, b = target._array, source._array
     return a.shape == b.shape and a.flags.c_contiguous and a.flags.writeable
 
 
@@ -237,8 +239,8 @@ def reshape(target: Tensor, fact: Input) -> None:
     """Give an input the shape that the function gives it; the memory grows first where it must."""
     assert fact.geometry is not None, "the function leaves the shape of this input as it is"
     shape, stride, moved = fact.geometry
-    offset = target.offset + moved
-    if not target.keys and span_bytes(shape, stride, offset, target.dtype.itemsize) > storage_of(target).length:
+    offset = target._offset + moved
+    if not target._keys and span_bytes(shape, stride, offset, target.dtype.itemsize) > storage_of(target).length:
         with modes.masked(modes.GRAD):
             target.resize_(shape)
     with modes.masked(0 if fact.recorded else modes.GRAD):
@@ -251,7 +253,7 @@ def output(fact: Output, args: list, results: list, outs: list, several: dict):
     if kind in ("fresh", "number"):
         result = results[fact.index]
         if fact.is_leaf and fact.requires_grad:  # a view, made where recording was off, of what requires grad
-            result.autograd = Autograd(True)
+            result._autograd = Autograd(True)
         return result
     if kind == "input":
         return args[fact.index]
@@ -279,10 +281,10 @@ def made_again(source: Tensor, calls: tuple, wanted: bool, several: dict) -> Ten
     for op, args, index, recorded in calls:
         ambient.restore(mode if recording and recorded else mode & ~modes.GRAD)
         if op is as_strided:  # its offset is counted from where the source begins
-            args = (*args[:2], args[2] + source.offset)
+            args = (*args[:2], args[2] + source._offset)
         source = dispatch(op, (source, *args)) if index is None else one_of(source, op, args, index, several)
         if wanted and not recorded and not requires_grad(source):
-            source.autograd = Autograd(True)
+            source._autograd = Autograd(True)
     return source
 
 
@@ -377,7 +379,7 @@ class CompiledFunctionBackward(Node):
         shape, dtype, device = self.outputs[k]
         if g is None:
             return dispatch(find("zeros.default"), (tuple(shape), dtype, None, device, False))
-        if stride_of(g) != tuple(self.strides[k]) and not g.keys & (DISPATCH_SUBCLASS | TRANSFORMED):
+        if stride_of(g) != tuple(self.strides[k]) and not g._keys & (DISPATCH_SUBCLASS | TRANSFORMED):
             return g.new_empty_strided(shape, self.strides[k]).copy_(g)
         return g
 
@@ -428,7 +430,7 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     node.sequence = next_sequence()
     ids = set(map(id, results if joint.wrapping is None else flat(results)))
     changed = {i for i, _, _ in compiled.changed}
-    memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p.memory) if m is not None}
+    memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p._memory) if m is not None}
     node.saved = [save(_lasting(v, ids, memories)) if isinstance(v, Tensor) else v for v in saved]
     node.primals = (
         [save(_kept(a) if i in changed else a) if isinstance(a, Tensor) else a for i, a in enumerate(args)]
@@ -437,16 +439,16 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     )
     node.targets, node.has_written = [args[i] for i in joint.backward_written], False
     tensors = [t if isinstance(t, Tensor) else None for t in results]
-    node.outputs = tuple([((), None, None) if t is None else (t.array.shape, t.dtype, t.device) for t in tensors])
+    node.outputs = tuple([((), None, None) if t is None else (t._array.shape, t.dtype, t.device) for t in tensors])
     node.strides = [() if t is None else dense_strides(t) for t in tensors]
     for n in joint.differentiable:
-        results[n].autograd = Autograd(True, (node, n))
-        results[n].view_info = None
+        results[n]._autograd = Autograd(True, (node, n))
+        results[n]._view_info = None
 
 
 def _lasting(v: Tensor, results: set, changed: set) -> Tensor:
     """A value to save: a copy of what is about to be written; a result without its history."""
-    if id(v) in changed or id(v.memory) in changed:
+    if id(v) in changed or id(v._memory) in changed:
         with modes.masked(modes.GRAD):
             return v.clone()
     return v.shallow() if id(v) in results else v
@@ -457,5 +459,5 @@ def _kept(t: Tensor) -> Tensor:
     with modes.masked(modes.GRAD):
         kept = t.clone()
     edge = edge_of(t) if requires_grad(t) else None
-    kept.autograd = None if edge is None else Autograd(True, edge)
+    kept._autograd = None if edge is None else Autograd(True, edge)
     return kept

@@ -30,11 +30,11 @@ def signature(args: list, sizes: bool = True) -> tuple:
     seen: dict[int, int] = {}
     for a in args:
         if isinstance(a, Tensor):
-            memory = id(a.memory) if a.memory is not None else id(a)
-            place = (tuple(a.array.shape), stride_of(a)) if sizes else a.ndim
+            memory = id(a._memory) if a._memory is not None else id(a)
+            place = (tuple(a._array.shape), stride_of(a)) if sizes else a.ndim
             out.append(
                 (
-                    type(a), place, a.dtype, a.device, a.keys & ~(META | FAKE), requires_grad(a), a.is_leaf,
+                    type(a), place, a.dtype, a.device, a._keys & ~(META | FAKE), requires_grad(a), a.is_leaf,
                     seen.setdefault(id(a), len(seen)), storages.setdefault(memory, len(storages)), description(a),
                 )
             )  # fmt: skip
@@ -49,12 +49,12 @@ def signature(args: list, sizes: bool = True) -> tuple:
 
 def _place(t: Tensor) -> tuple:
     """Where a tensor begins, and what it is a view of."""
-    return t.offset, None if t._base is None else geometry(t._base)
+    return t._offset, None if t._base is None else geometry(t._base)
 
 
 def offsets(args: list) -> tuple:
     """Where in their memory the tensors among some arguments begin."""
-    return tuple([a.offset for a in args if isinstance(a, Tensor)])
+    return tuple([a._offset for a in args if isinstance(a, Tensor)])
 
 
 def begins_there(result: FlatCall, args: list) -> bool:

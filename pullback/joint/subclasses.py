@@ -98,7 +98,7 @@ def in_their_classes(f: Callable, args: list) -> tuple[Callable, dict[int, type]
         stand_ins = {i: like_original(given[i], a) for i, a in originals.items()}
         out = f(*[stand_ins.get(i, g) for i, g in enumerate(given)])
         for i, t in stand_ins.items():
-            if t.autograd is not given[i].autograd or t.array is not given[i].array:
+            if t._autograd is not given[i]._autograd or t._array is not given[i]._array:
                 raise NotImplementedError(
                     f"changing the history or the shape of an input of class {type(t).__name__} in place is not implemented"
                 )
@@ -152,13 +152,13 @@ def tangent_layout(layout: Layout | None, strides: Callable[[tuple, tuple], tupl
 
 
 def zeros_like(fake: Tensor) -> Tensor:
-    return dispatch(find("zeros.default"), (tuple(fake.array.shape), fake.dtype, None, fake.device, False))
+    return dispatch(find("zeros.default"), (tuple(fake._array.shape), fake.dtype, None, fake.device, False))
 
 
 def in_layout(g, like: Tensor):
     """A part of a tangent with the strides that the graph was made for."""
     if isinstance(g, Tensor) and tuple(stride_of(g)) != tuple(stride_of(like)):
-        return g.new_empty_strided(tuple(like.array.shape), stride_of(like)).copy_(g)
+        return g.new_empty_strided(tuple(like._array.shape), stride_of(like)).copy_(g)
     return g
 
 

@@ -62,7 +62,7 @@ class JointTrace:
         self.parts = [parts_of(a) if is_wrapper(a) else [] for a in self.args]
         self.part_places = [[geometry(p) for p in parts] for parts in self.parts]
         self.before = [
-            (geometry(a), edge_of(a) if requires_grad(a) else None, a.version[0]) if isinstance(a, Tensor) else None
+            (geometry(a), edge_of(a) if requires_grad(a) else None, a._counter[0]) if isinstance(a, Tensor) else None
             for a in self.args
         ]
         self.functional.fixed = [a for a in flat(self.args) if isinstance(a, Tensor)]
@@ -96,8 +96,8 @@ class JointTrace:
         seen: dict = {}
         for i, a in enumerate(self.args):
             for part in parts_of(a):
-                if isinstance(part, Tensor) and part.memory is not None:
-                    seen.setdefault(part.memory, []).append(i)
+                if isinstance(part, Tensor) and part._memory is not None:
+                    seen.setdefault(part._memory, []).append(i)
         return {memory: AliasedWrite(showing) for memory, showing in seen.items() if len(showing) > 1}
 
     # ---- the pass
@@ -145,7 +145,7 @@ class JointTrace:
     def _refuse_inner_leaves(self, outs: list) -> None:
         """A leaf that the function makes is no input: what depends on it would lose its way to it."""
         result = [o for o in outs if isinstance(o, Tensor) and requires_grad(o) and not any(o is a for a in self.args)]
-        inner = [edge_of(o) for o in result if o.is_leaf and o.view_info is None]
+        inner = [edge_of(o) for o in result if o.is_leaf and o._view_info is None]
         roots = [edge_of(o) for o in result if not o.is_leaf]
         lost = modes.is_grad_enabled() and not any(isinstance(t, Tensor) and requires_grad(t) for t in self.leaves)
         if roots and (lost or inner and any(node in needed_for(roots, inner) for node, _ in inner)):
@@ -154,7 +154,7 @@ class JointTrace:
     def _refuse_gradients(self) -> None:
         """A backward() inside the function would have added to `.grad` of its inputs, which a graph does not do."""
         for i, leaf in enumerate(self.leaves):
-            if isinstance(leaf, Tensor) and leaf.autograd is not None and leaf.autograd.grad is not None:
+            if isinstance(leaf, Tensor) and leaf._autograd is not None and leaf._autograd.grad is not None:
                 raise RuntimeError(
                     f"the function to compile calls backward(), which adds to .grad of its input {i}: return gradients of "
                     "autograd.grad() instead"
@@ -164,7 +164,7 @@ class JointTrace:
         """A write to a tensor that the function reached without being given it: the graph would not carry it out."""
         for memory in self.functional.memories:
             state = memory.__dict__.get("written", {}).get(self.functional)
-            if state is not None and state.writes and not state.root.keys & FAKE:
+            if state is not None and state.writes and not state.root._keys & FAKE:
                 raise RuntimeError(
                     f"the function to compile writes to a tensor of shape {list(state.root.shape)} that is not one of its "
                     "inputs, which a graph cannot do: make it an input"
@@ -202,7 +202,7 @@ class JointTrace:
         fact = Input(requires_grad(leaf), a is leaf)
         state = self.functional.state(a)
         fact.written = state is not None and state.writes > 0 or self._parts_written(i)
-        fact.bumped = a.version[0] != version
+        fact.bumped = a._counter[0] != version
         if requires_grad(a) != (edge is not None) and (edge is not None or a.is_leaf):
             raise NotImplementedError(
                 f"the function to compile changes whether its input {i} requires grad (requires_grad_(), detach_()), which is "
@@ -249,7 +249,7 @@ class JointTrace:
         if fact is None or fact.row is None:
             return a
         with modes.masked(0 if fact.visible else modes.GRAD):
-            return a.as_strided((fact.row,), (1,), a.offset)
+            return a.as_strided((fact.row,), (1,), a._offset)
 
     def _results(self, outs: list, facts: list[Output]) -> list:
         """The tensors (and numbers) that the forward graph gives: fresh outputs, written inputs, bases."""
@@ -311,7 +311,7 @@ class JointTrace:
     def _tangent_part(self, t: Tensor) -> Tensor:
         self.counts[1] += 1
         node = self.trace.graph.placeholder(f"tangents_{self.counts[1]}")
-        result = self.fake_mode.make(tuple(t.array.shape), dense_strides(t), t.dtype, t.device)
+        result = self.fake_mode.make(tuple(t._array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(result, node)
         return result
 
@@ -341,8 +341,8 @@ class OutputFacts:
         self.bases: list[Tensor] = []  # intermediates that are no outputs, but of which several outputs are views
         self.by_memory: dict = {}
         for i, a in enumerate(joint.args):
-            if isinstance(a, Tensor) and a.memory is not None:
-                self.by_memory.setdefault(a.memory, i)
+            if isinstance(a, Tensor) and a._memory is not None:
+                self.by_memory.setdefault(a._memory, i)
         self.inputs_at = {id(a): i for i, a in reversed(list(enumerate(joint.args)))}
         self.outs_at = {
             id(o): n for n, o in reversed(list(enumerate(outs))) if isinstance(o, Tensor)
@@ -351,8 +351,8 @@ class OutputFacts:
         self.made_by: dict[int, tuple] = {}  # id of a tensor -> its root and the calls that made it
         self.sharing: dict = {}  # memory -> how many different outputs lie on it
         for n in self.outs_at.values():
-            if outs[n].memory is not None:
-                self.sharing[outs[n].memory] = self.sharing.get(outs[n].memory, 0) + 1
+            if outs[n]._memory is not None:
+                self.sharing[outs[n]._memory] = self.sharing.get(outs[n]._memory, 0) + 1
 
     def read(self) -> list[Output]:
         return [self._read(n, o) for n, o in enumerate(self.outs)]
@@ -360,7 +360,7 @@ class OutputFacts:
     def _read(self, n: int, o) -> Output:
         if not isinstance(o, Tensor):
             return Output("number" if getattr(o, "is_symbolic", False) else "constant", value=o)
-        if not o.keys & FAKE and not is_fake(o):
+        if not o._keys & FAKE and not is_fake(o):
             return Output("constant", value=o)
         wants = requires_grad(o)
         if id(o) in self.inputs_at:
@@ -369,10 +369,10 @@ class OutputFacts:
             return Output("same", self.outs_at[id(o)], requires_grad=wants)
         if is_wrapper(o):
             return self._wrapper(n, o, wants)
-        if o.memory is not None:
-            if o.memory in self.by_memory:
+        if o._memory is not None:
+            if o._memory in self.by_memory:
                 return self._view_of_input(o, wants)
-            if self.sharing[o.memory] > 1:
+            if self.sharing[o._memory] > 1:
                 return self._view_of_intermediate(n, o, wants)
         return Output("fresh", requires_grad=wants, is_leaf=o.is_leaf)
 
@@ -382,8 +382,8 @@ class OutputFacts:
         at = next((i for i, a in enumerate(self.joint.args) if a is root), None)
         if at is not None and calls:
             return Output("input view", at, calls, wants)
-        given = {p.memory for p in flat(self.joint.args) if isinstance(p, Tensor) and p.memory is not None}
-        if any(p.memory in given and self.functional.written(p) for p in parts_of(o)):
+        given = {p._memory for p in flat(self.joint.args) if isinstance(p, Tensor) and p._memory is not None}
+        if any(p._memory in given and self.functional.written(p) for p in parts_of(o)):
             raise NotImplementedError(
                 f"a {type(o).__name__} among the outputs, around an input that was written, is not implemented"
             )
@@ -403,7 +403,7 @@ class OutputFacts:
         args = [(i, a) for i, a in enumerate(self.joint.args) if isinstance(a, Tensor)]
         at = next((i for i, a in args if a is root), next((i for i, a in args if _same_memory(a, root)), None))
         if at is None:
-            at = self.by_memory[o.memory]
+            at = self.by_memory[o._memory]
             calls = strided_calls(o, self.joint.args[at])
         elif not calls:  # the same place in memory, and yet another tensor
             calls = ((alias, (), None, not o.is_leaf),)
@@ -448,10 +448,10 @@ class OutputFacts:
             self.whole = {}
             for m in sorted(self.outs_at.values()):
                 other = self.outs[m]
-                if other.memory is not None and not self._calls(other)[1]:
-                    self.whole.setdefault(other.memory, []).append(m)
+                if other._memory is not None and not self._calls(other)[1]:
+                    self.whole.setdefault(other._memory, []).append(m)
         found = [self.outs_at[id(root)]] if id(root) in self.outs_at else []
-        earlier = (m for m in self.whole.get(root.memory, ()) if m < n and self.outs[m] is not o)
+        earlier = (m for m in self.whole.get(root._memory, ()) if m < n and self.outs[m] is not o)
         found += [m for m in earlier if _same_memory(self.outs[m], root)][:1]
         return min(found, default=None)
 
@@ -468,17 +468,17 @@ class OutputFacts:
         while (chain := self.functional.chain(root)) is not None and not chain.inplace:
             args = chain.args
             if chain.source is not chain.parent:
-                args = (*args[:2], args[2] + chain.parent.offset - chain.source.offset)
+                args = (*args[:2], args[2] + chain.parent._offset - chain.source._offset)
             calls.append((chain.op, args, chain.index, chain.recorded))
             root = chain.source
         current = root.__dict__.get("current")
         if (
             current is None
             and chain is not None
-            and root.view_info is not None
-            and root.view_info.base.memory is root.memory
+            and root._view_info is not None
+            and root._view_info.base._memory is root._memory
         ):
-            current = root.view_info.base
+            current = root._view_info.base
         detached: list = []
         if current is None and chain is not None:
             current, detached = self._before(root)
@@ -518,21 +518,21 @@ def is_view_node(node: Node) -> bool:
 def strided_calls(o: Tensor, source: Tensor) -> tuple:
     """The calls that make a tensor of another one on its memory, wherever both lie and however they read it."""
     shape, stride, offset = geometry(o)
-    place = (shape, stride, offset - source.offset)
+    place = (shape, stride, offset - source._offset)
     calls: list[tuple] = [(as_strided, place, None, not o.is_leaf)]
-    calls += [(op, (), None, not o.is_leaf) for bit, op in BITS if (o.keys ^ source.keys) & bit]
+    calls += [(op, (), None, not o.is_leaf) for bit, op in BITS if (o._keys ^ source._keys) & bit]
     return tuple(calls)
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
-    if a.memory is None or a.memory is not b.memory or a.dtype is not b.dtype or (a.keys ^ b.keys) & (CONJ | NEG):
+    if a._memory is None or a._memory is not b._memory or a.dtype is not b.dtype or (a._keys ^ b._keys) & (CONJ | NEG):
         return False
     return geometry(a) == geometry(b)
 
 
 def recorded_calls(o: Tensor) -> tuple[Tensor, tuple]:
     """The base of a wrapper, and the calls that made it of that, as autograd noted them."""
-    info, calls = o.view_info, []
+    info, calls = o._view_info, []
     root = o if info is None else info.base
     while info is not None:
         many = info.args and info.args[0].__class__ is int

@@ -31,7 +31,7 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     @functools.wraps(func)
     def pure(*args, **kwargs):
         given = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
-        if not ambient.mode & modes.DISPATCH and not any(t.keys & FAKE for t in given):
+        if not ambient.mode & modes.DISPATCH and not any(t._keys & FAKE for t in given):
             return func(*args, **kwargs)  # nobody looks at the operators: writing at the end or at once is the same
         mode = Functionalization()
         with CopiedViews() if remove == "mutations_and_views" else nullcontext():
@@ -70,4 +70,4 @@ def _value(mode: Functionalization, t: Tensor) -> Tensor:
     """What a tensor of the function holds at the end, with the history that the function gave it."""
     with modes.masked(modes.GRAD, modes.BELOW_AUTOGRAD):
         value = mode.value(t)
-    return t if value is t else value.shallow(t.autograd)
+    return t if value is t else value.shallow(t._autograd)

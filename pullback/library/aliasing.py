@@ -30,11 +30,11 @@ def flat_tensors(values: Iterable) -> list[Tensor]:
 
 def shares_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are one, or live on one storage; arrays that came in from outside are asked for their bounds."""
-    if a is b or a.memory is not None and a.memory is b.memory or a.array is b.array:
+    if a is b or a._memory is not None and a._memory is b._memory or a._array is b._array:
         return True
-    if getattr(a.array, "base", None) is None or not hasattr(b.array, "base"):
+    if getattr(a._array, "base", None) is None or not hasattr(b._array, "base"):
         return False
-    return bool(library(a.device).may_share_memory(a.array, b.array))
+    return bool(library(a.device).may_share_memory(a._array, b._array))
 
 
 def check_results(name: str, inputs: tuple, keywords: dict, out, module: Callable[[], object]) -> None:

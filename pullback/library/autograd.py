@@ -249,13 +249,13 @@ def _watch(op: LibraryOperator, live: list[Tensor], inputs: list[Tensor], out) -
             continue
         if requires_grad(t):
             t.register_hook(lambda g: warn_unregistered(name))
-        elif t.view_info is None and not any(t is f for f in fresh):
+        elif t._view_info is None and not any(t is f for f in fresh):
             fresh.append(t)
     if not fresh:
         return
     node = WarnNotImplemented()
     node.edges, node.sequence, node.saved = tuple([edge_of(t) for t in live]), next_sequence(), []
-    node.outputs = tuple([(t.array.shape, t.dtype, t.device) for t in fresh])
+    node.outputs = tuple([(t._array.shape, t.dtype, t.device) for t in fresh])
     node.operator = name
     for i, t in enumerate(fresh):
-        t.autograd = Autograd(True, (node, i))
+        t._autograd = Autograd(True, (node, i))

@@ -53,14 +53,14 @@ def call_operator(op: Operator, *args, **kwargs):
 
 def is_subclass_like(t: Tensor) -> bool:
     """Whether a tensor is more than a plain one: of a dispatching class, or under a transform."""
-    return bool(t.keys & (DISPATCH_SUBCLASS | TRANSFORMED | FAKE)) or bool(ambient.dispatch_modes)
+    return bool(t._keys & (DISPATCH_SUBCLASS | TRANSFORMED | FAKE)) or bool(ambient.dispatch_modes)
 
 
 def keys_of(t: Tensor) -> DispatchKeySet:
     """The dispatch keys of a tensor: its backend, autograd for it, and what its class adds."""
-    result = key_set(backend_of([t], t.keys))
+    result = key_set(backend_of([t], t._keys))
     extra = t.__dict__.get("extra_keys")
-    python = DispatchKeySet(DispatchKey["Python"]) if t.keys & DISPATCH_SUBCLASS else DispatchKeySet()
+    python = DispatchKeySet(DispatchKey["Python"]) if t._keys & DISPATCH_SUBCLASS else DispatchKeySet()
     return result | python | (extra if extra is not None else DispatchKeySet())
 
 

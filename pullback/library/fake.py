@@ -86,7 +86,7 @@ def _no_context(name: str, source: str) -> Callable:
 @contextmanager
 def inside(op, source: str, tensors: list[Tensor]) -> Iterator[None]:
     """What a fake rule runs in: the mode of the fakes among its arguments, and a context."""
-    mode = next((t.__dict__["fake_mode"] for t in tensors if t.keys & FAKE), None)
+    mode = next((t.__dict__["fake_mode"] for t in tensors if t._keys & FAKE), None)
     getter = _no_context(op.qualified_name, source) if mode is None else lambda: FakeImplCtx(mode, op)
     with set_ctx_getter(getter), mode if mode is not None else nullcontext():
         yield

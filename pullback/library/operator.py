@@ -77,7 +77,7 @@ class LibraryFamily(Family):
 
 
 def _spec(t) -> Spec | None:
-    return Spec(t.array.shape, t.dtype, stride_of(t)) if isinstance(t, Tensor) else None
+    return Spec(t._array.shape, t.dtype, stride_of(t)) if isinstance(t, Tensor) else None
 
 
 FAMILY = LibraryFamily()
@@ -142,16 +142,16 @@ class LibraryOperator(Operator):
         for value, allowed in zip(args, self.classes, strict=False):
             if value.__class__ not in allowed:
                 return NotImplemented
-            if allowed is PLAIN and (value.keys or value.autograd is not None or value.device is not cpu):
+            if allowed is PLAIN and (value._keys or value._autograd is not None or value.device is not cpu):
                 return NotImplemented
         if not self.written:
             return self.checked(kernel(*args))
         targets = [args[i] for i, _ in self.written]
-        before = [t.version[0] for t in targets]
+        before = [t._counter[0] for t in targets]
         out = self.checked(kernel(*args))
         for t, version in zip(targets, before, strict=True):
-            if t.version[0] == version or self.counts_writes:
-                t.version[0] += 1
+            if t._counter[0] == version or self.counts_writes:
+                t._counter[0] += 1
         return out
 
     def __call__(self, *args, **kwargs):
@@ -188,7 +188,7 @@ class LibraryOperator(Operator):
         tensors = self.tensors(args)
         keys = 0
         for t in tensors:
-            keys |= t.keys
+            keys |= t._keys
         return keys, self.backend_for(tensors, keys, args)
 
     def backend_for(self, tensors: list[Tensor], keys: int, args: tuple) -> str:
@@ -206,7 +206,7 @@ class LibraryOperator(Operator):
         tensors = self.tensors(args)
         keys = 0
         for t in tensors:
-            keys |= t.keys
+            keys |= t._keys
         backend = self.backend_for(tensors, keys, args)
         if ambient.mode & modes.AUTOCAST:
             kernel = self.autocast_kernel(backend)
@@ -275,7 +275,7 @@ class LibraryOperator(Operator):
     def see_written(self, before: list[tuple[Tensor, int]]) -> None:
         """Count the writes of a kernel that wrote by other means than operators."""
         for t, version in before:
-            if t.version[0] == version:
+            if t._counter[0] == version:
                 bump(t)
 
     def checked(self, out):
@@ -332,7 +332,7 @@ class LibraryOperator(Operator):
         )
 
     def versions(self, args: tuple) -> list[tuple[Tensor, int]]:
-        return [(t, t.version[0]) for t in self.targets(args)]
+        return [(t, t._counter[0]) for t in self.targets(args)]
 
     def targets(self, args: tuple) -> list[Tensor]:
         """The tensors that a call writes."""

@@ -86,9 +86,9 @@ def _write(op: Operator, table: Table, args: tuple):
         return dispatching.autograd_layer(op, args)
     if ambient.mode & modes.GRAD and any(requires_grad(t) for t in op.tensors(args)):
         raise NotImplementedError(f"a kernel registered for {op} cannot be recorded for backward")
-    before = args[0].version[0]
+    before = args[0]._counter[0]
     _invoke(op, kernel, args, _backend_name(op, args))
-    if args[0].version[0] == before:
+    if args[0]._counter[0] == before:
         bump(args[0])
     return args[0]
 
@@ -112,7 +112,7 @@ def _backend_name(op: Operator, args: tuple) -> str:
         return for_device(op.family.device(op, args).type)
     keys = 0
     for t in tensors:
-        keys |= t.keys
+        keys |= t._keys
     return backend_of(tensors, keys)
 
 

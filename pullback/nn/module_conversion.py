@@ -20,7 +20,7 @@ from .parameter import Parameter, is_lazy
 
 def _same_kind(a: Tensor, b: Tensor) -> bool:
     """Whether one tensor may take over another's data in place."""
-    return type(a) is type(b) or not (a.keys ^ b.keys) & (META | SPARSE) and a.device.type == b.device.type
+    return type(a) is type(b) or not (a._keys ^ b._keys) & (META | SPARSE) and a.device.type == b.device.type
 
 
 def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor=None, memory_format=None, copy=False):

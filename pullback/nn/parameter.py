@@ -59,7 +59,7 @@ class UninitializedTensorMixin:
         result = public("torch", "empty")(shape, device=device or self.device, dtype=dtype or self.dtype)
         become = self.cls_to_become
         self.__class__ = become
-        self.keys = result.keys | become.class_keys
+        self._keys = result._keys | become.class_keys
         self.data = result
 
     @property

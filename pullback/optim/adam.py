@@ -107,7 +107,7 @@ class Adam(PerParameter):
 
 
 def _on_device(p: Tensor) -> bool:
-    return bool(p.keys & CUDA)
+    return bool(p._keys & CUDA)
 
 
 def _plain_group(group: dict) -> bool:
@@ -124,21 +124,21 @@ def _plain_group(group: dict) -> bool:
 def _in_table(p: Tensor, g: Tensor, state: dict) -> bool:
     """Whether the kernel for many parameters takes this one."""
     tensors = (p, state["exp_avg"], state["exp_avg_sq"], g)
-    if p.dtype not in (float32, float64) or any(t.keys != CUDA or t.device is not p.device for t in tensors):
+    if p.dtype not in (float32, float64) or any(t._keys != CUDA or t.device is not p.device for t in tensors):
         return False
-    return not state["step"].keys and updates.applies(*[t.array for t in tensors])
+    return not state["step"]._keys and updates.applies(*[t._array for t in tensors])
 
 
 def _count_step(state: dict) -> float:
     """As `advance`, for a plain counter: there are as many as parameters."""
     step = state["step"]
-    np.add(step.array, 1, out=step.array)
+    np.add(step._array, 1, out=step._array)
     bump(step)
-    return step.array.item()
+    return step._array.item()
 
 
 def _arrays(p: Tensor, g: Tensor, state: dict) -> tuple:
-    return p.array, state["exp_avg"].array, state["exp_avg_sq"].array, g.array
+    return p._array, state["exp_avg"]._array, state["exp_avg_sq"]._array, g._array
 
 
 def _numbers(group: dict, step: float) -> dict[str, float]:
@@ -153,17 +153,17 @@ def _numbers(group: dict, step: float) -> dict[str, float]:
 
 def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict, numbers: tuple) -> bool:
     """Whether one kernel may do the whole update: plain tensors of one dtype and device, and nothing listens."""
-    if ambient.mode or p.keys & ~CUDA or is_overridden() or group["amsgrad"] or group["differentiable"]:
+    if ambient.mode or p._keys & ~CUDA or is_overridden() or group["amsgrad"] or group["differentiable"]:
         return False
     if any(isinstance(n, Tensor) for n in (*numbers, group["weight_decay"])) or p.dtype not in (float32, float64):
         return False
-    return all(t.keys == p.keys and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
+    return all(t._keys == p._keys and t.dtype is p.dtype for t in (g, state["exp_avg"], state["exp_avg_sq"]))
 
 
 def _whole_update(p: Tensor, g: Tensor, state: dict, group: dict, step: float) -> bool:
     """The update by one kernel; False where there is none for these arrays, and nothing has changed."""
     numbers, arrays = _numbers(group, step), _arrays(p, g, state)
-    if p.keys:
+    if p._keys:
         if not updates.applies(*arrays):
             return False
         updates.adam([arrays], **numbers)

@@ -63,17 +63,17 @@ class SGD(PerParameter):
 def _in_one_step(p: Tensor, g: Tensor, state: dict, group: dict) -> bool:
     """The whole update by one kernel, where there is one for these tensors: plain ones of the CPU, and nothing listens."""
     rate, decay, keep, kept = group["lr"], group["weight_decay"], group["momentum"], state.get("momentum_buffer")
-    if ambient.mode or p.keys or g.keys or is_overridden() or group["differentiable"] or keep and kept is None:
+    if ambient.mode or p._keys or g._keys or is_overridden() or group["differentiable"] or keep and kept is None:
         return False
     if any(isinstance(n, Tensor) for n in (rate, decay, keep)) or g.dtype is not p.dtype:
         return False
     if not keep:
-        done = elements.update("sgd", (p.array, g.array), (decay, rate))
-    elif kept.keys or kept.dtype is not p.dtype:
+        done = elements.update("sgd", (p._array, g._array), (decay, rate))
+    elif kept._keys or kept.dtype is not p.dtype:
         return False
     else:
         how = "nesterov" if group["nesterov"] else "momentum"
-        done = elements.update(how, (p.array, kept.array, g.array), (decay, keep, 1 - group["dampening"], rate))
+        done = elements.update(how, (p._array, kept._array, g._array), (decay, keep, 1 - group["dampening"], rate))
     for t in (p, kept) if done else ():
         if t is not None:
             bump(t)

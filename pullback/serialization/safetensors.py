@@ -55,13 +55,13 @@ def _arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
     for name, t in tensors.items():
         if not isinstance(t, Tensor):
             raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(t)}")
-        if t.keys & (LAYOUTS | META):
+        if t._keys & (LAYOUTS | META):
             raise ValueError(f"`{name}` is no dense tensor with data: layout {t.layout}, device {t.device}")
         if t.dtype not in _NAMES.values():
             raise ValueError(f"`{name}` is of {t.dtype}, which the safetensors format does not have")
     _refuse_shared(tensors)
     plain = {name: t.detach().resolve_conj().resolve_neg() for name, t in tensors.items()}
-    return {name: np.asarray(to_host(t.array), order="C") for name, t in plain.items()}
+    return {name: np.asarray(to_host(t._array), order="C") for name, t in plain.items()}
 
 
 def _refuse_shared(tensors: dict[str, Tensor]) -> None:
@@ -78,7 +78,7 @@ def _refuse_shared(tensors: dict[str, Tensor]) -> None:
 
 
 def _overlap(tensors: list[Tensor]) -> bool:
-    spans = sorted(np.lib.array_utils.byte_bounds(t.array) for t in tensors)
+    spans = sorted(np.lib.array_utils.byte_bounds(t._array) for t in tensors)
     return any(a[1] > b[0] for a, b in zip(spans, spans[1:], strict=False))
 
 

@@ -50,7 +50,7 @@ _COMPRESSED = {
 # ---- to pickle
 def reduce_tensor(t: Tensor) -> tuple:
     """The function and arguments that make this tensor again; of a parameter, PyTorch's form for parameters."""
-    if t.keys & FAKE:
+    if t._keys & FAKE:
         raise TypeError(
             "cannot pickle a fake tensor: it has no data, and belongs to the FakeTensorMode that made it; save the real tensor"
         )
@@ -71,22 +71,31 @@ def _state(t: Tensor) -> Any:
 
 
 def _reduce_plain(t: Tensor) -> tuple:
-    if t.keys & TRANSFORMED:
+    if t._keys & TRANSFORMED:
         raise RuntimeError("a tensor inside vmap or another transform cannot be pickled: it has no numbers of its own")
-    if t.keys & NESTED:
+    if t._keys & NESTED:
         return _reduce_nested(t)
-    if t.keys & SPARSE:
+    if t._keys & SPARSE:
         return rebuild_sparse_tensor, (t.layout, _sparse_parts(t))
-    size, stride = tuple(t.array.shape), stride_of(t)
-    if t.keys & DISPATCH_SUBCLASS and isinstance(t.array, Geometry):
-        return rebuild_wrapper_subclass, (type(t), t.dtype, size, stride, t.offset, t.layout, t.device, t.requires_grad)
-    if t.keys & META:
+    size, stride = tuple(t._array.shape), stride_of(t)
+    if t._keys & DISPATCH_SUBCLASS and isinstance(t._array, Geometry):
+        return rebuild_wrapper_subclass, (
+            type(t),
+            t.dtype,
+            size,
+            stride,
+            t._offset,
+            t.layout,
+            t.device,
+            t.requires_grad,
+        )
+    if t._keys & META:
         return rebuild_meta_tensor_no_storage, (t.dtype, size, stride, t.requires_grad)
     storage: Any = face_of(storage_of(t))
-    bits = {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t.keys & bit}
+    bits = {name: True for name, bit in (("conj", CONJ), ("neg", NEG)) if t._keys & bit}
     extra = (bits,) if bits else ()
     hooks: OrderedDict[str, Any] = OrderedDict()  # the place of backward hooks, which are not kept
-    place = (t.offset, size, stride, t.requires_grad, hooks)
+    place = (t._offset, size, stride, t.requires_grad, hooks)
     if storage_type(t.dtype) is None:
         return rebuild_tensor_v3, (storage, *place, t.dtype, *extra)
     return rebuild_tensor_v2, (TypedStorage(wrap_storage=storage, dtype=t.dtype), *place, *extra)
@@ -114,10 +123,10 @@ def _sparse_parts(t: Tensor) -> tuple:
 
 def _reduce_nested(t: Tensor) -> tuple:
     """Packed numbers, and where components lie in them."""
-    values, structure = t.array.values, t.array.structure
+    values, structure = t._array.values, t._array.structure
     if structure.layout is devices.jagged:
         parts = {"values": values, "offsets": structure.offsets, "lengths": structure.lengths}
-        rest = {"_ragged_idx": t.array.ragged_idx, "_metadata_cache": dict(structure.extremes)}
+        rest = {"_ragged_idx": t._array.ragged_idx, "_metadata_cache": dict(structure.extremes)}
         return rebuild_jagged_tensor, (parts | rest | {"requires_grad": t.requires_grad},)
     table = lambda rows: public("torch", "tensor")(rows, dtype=dtypes.int64)
     sizes = [tuple(s) for s in structure.sizes]
@@ -152,7 +161,7 @@ def _on_storage(storage: Any, dtype: dtypes.dtype, offset: Any, size: Any, strid
         result = wrap_meta(size, dtype, stride)
     else:
         result = wrap(window(memory, dtype, size, stride, offset), dtype, memory.device)
-    result.memory, result.offset = memory, offset
+    result._memory, result._offset = memory, offset
     fake_mode = next((m for m in ambient.dispatch_modes if getattr(m, "is_fake_mode", False)), None)
     return result if fake_mode is None else fake_mode.from_tensor(result)
 
@@ -167,7 +176,7 @@ def rebuild_tensor(storage: TypedStorage, storage_offset, size, stride) -> Tenso
 def _finish(t: Tensor, requires_grad: Any, metadata: Any = None) -> Tensor:
     for name, bit in (("conj", CONJ), ("neg", NEG)):
         if metadata and metadata.get(name):
-            t.keys |= bit
+            t._keys |= bit
     if requires_grad:
         set_requires_grad(t, True)
     return t
@@ -276,7 +285,7 @@ def rebuild_jagged_tensor(parts) -> Tensor:
     """A jagged nested tensor; what else PyTorch keeps of it follows from these."""
     lengths, dim = parts["lengths"], parts.get("_ragged_idx", 1)
     result = nested_tensor_from_jagged(parts["values"].detach(), parts["offsets"], lengths, dim)
-    result.array.structure.extremes.update(parts.get("_metadata_cache") or {})
+    result._array.structure.extremes.update(parts.get("_metadata_cache") or {})
     return _finish(result, parts.get("requires_grad"))
 
 

@@ -17,7 +17,7 @@ def unserializable_hook(f: Callable) -> Callable:
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
     """Warn of each hook that saving a tensor leaves out."""
-    a = tensor.autograd
+    a = tensor._autograd
     for hook in (a.hooks or {}).values() if a is not None else ():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(

@@ -26,10 +26,10 @@ def made_by(request, monkeypatch):
 
 def test_a_view_shares_memory_and_version(made_by):
     x = torch.arange(6.0)
-    t = made_by.make_view(x, x.array[2:], 2, "op", (x, 2), 1)
-    assert type(t) is torch.Tensor and t.offset == 2 and t.keys == 0 and not t.requires_grad
-    assert t.dtype is x.dtype and t.device is x.device and t.version is x.version and t.memory is x.memory
-    info = t.view_info
+    t = made_by.make_view(x, x._array[2:], 2, "op", (x, 2), 1)
+    assert type(t) is torch.Tensor and t._offset == 2 and t._keys == 0 and not t.requires_grad
+    assert t.dtype is x.dtype and t.device is x.device and t._counter is x._counter and t._memory is x._memory
+    info = t._view_info
     assert (info.base, info.parent, info.op, info.args[1], info.version, info.creation) == (x, None, "op", 2, 0, None)
     x.add_(1)
     assert t.tolist() == [3.0, 4.0, 5.0, 6.0] and t._version == 1
@@ -37,19 +37,19 @@ def test_a_view_shares_memory_and_version(made_by):
 
 def test_a_view_of_a_view_knows_its_base(made_by):
     x = torch.arange(6.0)
-    first = made_by.make_view(x, x.array[1:], 1, "op", (x,), 0)
-    second = made_by.make_view(first, first.array[1:], 2, "op", (first,), 1)
-    third = made_by.make_view(x, x.array, 0, "op", (0, (x,)), 1, True)
-    assert second._base is x and second.view_info.parent is first.view_info
-    assert (first.view_info.creation, second.view_info.creation) == ("no_grad", "no_grad")
-    assert third.view_info.creation == "multi_output"
+    first = made_by.make_view(x, x._array[1:], 1, "op", (x,), 0)
+    second = made_by.make_view(first, first._array[1:], 2, "op", (first,), 1)
+    third = made_by.make_view(x, x._array, 0, "op", (0, (x,)), 1, True)
+    assert second._base is x and second._view_info.parent is first._view_info
+    assert (first._view_info.creation, second._view_info.creation) == ("no_grad", "no_grad")
+    assert third._view_info.creation == "multi_output"
 
 
 def test_a_fresh_tensor_is_its_own(made_by):
     t = made_by.make_tensor(np.ones(3), torch.float64)
     assert t.tolist() == [1.0] * 3 and t.dtype is torch.float64 and t._version == 0
-    assert t.memory is None and t.view_info is None and t.autograd is None and not t._is_view()
-    assert t.version is not made_by.make_tensor(np.ones(3), torch.float64).version
+    assert t._memory is None and t._view_info is None and t._autograd is None and not t._is_view()
+    assert t._counter is not made_by.make_tensor(np.ones(3), torch.float64)._counter
 
 
 @pytest.mark.parametrize("assemble", [tensor.assemble, tensor.assemble_in_python])
@@ -59,15 +59,15 @@ def test_every_slot_is_filled(assemble):
 
     slots = (np.ones(3), torch.float64, torch.device("cpu"), 4, None, [2], None, 1)
     t = assemble(Own, *slots)
-    assert type(t) is Own and t.view_info is None
-    names = ("array", "dtype", "device", "keys", "autograd", "version", "memory", "offset")
+    assert type(t) is Own and t._view_info is None
+    names = ("_array", "dtype", "device", "_keys", "_autograd", "_counter", "_memory", "_offset")
     assert all(getattr(t, name) is value for name, value in zip(names, slots))
 
 
 def test_plain_tensors_are_taken_apart(made_by):
     x, p = torch.ones(2), torch.nn.Parameter(torch.ones(3))
     arrays, dtype, live = made_by.plain_arrays((x, x))
-    assert arrays[0] is x.array and len(arrays) == 2 and dtype is torch.float32 and live is False
+    assert arrays[0] is x._array and len(arrays) == 2 and dtype is torch.float32 and live is False
     assert made_by.plain_arrays([x, p])[2] is True
     for others in ((), (x, 1), (x, x.double()), (x, x.to("meta")), x, iter((x,))):
         assert made_by.plain_arrays(others) is None

@@ -185,7 +185,7 @@ class Tensor(SimpleNamespace):
 
     def __init__(self, array, dtype="torch.float32", device="cpu", requires_grad=False, grad_fn=None, **rest):
         super().__init__(dtype=dtype, device=device, requires_grad=requires_grad, grad_fn=grad_fn, **rest)
-        self.array = array
+        self._array = array
         self.shape = getattr(self, "shape", None) or array.shape
 
 

@@ -33,7 +33,7 @@ from pullback.core.tensor import CUDA
 )
 def test_made_on_the_device(cuda, make):
     t = make(cuda)
-    assert t.device is cuda and t.is_cuda and t.keys & CUDA and t.shape == (2, 3)
+    assert t.device is cuda and t.is_cuda and t._keys & CUDA and t.shape == (2, 3)
     assert t.cpu().device.type == "cpu" and t.cpu().cuda().equal(t)
 
 

@@ -45,7 +45,7 @@ def results(out) -> list:
 
 def to_numpy(t) -> np.ndarray:
     t = t.detach().resolve_conj().resolve_neg()
-    return t.array.astype(np.float32) if t.array.dtype.kind not in "biufc" else t.array
+    return t._array.astype(np.float32) if t._array.dtype.kind not in "biufc" else t._array
 
 
 def same(a, b, what: str, tol: float = 1e-7) -> None:

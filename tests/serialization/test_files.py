@@ -86,7 +86,7 @@ def test_recorded_stream():
 def test_every_dtype(dtype, zipped):
     t = torch.tensor([1, 0, 1]).to(dtype)
     got = round_trip(t, _use_new_zipfile_serialization=zipped)
-    assert got.dtype is dtype and got.array.tobytes() == t.array.tobytes()
+    assert got.dtype is dtype and got._array.tobytes() == t._array.tobytes()
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])

@@ -146,7 +146,7 @@ class Recorder:
         if span.sequence >= 0:
             return
         for t in results:
-            a = t.autograd
+            a = t._autograd
             if a is not None and a.edge is not None and a.edge[0].sequence > span.mark:
                 return self.note_node(span, a.edge[0].sequence)
 
@@ -210,7 +210,7 @@ def fresh_bytes(results: list[Tensor], args: tuple) -> int:
     return sum(
         t.numel() * t.dtype.itemsize
         for t in results
-        if id(t) not in known and t.view_info is None and not t.keys & LAYOUTS and not t.is_meta
+        if id(t) not in known and t._view_info is None and not t._keys & LAYOUTS and not t.is_meta
     )
 
 

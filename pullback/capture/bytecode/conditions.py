@@ -212,20 +212,20 @@ class Conditions:
 
 def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str | None:
     """The test of an ordinary dense tensor, written out: most tensors are."""
-    if t.keys or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t.array, "strides"):
+    if t._keys or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t._array, "strides"):
         return None
     kind, dtype, device, _, wants, own, shape, _ = fact
-    test = f"type({v}) is {conditions.constant(kind)} and {v}.keys == 0 and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
+    test = f"type({v}) is {conditions.constant(kind)} and {v}._keys == 0 and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
     if shape is not None:
-        test += f" and {v}.array.shape == {shape!r} and {v}.array.strides == {t.array.strides!r}"
+        test += f" and {v}._array.shape == {shape!r} and {v}._array.strides == {t._array.strides!r}"
     else:
-        test += f" and len({v}.array.shape) == {t.ndim}"
+        test += f" and len({v}._array.shape) == {t.ndim}"
     if not wants:
-        return test + f" and ({v}.autograd is None or not requires_grad({v}))"
-    if own[0] and t.view_info is None:  # a parameter, most likely: without a call
+        return test + f" and ({v}._autograd is None or not requires_grad({v}))"
+    if own[0] and t._view_info is None:  # a parameter, most likely: without a call
         return (
             test
-            + f" and {v}.view_info is None and (a := {v}.autograd) is not None and a.requires_grad and a.edge is None"
+            + f" and {v}._view_info is None and (a := {v}._autograd) is not None and a.requires_grad and a.edge is None"
         )
     return test + f" and requires_grad({v}) and {v}.is_leaf is {own[0]}"
 

@@ -34,7 +34,7 @@ class Spent(Node):
 
     def __init__(self, t: Tensor):
         self.edges, self.saved, self.sequence = (), [], next_sequence()
-        self.outputs = ((t.array.shape, t.dtype, t.device),)
+        self.outputs = ((t._array.shape, t.dtype, t.device),)
 
     def run(self, grads: list):
         raise_freed()
@@ -46,7 +46,7 @@ class Spent(Node):
 
 def spent(t: Tensor, called: str) -> Tensor:
     """A result as `backward` leaves it: it requires grad, and its history cannot be walked again."""
-    t.autograd = Autograd(True, (_spent_class(called)(t), 0))
+    t._autograd = Autograd(True, (_spent_class(called)(t), 0))
     return t
 
 
@@ -125,7 +125,7 @@ def wanted_leaves(world: Tracing, visited: list[Node], inputs) -> list[Tensor]:
 
 def listeners(t: Tensor):
     """Who listens to the gradient of a leaf: None, the key of the one rule that does (see `leaf_rules`), or others."""
-    own = t.autograd
+    own = t._autograd
     node = own.accumulator() if own.accumulator is not None else None
     if own.hooks or node is not None and node.__dict__:
         return OTHERS

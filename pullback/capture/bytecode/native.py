@@ -127,7 +127,7 @@ def open_devices() -> tuple:
 
 
 def is_leaf_that_requires_grad(t: Tensor) -> bool:
-    own = t.autograd
+    own = t._autograd
     return own is not None and own.requires_grad and own.edge is None
 
 
@@ -389,10 +389,10 @@ class Native(Attributes):
                 raise Break("it enters a mode that looks at all calls")
             if (ambient.mode ^ before) & CONTEXT_BITS:
                 self.context_changes.append(self.top.count)
-        is_leaf = isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and out.view_info is None
+        is_leaf = isinstance(out, Tensor) and is_leaf_that_requires_grad(out) and out._view_info is None
         if is_leaf and id(out) not in self.outside.reals:
             if id(out) not in self.made_leaves and function is not Tensor.requires_grad_:
-                out.autograd = None  # a factory was asked for it, which the graph's call of it does not say
+                out._autograd = None  # a factory was asked for it, which the graph's call of it does not say
                 Tensor.requires_grad_(out)
             self.made_leaves.setdefault(id(out), (out, self.top.count))
         if not ambient.mode & (modes.TRANSFORM | modes.FORWARD):
@@ -404,7 +404,7 @@ class Native(Attributes):
         """What native code gives must be what a graph can give: a tensor that it computes, and no function around one."""
         if isinstance(value, Tensor):
             if (
-                value.keys & FAKE
+                value._keys & FAKE
                 and not is_wrapper(value)
                 and marks_of(value).get(ambient.captures[-1] if ambient.captures else self.trace) is None
             ):

@@ -97,7 +97,7 @@ class Rebuild:
         self.pins.append(value)
         cls = type(value)
         if self._is_spent(value):
-            name = value.autograd.edge[0].name()
+            name = value._autograd.edge[0].name()
             self.conditions.namespace["spent"] = spent
             self.lines.append(f"{variable} = spent({variable}, {name!r})")
         if isinstance(value, Tensor) and cls is not Tensor:
@@ -108,7 +108,7 @@ class Rebuild:
 
     def _is_spent(self, value) -> bool:
         """Whether a result's history is one that a backward of the program has walked, and freed what it had saved."""
-        edge = value.autograd.edge if isinstance(value, Tensor) and value.autograd is not None else None
+        edge = value._autograd.edge if isinstance(value, Tensor) and value._autograd is not None else None
         if edge is None or id(edge[0]) not in self.world.spent:
             return False
         return any(node.saved for node in history([value]) if id(node) in self.world.spent)

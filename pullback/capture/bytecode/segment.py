@@ -243,6 +243,9 @@ class Capture:
             ambient.restore(outside)
             world.journal.take_back()
             world.outside.let_go()
+            for frame in frames:  # the machine lives until garbage is collected; the program's tensors must not
+                frame.locals.clear()
+                frame.stack.clear()
 
     def _entered(self, k: int, frame: Frame) -> Frame:
         """A frame of the program: nothing of what it holds has been read."""
@@ -453,10 +456,10 @@ class Capture:
         operators = [n.target for n in self.trace.graph.nodes if isinstance(n.target, Operator)]
         if any(op.declared.names_memory for op in operators):
             for example, source, v in rows:
-                if isinstance(example, Tensor) and isinstance(example.offset, int):
+                if isinstance(example, Tensor) and isinstance(example._offset, int):
                     conditions.test(
-                        f"{v}.storage_offset() == {example.offset}",
-                        f"{source.name}.storage_offset() == {example.offset}",
+                        f"{v}.storage_offset() == {example._offset}",
+                        f"{source.name}.storage_offset() == {example._offset}",
                     )
 
 
@@ -471,7 +474,7 @@ def _has_symbols(example) -> bool:
     """Whether an input is a symbol, or a tensor with symbols among its sizes."""
     if not isinstance(example, Tensor):
         return True
-    return any(type(s) is not int for s in (*example.shape, *stride_of(example), example.offset))
+    return any(type(s) is not int for s in (*example.shape, *stride_of(example), example._offset))
 
 
 class Segment:

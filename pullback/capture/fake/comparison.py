@@ -26,7 +26,7 @@ def compare_metadata(
         facts.append(("Strides", [a.stride(d) for d in places], [b.stride(d) for d in places]))
         facts.append(("Storage offsets", a.storage_offset(), b.storage_offset()))
     if check_conj:
-        facts.append(("Conjugate and negative bits", a.keys & (CONJ | NEG), b.keys & (CONJ | NEG)))
+        facts.append(("Conjugate and negative bits", a._keys & (CONJ | NEG), b._keys & (CONJ | NEG)))
     for what, ours, theirs in facts:
         if ours != theirs:
             raise RuntimeError(f"{what} {ours} and {theirs} are not equal!")

@@ -105,39 +105,39 @@ class FakeTensorConverter:
         known = self.known(t)
         if known is None:
             cls = Parameter if isinstance(t, Parameter) else Tensor
-            known = fake_mode.make(tuple(t.array.shape), stride_of(t), t.dtype, devices.device(device), cls)
+            known = fake_mode.make(tuple(t._array.shape), stride_of(t), t.dtype, devices.device(device), cls)
             self.remember(t, known)
         return known
 
     # ---- one tensor
     def _convert(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
-        if t.keys & DISPATCH_SUBCLASS:
+        if t._keys & DISPATCH_SUBCLASS:
             result = self._convert_subclass(mode, t, env, source)
-        elif t.keys & (LAYOUTS | TRANSFORMED):
+        elif t._keys & (LAYOUTS | TRANSFORMED):
             raise UnsupportedFakeTensorException(f"fake tensors of layout {t.layout} are not implemented")
         else:
             result = self._convert_dense(mode, t, env, source, context)
-        if t.autograd is not None and t.autograd.edge is None and t.autograd.grad is not None:
+        if t._autograd is not None and t._autograd.edge is None and t._autograd.grad is not None:
             own_autograd(result).grad = self.from_real_tensor(
-                mode, t.autograd.grad, shape_env=env, source=_part(source, "grad")
+                mode, t._autograd.grad, shape_env=env, source=_part(source, "grad")
             )
-        if t.autograd is not None and "grad_dtype" in t.autograd.__dict__:
-            own_autograd(result).grad_dtype = t.autograd.grad_dtype
+        if t._autograd is not None and "grad_dtype" in t._autograd.__dict__:
+            own_autograd(result).grad_dtype = t._autograd.grad_dtype
         if isinstance(t, Parameter):
             result.__dict__.update({k: v for k, v in t.__dict__.items() if k not in OWN_ATTRIBUTES})
         return result
 
     def _convert_dense(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
-        place = tuple(t.array.shape), stride_of(t), t.offset
+        place = tuple(t._array.shape), stride_of(t), t._offset
         if env is not None:
             place = env.create_symbolic_sizes_strides_storage_offset(t, source, symbolic_context=context)
-        base = None if t.view_info is None else t.view_info.base
-        if base is not None and base.dtype is t.dtype and not base.keys & (LAYOUTS | DISPATCH_SUBCLASS):
+        base = None if t._view_info is None else t._view_info.base
+        if base is not None and base.dtype is t.dtype and not base._keys & (LAYOUTS | DISPATCH_SUBCLASS):
             fake_base = self.from_real_tensor(mode, base, shape_env=env, source=_part(source, "_base"))
             with unobserved(grad=t.requires_grad and not t.is_leaf):
                 result = dispatch(as_strided, (fake_base, *place))
-            result.view_info.creation = t.view_info.creation
-            result.keys = result.keys & ~KEPT_BITS | t.keys & KEPT_BITS
+            result._view_info.creation = t._view_info.creation
+            result._keys = result._keys & ~KEPT_BITS | t._keys & KEPT_BITS
         else:
             result = self._alone(mode, t, *place)
         if t.requires_grad and not result.requires_grad:
@@ -152,10 +152,10 @@ class FakeTensorConverter:
             set_requires_grad(result, True)
             with unobserved(grad=True):
                 result = dispatch(clone_op, (result, None))
-            result.array.shape, result.array.stride = tuple(shape), tuple(stride)
-        result.offset = offset
-        result.keys |= t.keys & KEPT_BITS
-        result.memory, result.version = self._storage(t)
+            result._array.shape, result._array.stride = tuple(shape), tuple(stride)
+        result._offset = offset
+        result._keys |= t._keys & KEPT_BITS
+        result._memory, result._counter = self._storage(t)
         return result
 
     def _storage(self, tensor: Tensor) -> tuple:
@@ -164,9 +164,9 @@ class FakeTensorConverter:
             self.storages[real] = (Storage(None, real.length, tensor.device), [])
         storage, versions = self.storages[real]
         for counted, version in versions:  # `.data` shares the memory, and counts its writes apart
-            if counted is tensor.version:
+            if counted is tensor._counter:
                 return storage, version
-        versions.append((tensor.version, [0]))
+        versions.append((tensor._counter, [0]))
         return storage, versions[-1][1]
 
     # ---- wrappers
@@ -197,7 +197,7 @@ def is_fake(value) -> bool:
     """Whether a value is a fake tensor, or a wrapper of fakes only."""
     if not isinstance(value, Tensor):
         return False
-    if value.keys & FAKE:
+    if value._keys & FAKE:
         return True
     inner = _inner(value)
     return bool(inner) and all(map(is_fake, inner))
@@ -207,7 +207,7 @@ def maybe_get_fake_mode(value):
     """The mode of a fake tensor, or of the fakes that a wrapper holds; None of anything else."""
     if not isinstance(value, Tensor):
         return None
-    if value.keys & FAKE:
+    if value._keys & FAKE:
         return value.__dict__["fake_mode"]
     found = {maybe_get_fake_mode(v) for v in _inner(value)}
     if len(found) > 1:
@@ -216,6 +216,6 @@ def maybe_get_fake_mode(value):
 
 
 def _inner(value: Tensor) -> list:
-    if not value.keys & DISPATCH_SUBCLASS or not hasattr(value, "__tensor_flatten__"):
+    if not value._keys & DISPATCH_SUBCLASS or not hasattr(value, "__tensor_flatten__"):
         return []
     return [getattr(value, name) for name in value.__tensor_flatten__()[0]]

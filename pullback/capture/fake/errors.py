@@ -69,7 +69,7 @@ def real_among_fakes(op: Operator, args: tuple) -> AssertionError:
 
 def _written(value) -> str:
     if isinstance(value, Tensor):
-        if value.keys & FAKE:
+        if value._keys & FAKE:
             return repr(value)
         return f"{'tensor' if type(value) is Tensor else type(value).__name__}([...], size={tuple(value.shape)})"
     if isinstance(value, (list, tuple)):

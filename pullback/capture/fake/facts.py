@@ -59,7 +59,7 @@ def _common_device(op: Operator, tensors: list):
     """The one device of several tensors; numbers on the CPU (tensors without dimensions) go anywhere."""
     found = None
     for t in tensors:
-        if not t.array.shape and t.device is devices.cpu:
+        if not t._array.shape and t.device is devices.cpu:
             continue
         if found is None:
             found = t.device

@@ -41,10 +41,10 @@ from .facts import Facts, facts_of, result_device
 
 class _FakeTensorMeta(type):
     def __instancecheck__(cls, value) -> bool:
-        return isinstance(value, Tensor) and bool(value.keys & FAKE)
+        return isinstance(value, Tensor) and bool(value._keys & FAKE)
 
     def __call__(cls, fake_mode, elem, device, constant=None, **options):
-        result = fake_mode.make(elem.array.shape, elem.stride(), elem.dtype, devices.device(device))
+        result = fake_mode.make(elem._array.shape, elem.stride(), elem.dtype, devices.device(device))
         if constant is not None:
             fake_mode.set_constant(result, constant)
         return result
@@ -96,8 +96,8 @@ class FakeTensorMode(TorchDispatchMode):
     def brand(self, t, device) -> None:
         """Say of a tensor that a shape rule made that it is a fake of this mode, on `device`."""
         if isinstance(t, Tensor):
-            t.device = device
-            t.keys |= FAKE | META
+            t._own_device = device
+            t._keys |= FAKE | META
             t.__dict__["fake_mode"] = self
 
     def from_tensor(
@@ -110,7 +110,7 @@ class FakeTensorMode(TorchDispatchMode):
         trace: bool = True,
     ) -> Tensor:
         """The fake of a tensor. One tensor has one fake; tensors that share memory have fakes that do."""
-        if tensor.keys & FAKE and tensor.__dict__["fake_mode"] is self:
+        if tensor._keys & FAKE and tensor.__dict__["fake_mode"] is self:
             return tensor
         static = self.static_shapes if static_shapes is None else static_shapes
         return self.fake_tensor_converter.from_real_tensor(
@@ -122,8 +122,8 @@ class FakeTensorMode(TorchDispatchMode):
         """An operator inside the mode, from dispatch."""
         tensors = op.tensors(args)
         for t in tensors:
-            if not t.keys & FAKE or t.__dict__["fake_mode"] is not self:
-                if any(s.keys & DISPATCH_SUBCLASS for s in tensors):
+            if not t._keys & FAKE or t.__dict__["fake_mode"] is not self:
+                if any(s._keys & DISPATCH_SUBCLASS for s in tensors):
                     with self:  # a wrapper's own rule comes first; what it calls is ours
                         return call_subclasses(op, args)
                 args = self.admit(op, args)
@@ -136,7 +136,7 @@ class FakeTensorMode(TorchDispatchMode):
         if op is lift_fresh:
             return args
         for t in op.tensors(args):
-            if t.keys & FAKE:
+            if t._keys & FAKE:
                 if t.__dict__["fake_mode"] is not self:
                     raise mixed_modes(t, self)
             elif not self.allow_non_fake_inputs:
@@ -195,7 +195,7 @@ class FakeTensorMode(TorchDispatchMode):
         finally:
             env.sizes_assumed = before
         if isinstance(op.family, Factory):
-            for size in out.array.shape:  # a number that data decides, once it is used as a size, is known to be one
+            for size in out._array.shape:  # a number that data decides, once it is used as a size, is known to be one
                 if size.__class__ is not int and getattr(size.node.expr, "is_unbacked", False):
                     env.constrain_for_size(size)
         return out
@@ -232,12 +232,12 @@ class FakeTensorMode(TorchDispatchMode):
     # ---- numbers that are known
     def set_constant(self, t: Tensor, number: Tensor) -> None:
         """Remember the number of a fake of one element, until something is written to its memory."""
-        if number.array.size <= 1:
-            t.__dict__["constant"], t.__dict__["constant_version"] = number, t.version[0]
+        if number._array.size <= 1:
+            t.__dict__["constant"], t.__dict__["constant_version"] = number, t._counter[0]
 
     def _fold(self, op: Operator, args: tuple, tensors: list, out) -> None:
         """Compute with the numbers of arguments that are all known."""
-        if isinstance(out, Tensor) and out.array.size == 1:
+        if isinstance(out, Tensor) and out._array.size == 1:
             number = self._folded(op, args, tensors)
             if number is not None:
                 self.set_constant(out, number)
@@ -257,7 +257,7 @@ class FakeTensorMode(TorchDispatchMode):
 
         keys = 0
         for n in numbers:
-            keys |= n.keys
+            keys |= n._keys
         with unset_fake_temporarily():
             return dispatching.execute(op, tuple(map(real, args)), keys)
 
@@ -291,14 +291,14 @@ class FakeTensorMode(TorchDispatchMode):
 def constant_of(t: Tensor) -> Tensor | None:
     """The real tensor of one number that a fake is known to hold now."""
     facts = t.__dict__
-    return facts["constant"] if "constant" in facts and facts["constant_version"] == t.version[0] else None
+    return facts["constant"] if "constant" in facts and facts["constant_version"] == t._counter[0] else None
 
 
 def _of_fakes(name: str, read) -> property:
     """An attribute that fake tensors have, and others have not, unless they set one."""
 
     def get(self: Tensor):
-        if self.keys & FAKE:
+        if self._keys & FAKE:
             return read(self)
         if name not in self.__dict__:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -317,7 +317,7 @@ extend(
 
 # ---- outside the mode
 def _mode_of(op: Operator, args: tuple) -> FakeTensorMode:
-    return next(t.__dict__["fake_mode"] for t in op.tensors(args) if t.keys & FAKE)
+    return next(t.__dict__["fake_mode"] for t in op.tensors(args) if t._keys & FAKE)
 
 
 def execute_fake(op: Operator, args: tuple):
@@ -338,7 +338,7 @@ def run_body(op: Operator, args: tuple):
     """A composite operator: on fakes outside the mode, inside it, since its body may call factories."""
     if not ambient.mode & modes.DISPATCH:
         for t in op.tensors(args):
-            if t.keys & FAKE:
+            if t._keys & FAKE:
                 with t.__dict__["fake_mode"]:
                     return op.body(*args)
         return op.body(*args)
@@ -358,7 +358,7 @@ above.write_fake = write_fake
 def fake_mode_of(values) -> FakeTensorMode | None:
     """The fake mode of the first fake among some values, or the one that is active."""
     for v in values:
-        if isinstance(v, Tensor) and v.keys & (FAKE | DISPATCH_SUBCLASS):
+        if isinstance(v, Tensor) and v._keys & (FAKE | DISPATCH_SUBCLASS):
             mode = maybe_get_fake_mode(v)
             if mode is not None:
                 return mode

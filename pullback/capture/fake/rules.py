@@ -32,8 +32,8 @@ def _number(mode: FakeTensorMode, op: Operator, args: tuple):
     if mode.shape_env is None or not mode.shape_env.allow_scalar_outputs or t.dtype.is_complex:
         raise DataDependentOutputException(op)
     known = t.__dict__.get("item_memo")
-    if known is None or known[0] != t.version[0]:
-        known = t.__dict__["item_memo"] = (t.version[0], _symbol(mode.shape_env, t))
+    if known is None or known[0] != t._counter[0]:
+        known = t.__dict__["item_memo"] = (t._counter[0], _symbol(mode.shape_env, t))
     return known[1]
 
 
@@ -46,9 +46,9 @@ def _symbol(env, t: Tensor):
 def _lift(mode: FakeTensorMode, op: Operator, args: tuple) -> Tensor:
     """A tensor just made of Python numbers: one that is a single number keeps it, since `item()` may ask."""
     t = args[0]
-    if t.keys & FAKE:
+    if t._keys & FAKE:
         return t
-    result = mode.make(t.array.shape, stride_of(t), t.dtype, t.device)
+    result = mode.make(t._array.shape, stride_of(t), t.dtype, t.device)
     mode.set_constant(result, t)
     return result
 
@@ -67,18 +67,18 @@ def unbacked_size(env, most=None):
 def count_of(env, t: Tensor):
     """How many elements are not zero: the same number until the tensor is written."""
     known = t.__dict__.get("nonzero_memo")
-    if known is None or known[0] != t.version[0] or known[1] is not env:
-        known = t.__dict__["nonzero_memo"] = (t.version[0], env, unbacked_size(env, math.prod(t.array.shape)))
+    if known is None or known[0] != t._counter[0] or known[1] is not env:
+        known = t.__dict__["nonzero_memo"] = (t._counter[0], env, unbacked_size(env, math.prod(t._array.shape)))
     return known[2]
 
 
 def _nonzero(env, self) -> Spec:
     rows = count_of(env, self)
-    return Spec((rows, self.array.ndim), dtypes.int64, (1, rows))
+    return Spec((rows, self._array.ndim), dtypes.int64, (1, rows))
 
 
 def _masked_select(env, self, mask) -> Spec:
-    return Spec((unbacked_size(env, math.prod(broadcast_shapes(self.array.shape, mask.array.shape))),), self.dtype)
+    return Spec((unbacked_size(env, math.prod(broadcast_shapes(self._array.shape, mask._array.shape))),), self.dtype)
 
 
 def _places(env, repeats, output_size) -> Spec:
@@ -94,7 +94,7 @@ def _bincount(env, self, weights, minlength) -> Spec:
 
 def _distinct(env, self, inverse: bool = True, counts: bool = True, dim: int | None = None) -> tuple:
     """Distinct elements, or slices along `dim`: values, where each went, how often each occurs (empty if not asked)."""
-    shape = self.array.shape
+    shape = self._array.shape
     number = unbacked_size(env, math.prod(shape) if dim is None else shape[dim])
     if dim is None:
         values, where = (number,), shape
@@ -112,15 +112,15 @@ def _index(env, self, indices) -> Spec:
     """Masks pick a number of elements that is not known; several masks, and tensors beside them, as many each."""
     known, shapes = [], []
     for index in indices:
-        mask = index is not None and index_kernels.is_mask(index.array)
-        known += [index is not None] * (max(index.array.ndim, 1) if mask else 1)
+        mask = index is not None and index_kernels.is_mask(index._array)
+        known += [index is not None] * (max(index._array.ndim, 1) if mask else 1)
         if index is not None:
-            shapes.append(None if mask else index.array.shape)
+            shapes.append(None if mask else index._array.shape)
     others = [s for s in shapes if s is not None]
-    masks = [i for i in indices if i is not None and index_kernels.is_mask(i.array)]
+    masks = [i for i in indices if i is not None and index_kernels.is_mask(i._array)]
     picked = count_of(env, masks[0])
     common = index_kernels.index_shape([*others, (picked,)]) if others else (picked,)
-    return Spec(index_kernels.result_shape(self.array.shape, known, common), self.dtype)
+    return Spec(index_kernels.result_shape(self._array.shape, known, common), self.dtype)
 
 
 UNBACKED_RULES = {

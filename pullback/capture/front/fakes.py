@@ -31,7 +31,7 @@ def refuse_hidden(value) -> None:
 
 def holds_fakes(value, depth: int) -> bool:
     if isinstance(value, Tensor):
-        return bool(value.keys & FAKE)
+        return bool(value._keys & FAKE)
     if depth == 0:
         return False
     inner = (

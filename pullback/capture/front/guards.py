@@ -21,7 +21,7 @@ AMBIENT = modes.GRAD | modes.AUTOCAST | modes.INFERENCE | modes.DEFAULT_DEVICE |
 
 def describe(t: Tensor) -> tuple:
     """What a graph depends on of a tensor."""
-    keys, place = t.keys & ~(FAKE | META), (tuple(t.array.shape), stride_of(t))
+    keys, place = t._keys & ~(FAKE | META), (tuple(t._array.shape), stride_of(t))
     wants = requires_grad(t)
     own = (not wants or t.is_leaf, description(t) if keys else ())  # a leaf may not be written in place
     return (type(t), t.dtype, t.device, keys, wants, own, *place)
@@ -82,14 +82,14 @@ def sharing(flat: Sequence) -> tuple:
     """Which tensors are the same object, and which lie on the same memory (and then where, from the first of them); ()
     where none do. Where they begin in that memory is for those to ask who name places in it."""
     tensors = [a for a in flat if isinstance(a, Tensor)]
-    if len({id(a if a.memory is None else a.memory) for a in tensors}) == len(tensors):
+    if len({id(a if a._memory is None else a._memory) for a in tensors}) == len(tensors):
         return ()
     objects: dict[int, int] = {}
     memories: dict[int, tuple[int, int]] = {}
     out = []
     for a in tensors:
-        number, first = memories.setdefault(id(a if a.memory is None else a.memory), (len(memories), a.offset))
-        out.append((objects.setdefault(id(a), len(objects)), number, a.offset - first))
+        number, first = memories.setdefault(id(a if a._memory is None else a._memory), (len(memories), a._offset))
+        out.append((objects.setdefault(id(a), len(objects)), number, a._offset - first))
     return tuple(out)
 
 

@@ -19,7 +19,7 @@ class PassThrough(Node):
 
     def __init__(self, leaf: Tensor):
         self.edges, self.saved = (edge_of(leaf),), []
-        self.outputs = ((leaf.array.shape, leaf.dtype, leaf.device),)
+        self.outputs = ((leaf._array.shape, leaf.dtype, leaf.device),)
         self.sequence = next_sequence()
 
     def run(self, grads: list) -> list:
@@ -36,6 +36,6 @@ def stand_in(fake: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
     if not wanted or like.is_leaf:
         return leaf, leaf
     given = leaf.shallow(Autograd(True, (PassThrough(leaf), 0)))
-    if like.view_info is not None or "view_edge" in like.__dict__:
-        given.__dict__["view_edge"] = given.autograd.edge  # see `reshape_in_place`
+    if like._view_info is not None or "view_edge" in like.__dict__:
+        given.__dict__["view_edge"] = given._autograd.edge  # see `reshape_in_place`
     return leaf, given

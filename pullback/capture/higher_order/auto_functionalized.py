@@ -68,7 +68,7 @@ def run(mode, op: Operator, args: tuple):
 def _check_apart(op: Operator, targets: list[Tensor]) -> None:
     """Each written argument gets a copy of its own, so a write through one must not be seen through another."""
     for i, t in enumerate(targets):
-        if any(t is o or t.memory is not None and t.memory is o.memory for o in targets[:i]):
+        if any(t is o or t._memory is not None and t._memory is o._memory for o in targets[:i]):
             raise NotImplementedError(f"{op} writes to two arguments that share memory: this cannot be functionalized")
 
 

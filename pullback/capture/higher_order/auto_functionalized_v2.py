@@ -85,7 +85,7 @@ class Bases:
         for i, known in enumerate(self.tensors):
             if known is base:
                 return i
-            if known.memory is base.memory:
+            if known._memory is base._memory:
                 raise NotImplementedError(
                     "an operator writes to arguments that share memory, one of them seen as another dtype, or conjugated: "
                     "this cannot be functionalized"
@@ -96,8 +96,8 @@ class Bases:
 
 def within(t: Tensor, base: Tensor) -> dict[str, Any]:
     """Where a tensor lies in its base: nothing where it is all of it."""
-    shape, stride, offset = tuple(t.array.shape), tuple(stride_of(t)), t.offset - base.offset
-    whole, steps = tuple(base.array.shape), tuple(stride_of(base))
+    shape, stride, offset = tuple(t._array.shape), tuple(stride_of(t)), t._offset - base._offset
+    whole, steps = tuple(base._array.shape), tuple(stride_of(base))
     if shape == whole and stride == steps:
         return {}
     differing = [d for d in range(len(whole)) if shape[d] != whole[d]] if len(shape) == len(whole) else []

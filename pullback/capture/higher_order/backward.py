@@ -121,12 +121,12 @@ def _gradients(pairs: list, targets: list[Tensor]) -> list[Tensor]:
 @contextmanager
 def as_leaves(tensors: list[Tensor]):
     """Tensors without their history for a block, so that gradients stop at each of them."""
-    before = [(t, t.autograd, t.view_info) for t in tensors]
+    before = [(t, t._autograd, t._view_info) for t in tensors]
     try:
         for t in tensors:
-            t.autograd = t.view_info = None
+            t._autograd = t._view_info = None
             set_requires_grad(t, True)
         yield
     finally:
         for t, autograd, view_info in before:
-            t.autograd, t.view_info = autograd, view_info
+            t._autograd, t._view_info = autograd, view_info

@@ -177,7 +177,7 @@ class HigherOrderOperator:
         """From below overrides down."""
         mode = ambient.mode
         tensors = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
-        traced = mode & modes.DISPATCH or any(t.keys & (FAKE | DISPATCH_SUBCLASS) for t in tensors)
+        traced = mode & modes.DISPATCH or any(t._keys & (FAKE | DISPATCH_SUBCLASS) for t in tensors)
         if mode & modes.TRANSFORM:
             return self._transformed(traced, args, kwargs)
         if mode & modes.CAPTURE:
@@ -223,9 +223,9 @@ class HigherOrderOperator:
             if out is not NotImplemented:
                 return out
         for t in tensors:
-            if t.keys & DISPATCH_SUBCLASS and type(t).__torch_dispatch__ is not disabled_torch_dispatch:
+            if t._keys & DISPATCH_SUBCLASS and type(t).__torch_dispatch__ is not disabled_torch_dispatch:
                 return self._by_subclass(type(t), args, kwargs)
-        fake = next((t for t in tensors if t.keys & FAKE), None)
+        fake = next((t for t in tensors if t._keys & FAKE), None)
         if fake is not None:
             return self.fake_rule(fake.__dict__["fake_mode"], *args, **kwargs)
         return self.plain(*args, **kwargs)
@@ -297,7 +297,7 @@ def attach(trace, prefixes: tuple[str, ...], graphs: list[GraphModule]) -> list:
 def distinct(out, args):
     """Results as objects of their own: a trace must not take one for the argument it equals."""
     given = {id(t) for t in tree.tree_leaves(args) if isinstance(t, Tensor)}
-    return tree.tree_map_only(Tensor, lambda t: t.shallow(t.autograd) if id(t) in given else t, out)
+    return tree.tree_map_only(Tensor, lambda t: t.shallow(t._autograd) if id(t) in given else t, out)
 
 
 def autograd_not_implemented(op: HigherOrderOperator, deferred_error: bool) -> Callable:

@@ -76,9 +76,9 @@ class TagActivationCheckpoint(HigherOrderOperator):
             if context_fn is not None:
                 graph.meta[CONTEXT] = context_fn
             operands = tree_map_only(Tensor, trace._inside, operands)
-            before = [t.version[0] for t in operands if isinstance(t, Tensor)]
+            before = [t._counter[0] for t in operands if isinstance(t, Tensor)]
             out = distinct(with_origins(graph)(*operands), operands)
-            if before != [t.version[0] for t in operands if isinstance(t, Tensor)]:
+            if before != [t._counter[0] for t in operands if isinstance(t, Tensor)]:
                 trace.refuse("a checkpointed function writes to a tensor that it did not make")
         trace._note_grad_mode()
         self.record(trace, (graph, *operands), options, out)

@@ -50,7 +50,7 @@ class Cond(HigherOrderOperator):
         return (*args[:3], (*args[3], *free))
 
     def plain(self, pred, true_fn, false_fn, operands):
-        if isinstance(pred, Tensor) and pred.keys & TRANSFORMED:
+        if isinstance(pred, Tensor) and pred._keys & TRANSFORMED:
             return chosen(pred, true_fn(*operands), false_fn(*operands))
         return true_fn(*operands) if pred else false_fn(*operands)
 
@@ -135,8 +135,8 @@ def _merged_tensor(mode, a: Tensor, b: Tensor) -> Tensor:
             raise RuntimeError(
                 f"When merging two branches' output in torch.cond,  expected same {name} but got {left} and {right}."
             )
-    if tuple(a.array.shape) != tuple(b.array.shape):
-        shape = [m if m == n else _unbacked(mode, m, n) for m, n in zip(a.array.shape, b.array.shape, strict=True)]
+    if tuple(a._array.shape) != tuple(b._array.shape):
+        shape = [m if m == n else _unbacked(mode, m, n) for m, n in zip(a._array.shape, b._array.shape, strict=True)]
         with mode:
             return public("torch", "empty")(shape, dtype=a.dtype, device=a.device)
     if _order(a) != _order(b):
@@ -146,12 +146,12 @@ def _merged_tensor(mode, a: Tensor, b: Tensor) -> Tensor:
             f"True branch has stride {tuple(stride_of(a))} but false branch has stride {tuple(stride_of(b))}."
             "Consider using contiguous() to make the two branches have the same contiguousness."
         )
-    return mode.make(tuple(a.array.shape), stride_of(a), a.dtype, a.device)
+    return mode.make(tuple(a._array.shape), stride_of(a), a.dtype, a.device)
 
 
 def _order(t: Tensor) -> list[int]:
     """Dimensions by stride; those of size one say nothing."""
-    kept = [(s, -d) for d, (n, s) in enumerate(zip(t.array.shape, stride_of(t), strict=True)) if n != 1]
+    kept = [(s, -d) for d, (n, s) in enumerate(zip(t._array.shape, stride_of(t), strict=True)) if n != 1]
     return [d for _, d in sorted(kept)]
 
 
@@ -171,7 +171,7 @@ def flattened(f: Callable, spec, kept: list) -> Callable:
 
 def is_traced(leaves) -> bool:
     """Whether something records what happens: a dispatch mode, or fake tensors."""
-    return bool(ambient.mode & modes.DISPATCH) or any(isinstance(t, Tensor) and t.keys & FAKE for t in leaves)
+    return bool(ambient.mode & modes.DISPATCH) or any(isinstance(t, Tensor) and t._keys & FAKE for t in leaves)
 
 
 def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:

@@ -116,8 +116,8 @@ class FlexAttention(HigherOrderOperator):
     def fake_rule(
         self, mode, query, key, value, score_mod, block_mask, scale, options, score_buffers=(), mask_buffers=()
     ):
-        shape = (*query.array.shape[:-1], value.array.shape[-1])
-        row = tuple(query.array.shape[:-1])
+        shape = (*query._array.shape[:-1], value._array.shape[-1])
+        row = tuple(query._array.shape[:-1])
         working = dtypes.float64 if query.dtype is dtypes.float64 else dtypes.float32
         rows = [mode.make(row, contiguous_strides(row), working, query.device) for _ in range(2)]
         return mode.make(shape, contiguous_strides(shape), query.dtype, query.device), *rows
@@ -192,7 +192,7 @@ class FlexAttentionBackward(HigherOrderOperator):
 
     def fake_rule(self, mode, query, key, value, *rest):
         def like(t):
-            shape = tuple(t.array.shape)
+            shape = tuple(t._array.shape)
             return mode.make(shape, contiguous_strides(shape), t.dtype, t.device)
 
         buffers = rest[SHARED - 3] if len(rest) > SHARED - 3 else ()

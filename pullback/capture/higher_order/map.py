@@ -48,7 +48,7 @@ class Map(HigherOrderOperator):
     def fake_rule(self, mode, f, xs, pos_args):
         with mode:
             out = f(*[Example(t, sliced=True).fake(mode) for t in xs], *pos_args)
-        return tree.tree_map_only(Tensor, lambda t: stacked_fake(mode, t, xs[0].array.shape[0]), out)
+        return tree.tree_map_only(Tensor, lambda t: stacked_fake(mode, t, xs[0]._array.shape[0]), out)
 
     def autograd(self, f, xs, pos_args):
         operands, count = (*xs, *pos_args), len(xs)

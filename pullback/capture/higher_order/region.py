@@ -57,7 +57,7 @@ class Slice:
         self.value, self.dim = value, dim
 
     def fake(self, mode: FakeTensorMode) -> Tensor:
-        shape = list(self.value.array.shape)
+        shape = list(self.value._array.shape)
         del shape[self.dim]
         return mode.make(tuple(shape), contiguous_strides(shape), self.value.dtype, self.value.device)
 
@@ -104,10 +104,10 @@ class Region:
 
     def run(self, target: Callable, operands: list) -> tuple:
         """What the call gives on fakes. A function that writes to tensors it did not make is no region."""
-        before = [t.version[0] for t in operands if isinstance(t, Tensor)]
+        before = [t._counter[0] for t in operands if isinstance(t, Tensor)]
         with subprogram.paused_capture(self.trace):
             out = target(self.graph, *operands)
-        if before != [t.version[0] for t in operands if isinstance(t, Tensor)]:
+        if before != [t._counter[0] for t in operands if isinstance(t, Tensor)]:
             self.trace.refuse("a function inside an operator writes to a tensor that it did not make")
         return out
 

@@ -63,8 +63,8 @@ class Scan(HigherOrderOperator):
         with mode:
             out = list(combine_fn(*init, *[Example(t, sliced=True).fake(mode) for t in xs], *additional_inputs))
         check_same(init, out[: len(init)], "init", "carry")
-        steps = xs[0].array.shape[0]
-        carry = [mode.make(tuple(t.array.shape), stride_of(t), t.dtype, t.device) for t in out[: len(init)]]
+        steps = xs[0]._array.shape[0]
+        carry = [mode.make(tuple(t._array.shape), stride_of(t), t.dtype, t.device) for t in out[: len(init)]]
         return (*carry, *[stacked_fake(mode, t, steps) for t in out[len(init) :]])
 
     def autograd(self, combine_fn, init, xs, additional_inputs):
@@ -156,7 +156,7 @@ class Steps:
 
 def stacked_fake(mode, t: Tensor, steps) -> Tensor:
     """A fake of as many of these as there are steps."""
-    shape = (steps, *t.array.shape)
+    shape = (steps, *t._array.shape)
     return mode.make(shape, contiguous_strides(shape), t.dtype, t.device)
 
 

@@ -46,19 +46,19 @@ class Example(NamedTuple):
         t = self.value
         if not isinstance(t, Tensor):
             return t
-        if t.keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED):
+        if t._keys & (LAYOUTS | DISPATCH_SUBCLASS | TRANSFORMED):
             kind = (
                 "a batched tensor"
-                if t.keys & TRANSFORMED
+                if t._keys & TRANSFORMED
                 else f"a tensor of layout {t.layout}, class {type(t).__name__}"
             )
             raise NotImplementedError(f"{kind} as an operand of a function to trace is not implemented")
-        shape, stride = tuple(t.array.shape), stride_of(t)
+        shape, stride = tuple(t._array.shape), stride_of(t)
         if self.sliced:
             shape = shape[1:]
             stride = contiguous_strides(shape)
         result = mode.make(shape, stride, t.dtype, t.device)
-        result.keys |= t.keys & (CONJ | NEG)
+        result._keys |= t._keys & (CONJ | NEG)
         return result
 
 
@@ -94,7 +94,7 @@ class Joining(GraphTrace):
         """The input of a free tensor."""
         known = self.joined.get(id(t))
         if known is None:
-            if t.keys & TRANSFORMED:
+            if t._keys & TRANSFORMED:
                 raise NotImplementedError("a function to trace closes over a batched tensor: give it as an operand")
             if not any(t is f for f in self.free):
                 self.free.append(t)
@@ -243,7 +243,7 @@ def _attributes(graph: GraphModule) -> list:
 
 def _is_fake(value) -> bool:
     return (
-        bool(value.keys & FAKE)
+        bool(value._keys & FAKE)
         if isinstance(value, Tensor)
         else isinstance(value, GraphModule) and not is_closed(value)
     )

@@ -81,7 +81,7 @@ class WhileLoop(HigherOrderOperator):
             _check_decision(cond_fn(*carried_inputs, *additional_inputs))
             out = body_fn(*carried_inputs, *additional_inputs)
         check_same(carried_inputs, tree.tree_leaves(out), "carried_inputs", "body_output")
-        return tuple(mode.make(tuple(t.array.shape), stride_of(t), t.dtype, t.device) for t in carried_inputs)
+        return tuple(mode.make(tuple(t._array.shape), stride_of(t), t.dtype, t.device) for t in carried_inputs)
 
 
 class Steps:

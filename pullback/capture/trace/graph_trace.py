@@ -52,7 +52,7 @@ def mark(t: Tensor, key, value) -> None:
 
 def current_value(t: Tensor) -> Tensor:
     """What a tensor holds now, where a functionalization that has ended wrote to its memory."""
-    for mode in t.memory.__dict__["written"]:
+    for mode in t._memory.__dict__["written"]:
         if mode not in ambient.dispatch_modes and not mode.active:
             return mode.value(t)
     return t
@@ -120,19 +120,19 @@ class GraphTrace(TorchDispatchMode):
         """What a node's `meta["val"]` keeps of a value: no data, no history, nothing that a later write could change."""
         if not isinstance(value, Tensor):
             return value
-        if value.keys & FAKE:
+        if value._keys & FAKE:
             result = value.shallow(storage=False)
-            result.autograd = None
+            result._autograd = None
             return result
         if is_wrapper(value):
             return rebuilt(layout_of(value), iter([self.snapshot(p) for p in parts_of(value)]))
-        if value.array.__class__.__name__ not in ("ndarray", "Geometry"):
+        if value._array.__class__.__name__ not in ("ndarray", "Geometry"):
             return value.detach()
-        return self.snapshots.make(tuple(value.array.shape), stride_of(value), value.dtype, value.device)
+        return self.snapshots.make(tuple(value._array.shape), stride_of(value), value.dtype, value.device)
 
     def node_of(self, t: Tensor) -> Node:
         """The node of a tensor; one that the trace has not met becomes a constant."""
-        if t.memory is not None and "written" in t.memory.__dict__:
+        if t._memory is not None and "written" in t._memory.__dict__:
             t = current_value(t)
         node = marks_of(t).get(self)
         return node if node is not None else self.constant(t)
@@ -141,7 +141,7 @@ class GraphTrace(TorchDispatchMode):
         """An attribute of the graph's module that holds a tensor from outside."""
         known = self.lifted.get(id(t))
         if known is None:
-            if t.keys & FAKE and self.fake_mode is not None and t.__dict__["fake_mode"] is self.fake_mode:
+            if t._keys & FAKE and self.fake_mode is not None and t.__dict__["fake_mode"] is self.fake_mode:
                 raise RuntimeError(
                     f"a fake tensor of shape {list(t.shape)} that is no input of the traced function, and was not made in it, was used there"
                 )
@@ -153,15 +153,15 @@ class GraphTrace(TorchDispatchMode):
         return known[1]
 
     def _note_symbols(self, t: Tensor, node: Node) -> None:
-        for dim, size in enumerate(t.array.shape):
+        for dim, size in enumerate(t._array.shape):
             if size.__class__ is not int and getattr(size, "is_symbolic", False):
                 self._note_symbol(size, lambda d=dim: self.graph_number("sym_size.int", node, d))
-        if t.array.__class__.__name__ == "Geometry":
-            for dim, step in enumerate(t.array.stride):
+        if t._array.__class__.__name__ == "Geometry":
+            for dim, step in enumerate(t._array.stride):
                 if step.__class__ is not int and getattr(step, "is_symbolic", False):
                     self._note_symbol(step, lambda d=dim: self.graph_number("sym_stride.int", node, d), False)
-        if getattr(t.offset, "is_symbolic", False):
-            self._note_symbol(t.offset, lambda: self.graph_number("sym_storage_offset.default", node), False)
+        if getattr(t._offset, "is_symbolic", False):
+            self._note_symbol(t._offset, lambda: self.graph_number("sym_storage_offset.default", node), False)
 
     def _note_symbol(self, number, make, computed: bool = True) -> None:
         """Remember where a symbol's value can be read. Computed strides are no such place: dimensions of size 0 or 1 have any."""
@@ -299,7 +299,7 @@ class GraphTrace(TorchDispatchMode):
         def fresh(value):
             if not isinstance(value, Tensor):
                 return tuple([fresh(v) for v in value]) if value.__class__ is tuple else value
-            given.append(mode.make(tuple(value.array.shape), stride_of(value), value.dtype, value.device))
+            given.append(mode.make(tuple(value._array.shape), stride_of(value), value.dtype, value.device))
             return given[-1]
 
         before, ambient.dispatch_modes = ambient.dispatch_modes, [mode]
@@ -311,7 +311,7 @@ class GraphTrace(TorchDispatchMode):
         finally:
             ambient.dispatch_modes = before
         results = [t for t in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(t, Tensor)]
-        return any(r is g or r.memory is not None and r.memory is g.memory for r in results for g in given)
+        return any(r is g or r._memory is not None and r._memory is g._memory for r in results for g in given)
 
     def higher_order(self, op, args: tuple, kwargs: dict):
         """An operator that takes functions."""

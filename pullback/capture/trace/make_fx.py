@@ -104,8 +104,8 @@ class Tracing:
             if self.fake_mode is not None:
                 value = self.fake_mode.from_tensor(value, source=name)
             else:
-                value = value.shallow(value.autograd) if value.autograd is not None else value.shallow()
-                value.view_info = None
+                value = value.shallow(value._autograd) if value._autograd is not None else value.shallow()
+                value._view_info = None
         elif self.mode == "symbolic" and type(value) is int and self.fake_mode is not None:
             value = self.fake_mode.shape_env.create_symint(value, source=name)
         trace.track(value, node)

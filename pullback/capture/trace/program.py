@@ -109,7 +109,7 @@ def distinct(out):
     if isinstance(out, tuple) and len({id(t) for t in out}) < len(out):
         seen = [any(t is u for u in out[:i]) for i, t in enumerate(out)]
         return tuple(
-            t.shallow(t.autograd) if again and isinstance(t, Tensor) else t for t, again in zip(out, seen, strict=True)
+            t.shallow(t._autograd) if again and isinstance(t, Tensor) else t for t, again in zip(out, seen, strict=True)
         )
     return out
 
@@ -158,7 +158,7 @@ class ProgramTrace(GraphTrace):
             )
             self.examples.append(like_original(self._stand_in(fake, value), value))
             value = like_original(self._stand_in(fake, value), value)
-            if value.keys & (SUBCLASS | DISPATCH_SUBCLASS):
+            if value._keys & (SUBCLASS | DISPATCH_SUBCLASS):
                 self.own.append((value, attributes_of(value)))
         else:
             self.examples.append(value)
@@ -208,7 +208,7 @@ class ProgramTrace(GraphTrace):
 
     def _inside(self, value):
         if isinstance(value, Tensor):
-            return value if value.keys & FAKE or is_fake(value) else self.lift(value)
+            return value if value._keys & FAKE or is_fake(value) else self.lift(value)
         if value.__class__ is tuple and value:
             return tuple([self._inside(v) for v in value])
         return value
@@ -300,6 +300,6 @@ class ProgramTrace(GraphTrace):
 
     def outside(self, value):
         """A result of the program: a tensor from outside stands for itself."""
-        if isinstance(value, Tensor) and not value.keys & FAKE and not is_fake(value):
+        if isinstance(value, Tensor) and not value._keys & FAKE and not is_fake(value):
             return self.node_of(self.lift(value))
         return self.argument(value)

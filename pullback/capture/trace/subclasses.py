@@ -45,7 +45,7 @@ class Layout:
 
 def is_wrapper(value) -> bool:
     """Whether a value is a tensor of a class that says what it is made of."""
-    if not isinstance(value, Tensor) or not value.keys & DISPATCH_SUBCLASS:
+    if not isinstance(value, Tensor) or not value._keys & DISPATCH_SUBCLASS:
         return False
     return hasattr(type(value), "__tensor_flatten__") and hasattr(type(value), "__tensor_unflatten__")
 
@@ -69,7 +69,7 @@ def layout_of(value) -> Layout | None:
         return None
     parts, context = flattened(value)
     return Layout(
-        type(value), tuple(n for n, _ in parts), context, tuple(value.array.shape), tuple(stride_of(value)),
+        type(value), tuple(n for n, _ in parts), context, tuple(value._array.shape), tuple(stride_of(value)),
         tuple(layout_of(p) for _, p in parts),
     )  # fmt: skip
 
@@ -117,13 +117,13 @@ def in_class(t: Tensor, cls: type) -> Tensor:
     if type(t) is cls or not cls.class_keys & SUBCLASS or cls.class_keys & DISPATCH_SUBCLASS:
         return t
     result = subclass_of(cls, t)
-    result.autograd, result.view_info = t.autograd, t.view_info
+    result._autograd, result._view_info = t._autograd, t._view_info
     return result
 
 
 def has_class_alone(t: Tensor) -> bool:
     """Whether a tensor is of a class with its own `__torch_function__` and no `__torch_dispatch__`."""
-    return bool(t.keys & SUBCLASS and not t.keys & DISPATCH_SUBCLASS)
+    return bool(t._keys & SUBCLASS and not t._keys & DISPATCH_SUBCLASS)
 
 
 def like_original(t: Tensor, original: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ def taken_by_wrappers(mode: TorchDispatchMode, op: Operator, args: tuple):
     """What the classes of an operator's wrappers make of it, with a mode that stepped aside in force again for what they
     call; NotImplemented where there are none."""
     for t in op.tensors(args):
-        if t.keys & DISPATCH_SUBCLASS:
+        if t._keys & DISPATCH_SUBCLASS:
             break
     else:
         return NotImplemented
@@ -199,7 +199,7 @@ def as_key(value):
 def description(t: Tensor) -> tuple:
     """The class's context and the metadata of all parts of a wrapper, as a key; of a tensor of another class with its own
     `__torch_function__`, its attributes; empty for any other tensor."""
-    if not t.keys & (SUBCLASS | DISPATCH_SUBCLASS):
+    if not t._keys & (SUBCLASS | DISPATCH_SUBCLASS):
         return ()
     if not is_wrapper(t):
         return as_key(attributes_of(t))
@@ -208,7 +208,7 @@ def description(t: Tensor) -> tuple:
         as_key(context),
         tuple(
             (
-                name, type(p), p.dtype, p.device, p.keys & ~(FAKE | META), requires_grad(p), tuple(p.array.shape),
+                name, type(p), p.dtype, p.device, p._keys & ~(FAKE | META), requires_grad(p), tuple(p._array.shape),
                 tuple(stride_of(p)), description(p),
             )
             for name, p in parts

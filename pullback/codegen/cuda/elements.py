@@ -95,7 +95,7 @@ def run_plain(op: Operator, args: tuple) -> Tensor | None:
     where: device | None = None
     for a in args:
         if isinstance(a, Tensor):
-            if a.keys != CUDA or a.__class__ not in PLAIN or where is not None and a.device is not where:
+            if a._keys != CUDA or a.__class__ not in PLAIN or where is not None and a.device is not where:
                 return None
             where = a.device
             wanted = wanted or bool(mode) and requires_grad(a)
@@ -121,7 +121,7 @@ def _signature(op: Operator, args: tuple, where: device) -> tuple:
     parts: list[Any] = [op, where]
     for a, is_operand in zip(args, POINTWISE._operand_mask(op), strict=True):
         if isinstance(a, Tensor):
-            array = a.array
+            array = a._array
             parts += (a.dtype, array.shape, array.strides)
         elif travels(op, a, is_operand):
             parts.append(a.__class__)
@@ -159,12 +159,12 @@ def on_device(where: device) -> Machine:
 
 def _launch(call: Prepared, args: tuple, where: device, target: Tensor | None) -> Tensor | None:
     on = on_device(where)
-    arrays = [args[k].array for k in call.tensors]
+    arrays = [args[k]._array for k in call.tensors]
     addresses = [on.address(a) for a in arrays]
     if target is None:
         out = on.blank(call.room, call.kind)
     else:
-        out = target.array
+        out = target._array
         if target.dtype is not call.dtype or out.shape != call.shape or out.strides != call.strides:
             return None
         if not all(_apart(on, a, at, out) for a, at in zip(arrays, addresses, strict=True)):
@@ -196,7 +196,7 @@ def _span(a: Any) -> int:
 def prepare(op: Operator, args: tuple, on: Machine) -> Prepared | None:
     """The kernel and the layout of a call, or None where there is no kernel; Unlowerable where the rule cannot be read."""
     tensors = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
-    arrays = [args[k].array for k in tensors]
+    arrays = [args[k]._array for k in tensors]
     _, _, result = POINTWISE.plan(op, args)
     shape = broadcast_shapes(*[a.shape for a in arrays])
     if not math.prod(shape) or any(s < 0 for a in arrays for s in a.strides):
@@ -245,7 +245,7 @@ def _expression(op: Operator, args: tuple) -> tuple[Expr, list[Buffer], list[int
                 return None
             buffers.append(Buffer(f"x{k}", a.dtype, 1, "input"))
             e = load(buffers[-1], 0, (1,))
-            through = working if stays_wide(op, argument, a.array.ndim) else compute
+            through = working if stays_wide(op, argument, a._array.ndim) else compute
             values.append(Element(cast(cast(e, through), working) if is_operand else e))
         elif travels(op, a, is_operand):
             if not working.is_floating_point:

@@ -64,7 +64,7 @@ class CudaLowering(Lowering):
             sides = (*x.shape, y.shape[1])
             if any(n % EVEN for n in sides) and math.prod(sides) >= MUCH:
                 return self.even_product(x, y, result)
-        if result is not None and calls_of(result.array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
+        if result is not None and calls_of(result._array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
             result = None
         return super().product(self.run_on(x), self.run_on(y), result)
 

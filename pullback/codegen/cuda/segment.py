@@ -60,7 +60,7 @@ class CudaSegment(Segment):
         blanks = self.on.blanks(self.kinds)
         outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         if not self.empty:
-            arrays = [t.array for t in tensors]
+            arrays = [t._array for t in tensors]
             addresses = [self.on.address(a) for a in arrays]
             copies = []  # kept until all is in the stream
             for k, at in enumerate(addresses):
@@ -77,8 +77,8 @@ class CudaSegment(Segment):
     def fits(self, t: Tensor, expected: tuple) -> bool:
         """Whether an argument is what was compiled for."""
         d, shape, strides = expected
-        a = t.array
-        if t.dtype is not d or t.device is not self.device or t.keys != self.keys or a.shape != shape:
+        a = t._array
+        if t.dtype is not d or t.device is not self.device or t._keys != self.keys or a.shape != shape:
             return False
         found = a.strides
         return (

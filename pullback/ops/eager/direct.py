@@ -37,7 +37,7 @@ _LISTS = {"int": "int", "SymInt": "int", "bool": "bool", "float": "float"}
 def _tensor_condition(v: str, a: Argument, strict: bool) -> str:
     if a.is_list:
         return f"all_plain({v})"
-    plain = f"{v}.__class__ in PLAIN and not {v}.keys"
+    plain = f"{v}.__class__ in PLAIN and not {v}._keys"
     if a.optional:
         return f"({v} is None or {plain})"
     return plain if strict else f"({plain} or {v}.__class__ in NUMBERS)"
@@ -80,7 +80,7 @@ def _history(call: Call) -> str:
     found = []
     for v, a in call.arguments:
         if a.is_tensor:
-            history = f"any_history({v})" if a.is_list else f"{v}.__class__ in PLAIN and {v}.autograd is not None"
+            history = f"any_history({v})" if a.is_list else f"{v}.__class__ in PLAIN and {v}._autograd is not None"
             found.append(history)
     return " or ".join(found)
 
@@ -125,7 +125,7 @@ def _run(call: Call, given: list[str]) -> list[str]:
 
 
 def _array(v: str, a: Argument) -> str:
-    return f"({v} if {v} is None else {v}.array)" if a.optional else f"{v}.array"
+    return f"({v} if {v} is None else {v}._array)" if a.optional else f"{v}._array"
 
 
 def names_of(op: Operator) -> dict:
@@ -144,13 +144,13 @@ def all_plain(tensors) -> bool:
     if tensors.__class__ is not list and tensors.__class__ is not tuple:
         return False
     for t in tensors:
-        if t.__class__ not in PLAIN or t.keys:
+        if t.__class__ not in PLAIN or t._keys:
             return False
     return True
 
 
 def any_history(tensors) -> bool:
-    return any(t.autograd is not None for t in tensors)
+    return any(t._autograd is not None for t in tensors)
 
 
 def as_tuple(value, kind: type, size: int | None) -> tuple | None:

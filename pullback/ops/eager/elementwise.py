@@ -67,8 +67,8 @@ def names_of(op: Operator) -> dict:
 
 def _finish(call: Call, tensors: list[str]) -> list[str]:
     """Lay out the result, wrap it, record the call."""
-    dense = all_of(*[f"{t}.array.flags.c_contiguous" for t in tensors])
-    order = [] if call.op.declared.contiguous else [f"{t}.array" for t in tensors]
+    dense = all_of(*[f"{t}._array.flags.c_contiguous" for t in tensors])
+    order = [] if call.op.declared.contiguous else [f"{t}._array" for t in tensors]
     record = f"record.record(t, {call.given})" if call.op.differentiable else None
     dtype = "d" if call.op.declared.result is None else "RESULT or d"
     return [
@@ -88,25 +88,25 @@ def _ufunc_lines(call: Call) -> list[str]:
     if others:
         body = _binary_lines(call, x, others[0])
     else:
-        body = [f"r = ufunc({x}.array{_constant(call)}, out=...)", *_finish(call, [x])]
-    small = block(f"if mode < 2 and d in DIRECT and {x}.array.size < LARGE:", *body)
+        body = [f"r = ufunc({x}._array{_constant(call)}, out=...)", *_finish(call, [x])]
+    small = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
     return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *small)
 
 
 def _binary_lines(call: Call, x: str, y: str) -> list[str]:
-    pair = attempt(f"r = ufunc({x}.array, {y}.array, out=...)", "ValueError", *_finish(call, [x, y]))
-    alike = block(f"if d is {y}.dtype and not {y}.keys and {y}.array.size < LARGE:", *pair)
+    pair = attempt(f"r = ufunc({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
+    alike = block(f"if d is {y}.dtype and not {y}._keys and {y}._array.size < LARGE:", *pair)
     lines = block(f"if {y}.__class__ in PLAIN:", *alike)
     if _takes_number(call.op, y):
         lines += block(
             f"elif {_number_fits(call, y)}:",
-            f"r = ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out=...)",
+            f"r = ufunc({x}._array, asarray({y}, dtype={x}._array.dtype), out=...)",
             *_finish(call, [x]),
         )
     if y in call.op.declared.wide:
         lines += block(
             f"elif d in HALVES and ({y}.__class__ is float or {y}.__class__ is int):",
-            f"r = ufunc({x}.array.astype(WORKING), asarray({y}, dtype=WORKING), out=...).astype({x}.array.dtype)",
+            f"r = ufunc({x}._array.astype(WORKING), asarray({y}, dtype=WORKING), out=...).astype({x}._array.dtype)",
             *_finish(call, [x]),
         )
     return lines
@@ -176,7 +176,7 @@ class AnyKernelCase(KernelCase):
         if call.inplace:
             return []
         checks = [f"check({call.given})"] if call.op.declared.check is not None else []
-        arrays = " or ".join(f"r is {t}.array" for t in call.tensors)
+        arrays = " or ".join(f"r is {t}._array" for t in call.tensors)
         own = [
             *block(f"if r.dtype != {_result_dtype(call)}:", f"r = r.astype({_result_dtype(call)})"),
             *block(f"elif r.base is not None or {arrays}:", 'r = r.copy(order="K")'),
@@ -190,7 +190,7 @@ class AnyKernelCase(KernelCase):
 
 def _result_dtype(call: Call) -> str:
     fixed = isinstance(call.op.declared.result, dtype)
-    return "RESULT_NUMPY" if fixed else f"{call.tensors[0]}.array.dtype"
+    return "RESULT_NUMPY" if fixed else f"{call.tensors[0]}._array.dtype"
 
 
 def _values_are_plain(call: Call) -> list[str]:
@@ -211,19 +211,19 @@ def _alike(call: Call) -> tuple[str, list[str]]:
     same = []
     for t in call.tensors:
         if t != first:
-            same += [f"{t}.dtype is {'BOOL' if t in masks else 'd'}", f"{t}.array.shape == {first}.array.shape"]
+            same += [f"{t}.dtype is {'BOOL' if t in masks else 'd'}", f"{t}._array.shape == {first}._array.shape"]
     return first, same
 
 
 def _kernel_call(call: Call) -> str:
-    arrays = [f"{v}.array" if v in call.tensors else v for v in call.values]
+    arrays = [f"{v}._array" if v in call.tensors else v for v in call.values]
     return f"kernel(np, {', '.join(arrays)})"
 
 
 def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = ()) -> list[str]:
     first, same = _alike(call)
     small = block(
-        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}.array.size < LARGE', *same)}:",
+        f"if {all_of('mode < 2', 'd in DIRECT_KERNEL', f'{first}._array.size < LARGE', *same)}:",
         *checks,
         f"r = {_kernel_call(call)}",
         *block("if r.__class__ is not ndarray:", "r = np.asarray(r)"),
@@ -238,28 +238,28 @@ def _kernel_lines(call: Call, checks: list[str], own: list[str] | tuple = ()) ->
 def _writable(tensors: list[str], direct: str) -> str:
     """Memory that is written once by each element, and a history that need not be kept: none, or recording is off."""
     x = tensors[0]
-    no_history = all_of(*[f"{t}.autograd is None" for t in tensors], f"{x}.view_info is None")
+    no_history = all_of(*[f"{t}._autograd is None" for t in tensors], f"{x}._view_info is None")
     recording = f"(mode == 0 or mode == 1 and {no_history})"
-    apart = "".join(f" and {y}.memory is not {x}.memory" for y in tensors[1:])
-    memory = f"({x}.memory is None or {x}.array.flags.c_contiguous{apart})"
-    return f"{recording} and d in {direct} and {x}.array.size < LARGE and {memory}"
+    apart = "".join(f" and {y}._memory is not {x}._memory" for y in tensors[1:])
+    memory = f"({x}._memory is None or {x}._array.flags.c_contiguous{apart})"
+    return f"{recording} and d in {direct} and {x}._array.size < LARGE and {memory}"
 
 
 def _inplace_ufunc_lines(call: Call) -> list[str]:
     x, *others = call.tensors
     head = [f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype"]
-    done = [f"{x}.version[0] += 1", f"return {x}"]
+    done = [f"{x}._counter[0] += 1", f"return {x}"]
     if not others:
-        write = f"ufunc({x}.array{_constant(call)}, out={x}.array)"
-        dense = [f"{x}.array.flags.c_contiguous"] if call.op.declared.dense_writes else []
+        write = f"ufunc({x}._array{_constant(call)}, out={x}._array)"
+        dense = [f"{x}._array.flags.c_contiguous"] if call.op.declared.dense_writes else []
         return block(*head, *block(f"if {all_of(_writable([x], 'DIRECT'), *dense)}:", write, *done))
     y = others[0]
-    pair = attempt(f"ufunc({x}.array, {y}.array, out={x}.array)", "ValueError", *done)
+    pair = attempt(f"ufunc({x}._array, {y}._array, out={x}._array)", "ValueError", *done)
     lines = block(f"if {is_plain([y], f'{y}.dtype is d', _writable([x, y], 'DIRECT'))}:", *pair)
     if _takes_number(call.op, y):
         lines += block(
             f"if {all_of(_number_fits(call, y), _writable([x], 'DIRECT'))}:",
-            f"ufunc({x}.array, asarray({y}, dtype={x}.array.dtype), out={x}.array)",
+            f"ufunc({x}._array, asarray({y}, dtype={x}._array.dtype), out={x}._array)",
             *done,
         )
     return block(*head, *lines)
@@ -272,8 +272,8 @@ def _inplace_kernel_lines(call: Call, checks: list[str]) -> list[str]:
     small = block(
         f"if {all_of(_writable(call.tensors, 'DIRECT_KERNEL'), *same)}:",
         *checks,
-        f"{first}.array[...] = {_kernel_call(call)}",
-        f"{first}.version[0] += 1",
+        f"{first}._array[...] = {_kernel_call(call)}",
+        f"{first}._counter[0] += 1",
         f"return {first}",
     )
     plain = is_plain(call.tensors, *_values_are_plain(call))

@@ -23,8 +23,8 @@ def _matmul_lines(call: Call) -> list[str]:
     fits = all_of("mode < 2", f"d is {y}.dtype", "d in DIRECT", _MATRICES)
     return block(
         f"if {is_plain([x, y], *call.no_out)}:",
-        f"a = {x}.array",
-        f"b = {y}.array",
+        f"a = {x}._array",
+        f"b = {y}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
         *block(f"if {fits}:", "r = a.dot(b)", *finish("d", [x, y], f"recorder.record(t, {x}, {y})")),
@@ -39,9 +39,9 @@ def _addmm_lines(call: Call) -> list[str]:
     record = f"recorder.record(t, {call.given})"
     return block(
         f"if {is_plain([bias, x, y], *call.no_out)}:",
-        f"a = {x}.array",
-        f"b = {y}.array",
-        f"c = {bias}.array",
+        f"a = {x}._array",
+        f"b = {y}._array",
+        f"c = {bias}._array",
         f"d = {x}.dtype",
         "mode = ambient.mode",
         *block(f"if {alike}:", "r = a.dot(b)", "add(r, c, r)", *finish("d", [bias, x, y], record)),

@@ -96,7 +96,7 @@ def export_reduction(
     operators = (whole, *others, by_dim)  # a tensor of one integer is another operand before it is a dim
     cases = [*_everything(), *(_one_dimension() if "ScalarType? dtype" in by_dim.text else [])]
     sized = block("if 0 < n < LIMIT:", *cases)
-    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input.array", "n = a.size", *sized)
+    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.size", *sized)
     lines = block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "d = input.dtype", *floats)
     names = {"whole": whole, "by_dim": by_dim, "operators": operators, "KIND": kind, "DEFAULTS": defaults}
     for home in ("torch", "Tensor"):
@@ -130,7 +130,7 @@ def _softmax_lines() -> list[str]:
         "r = empty(a.shape, a.dtype)",
         *block(run, *finish("d", ["input"], "op.record(t, input, dim, False)")),
     )
-    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input.array", "n = a.ndim", *last)
+    floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.ndim", *last)
     return block(f"if {plain}:", "mode = ambient.mode", "d = input.dtype", *floats)
 
 
@@ -143,7 +143,7 @@ def _layer_norm_lines() -> list[str]:
         "(b is None or b is not UNSET and b.shape == rows)",
         "not args and not kwargs",
     )
-    wanted = "input.autograd is not None or weight is not None and weight.autograd is not None"
+    wanted = "input._autograd is not None or weight is not None and weight._autograd is not None"
     run = f"if rows_layer_norm(a, r, w, b, mean, rstd, eps, {_THREADS.format('a.size')}):"
     recorded = [
         "made = (make_tensor(r, d), wrap(mean, d), wrap(rstd, d))",
@@ -153,13 +153,15 @@ def _layer_norm_lines() -> list[str]:
         f"if {plain}:",
         "mode = ambient.mode",
         "d = input.dtype",
-        "a = input.array",
+        "a = input._array",
         "k = len(normalized_shape)",
         "shape = a.shape",
         "rows = shape[-k:]",
         "w = b = None",
-        *block("if weight is not None:", f"w = weight.array if {is_plain(['weight'], 'weight.dtype is d')} else UNSET"),
-        *block("if bias is not None:", f"b = bias.array if {is_plain(['bias'], 'bias.dtype is d')} else UNSET"),
+        *block(
+            "if weight is not None:", f"w = weight._array if {is_plain(['weight'], 'weight.dtype is d')} else UNSET"
+        ),
+        *block("if bias is not None:", f"b = bias._array if {is_plain(['bias'], 'bias.dtype is d')} else UNSET"),
         *block(
             f"if {fits}:",
             "lead = shape[:-k] + (ONES[k] if k < 5 else (1,) * k)",
@@ -168,7 +170,7 @@ def _layer_norm_lines() -> list[str]:
             "rstd = empty(lead, a.dtype)",
             *block(
                 run,
-                *block(f"if mode and ({wanted} or bias is not None and bias.autograd is not None):", *recorded),
+                *block(f"if mode and ({wanted} or bias is not None and bias._autograd is not None):", *recorded),
                 "return make_tensor(r, d)",
             ),
         ),

@@ -41,7 +41,7 @@ class CheckedKernelCase(PlainCase):
                 return []
             if a.base != "Tensor":
                 others.append(f"{v}.__class__ is {'bool' if a.base == 'bool' else 'int'}")
-        arrays = ", ".join(f"{v}.array" if v in call.tensors else v for v in call.values)
+        arrays = ", ".join(f"{v}._array" if v in call.tensors else v for v in call.values)
         run = block(
             "if mode < 2:",
             f"t = wrap_array(kernel(np, {arrays}), cpu)",

@@ -86,12 +86,12 @@ def all_of(*conditions: str) -> str:
 
 def is_plain(tensors: list[str], *more: str) -> str:
     """The condition that parameters are plain tensors, and what else must hold."""
-    return all_of(*[c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}.keys")], *more)
+    return all_of(*[c for t in tensors for c in (f"{t}.__class__ in PLAIN", f"not {t}._keys")], *more)
 
 
 def live(tensors: list[str]) -> str:
     """The condition that a gradient may be wanted."""
-    return f"mode and ({' or '.join(f'{t}.autograd is not None' for t in tensors)})"
+    return f"mode and ({' or '.join(f'{t}._autograd is not None' for t in tensors)})"
 
 
 def finish(dtype: str, tensors: list[str], record: str | None) -> list[str]:

@@ -90,10 +90,10 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
         or declared.constant is not None
         or declared.result is not None
         or d not in direct_dtypes(op)
-        or target.keys & ~CUDA
+        or target._keys & ~CUDA
         or declared.operands
         or declared.dense_writes
-        and not target.array.flags.c_contiguous
+        and not target._array.flags.c_contiguous
     ):
         return False
     for argument, value in zip(op.schema.arguments, args, strict=True):
@@ -101,7 +101,7 @@ def ufunc_writes(op: Operator, target: Tensor, args: tuple) -> bool:
             if not argument.has_default or value != argument.default:
                 return False
         elif isinstance(value, Tensor):
-            if value.dtype is not d or value.keys & ~CUDA or not _fits(value.array.shape, target.array.shape):
+            if value.dtype is not d or value._keys & ~CUDA or not _fits(value._array.shape, target._array.shape):
                 return False
         elif d.category != FLOAT or value.__class__ not in (int, float):
             return False

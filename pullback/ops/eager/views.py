@@ -34,17 +34,17 @@ class ViewCase(PlainCase):
 
     def lines(self, call: Call) -> list[str]:
         arguments = self.arguments or call.given
-        changed = "g is not UNTRACKED_VIEW or (i := input.view_info).version != input.version[0] or i.creation"
+        changed = "g is not UNTRACKED_VIEW or (i := input._view_info).version != input._counter[0] or i.creation"
         result = [
-            f"t = make_view(input, array, input.offset, viewed, ({arguments},), mode)",
+            f"t = make_view(input, array, input._offset, viewed, ({arguments},), mode)",
             *block(
-                f"if mode and (g := input.autograd) is not None and ({changed}):",
+                f"if mode and (g := input._autograd) is not None and ({changed}):",
                 f"viewed.record(t, {arguments})",
             ),
             "return t",
         ]
         fits = block(f"if mode < 2 and {self.when}:", *attempt(f"array = {self.expression}", REFUSALS, *result))
-        return block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "a = input.array", *fits)
+        return block(f"if {is_plain(['input'])}:", "mode = ambient.mode", "a = input._array", *fits)
 
     def names(self, op: Operator) -> dict:
         return {
@@ -74,7 +74,7 @@ def refuse():
 # ---- the same, for functions written by hand
 def is_plain_tensor(t) -> bool:
     """Whether nothing listens to what is done with a tensor."""
-    return t.__class__ in PLAIN and not t.keys and ambient.mode < 2
+    return t.__class__ in PLAIN and not t._keys and ambient.mode < 2
 
 
 def may_have_history(t: Tensor) -> bool:
@@ -82,13 +82,15 @@ def may_have_history(t: Tensor) -> bool:
 
     A view made with recording off may be one of a tensor that is tracked.
     """
-    return t.autograd is not UNTRACKED_VIEW or t.view_info.version != t.version[0] or t.view_info.creation is not None
+    return (
+        t._autograd is not UNTRACKED_VIEW or t._view_info.version != t._counter[0] or t._view_info.creation is not None
+    )
 
 
 def plain_view(t: Tensor, array, offset: int, op: Operator, args: tuple) -> Tensor:
     """A view of a plain tensor, already made as an array."""
     mode = ambient.mode
     result = make_view(t, array, offset, op, args, mode)
-    if mode and t.autograd is not None and may_have_history(t):
+    if mode and t._autograd is not None and may_have_history(t):
         op.record(result, *args)
     return result

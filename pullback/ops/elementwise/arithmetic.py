@@ -170,7 +170,7 @@ addcdiv = pointwise(
 # ---- interpolation
 def _check_lerp(self, end, weight) -> None:
     for name, x in (("end", end), ("weight", weight)):
-        if isinstance(x, Tensor) and x.dtype is not self.dtype and (x is end or x.array.ndim):
+        if isinstance(x, Tensor) and x.dtype is not self.dtype and (x is end or x._array.ndim):
             ours, theirs = c_name(self.dtype), c_name(x.dtype)
             raise RuntimeError(f"expected dtype {ours} for `{name}` but got dtype {theirs}")
     if self.dtype.category <= dtypes.INT:

@@ -30,14 +30,14 @@ class LazyBit(ViewFamily):
 
     def execute(self, op: Operator, args: tuple) -> Tensor:
         t = args[0]
-        out = view_of(t, t.array, t.dtype, t.offset)
-        out.keys ^= self.bit
+        out = view_of(t, t._array, t.dtype, t._offset)
+        out._keys ^= self.bit
         return out
 
     run_meta = execute
 
     def meta(self, op: Operator, args: tuple) -> Spec:
-        return Spec(args[0].array.shape, args[0].dtype, stride_of(args[0]))
+        return Spec(args[0]._array.shape, args[0].dtype, stride_of(args[0]))
 
 
 def _carried_out(function: str):

@@ -64,17 +64,17 @@ def join(name: str, overload: str, results: tuple, given: dict) -> tuple:
     """Hang results that were recorded one by one on one node; `given`: the arguments that are no tensors, by name."""
     if not ambient.mode & modes.GRAD or ambient.mode & (modes.TRANSFORM | modes.FORWARD):
         return results
-    edges = [None if r.autograd is None else r.autograd.edge for r in results]
+    edges = [None if r._autograd is None else r._autograd.edge for r in results]
     if not any(edges):
         return results
     node = object.__new__(node_class(name, overload))
     node.elements = [None if e is None else e[0] for e in edges]
     node.given = given
     node.edges = tuple([e for n in node.elements if n is not None for e in n.edges])
-    node.outputs = tuple([(r.array.shape, r.dtype, r.device) for r in results])
+    node.outputs = tuple([(r._array.shape, r.dtype, r.device) for r in results])
     node.saved, node.sequence = [], next_sequence()
     node.creation_stack = next((n.creation_stack for n in node.elements if n is not None), None)
     for i, (r, e) in enumerate(zip(results, edges, strict=True)):
         if e is not None:
-            r.autograd.edge = (node, i)
+            r._autograd.edge = (node, i)
     return results

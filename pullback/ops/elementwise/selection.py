@@ -279,15 +279,15 @@ def _check_mask(self, mask, value) -> None:
     if mask.dtype is not dtypes.bool:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}")
     if isinstance(value, Tensor):
-        if value.array.ndim:
+        if value._array.ndim:
             raise RuntimeError(
                 "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-                f"{value.array.ndim} dimension(s)."
+                f"{value._array.ndim} dimension(s)."
             )
     else:
         check_fits(value, self.dtype)
-    if mask.array.shape != self.array.shape:
-        broadcast_shapes(mask.array.shape, self.array.shape)
+    if mask._array.shape != self._array.shape:
+        broadcast_shapes(mask._array.shape, self._array.shape)
 
 
 def _masked_fill(xp, x, mask, value):

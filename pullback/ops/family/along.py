@@ -64,7 +64,7 @@ class Along(Family):
         """(self, axis, keepdim, dtype of the result, remaining arguments)."""
         index = op.schema.index
         t = args[0]
-        axis = wrap_dim(args[index["dim"]], t.array.ndim)
+        axis = wrap_dim(args[index["dim"]], t._array.ndim)
         keepdim = "keepdim" in index and args[index["keepdim"]]
         result = ("dtype" in index and args[index["dtype"]]) or op.declared.result(t.dtype)
         rest = op.__dict__.get("remaining")
@@ -78,7 +78,7 @@ class Along(Family):
         t, axis, keepdim, result, rest = self.bind(op, args)
         device = t.device if len(op.tensor_positions) == 1 else device_of(op, args)
         xp = library(device)
-        rest = tuple(r.array if isinstance(r, Tensor) else r for r in rest)
+        rest = tuple(r._array if isinstance(r, Tensor) else r for r in rest)
         array = self._working(op, t, result)
         output = run_along(op, xp, array if array.ndim else array.reshape(1), axis, rest)
         if not isinstance(output, tuple):
@@ -89,14 +89,14 @@ class Along(Family):
     def _working(self, op: Operator, t: Tensor, result: dtype):
         wanted = result if op.declared.cast else t.dtype
         wanted = dtypes.float32 if wanted in dtypes.reduced_precision else wanted
-        return cast_array(t.array, t.dtype, wanted)
+        return cast_array(t._array, t.dtype, wanted)
 
     def _finish(self, op: Operator, t: Tensor, array, result: dtype | None, axis: int, keepdim: bool) -> Tensor:
         """A kernel's result in its dtype, shape and order of memory (`result` is None for places)."""
         result = result or dtypes.by_numpy[array.dtype]
         if array.dtype != result.numpy:
             array = array.astype(result.numpy)
-        if not t.array.ndim or op.declared.reduces and not keepdim:
+        if not t._array.ndim or op.declared.reduces and not keepdim:
             array = array.reshape((*array.shape[:axis], *array.shape[axis + 1 :]))
         stride = self._strides(op, t, array.shape)
         if stride is not None:
@@ -111,18 +111,18 @@ class Along(Family):
         """Where the input's order of dimensions is kept (`keeps_strides`), the strides that come of it."""
         if not op.declared.keeps_strides:
             return None
-        array = t.array
+        array = t._array
         if isinstance(array, np.ndarray) and array.flags.c_contiguous and array.shape == shape:
             return None
         if is_contiguous(shape, stride_of(t)):
             return None
-        return elementwise_strides(shape, [(t.array.shape, stride_of(t))])
+        return elementwise_strides(shape, [(t._array.shape, stride_of(t))])
 
     def meta(self, op: Operator, args: tuple):
         if (check := op.declared.check) is not None:
             check(*args)
         t, axis, keepdim, result, rest = self.bind(op, args)
-        shape = t.array.shape
+        shape = t._array.shape
         if len(shape):
             if op.declared.reduces:
                 shape = (*shape[:axis], *((1,) if keepdim else ()), *shape[axis + 1 :])

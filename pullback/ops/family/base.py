@@ -122,9 +122,9 @@ def composite(schema: str, **options):
 def array_of(value):
     """Arrays for tensors (also inside lists), anything else as it is."""
     if isinstance(value, Tensor):
-        return value.array
+        return value._array
     if isinstance(value, (tuple, list)) and value and any(isinstance(v, Tensor) for v in value):
-        return tuple(v.array if isinstance(v, Tensor) else v for v in value)
+        return tuple(v._array if isinstance(v, Tensor) else v for v in value)
     return value
 
 
@@ -150,7 +150,7 @@ def device_of(op: Operator, args: tuple):
     """The one device of the arguments; raises PyTorch's error where there are two."""
     found = scalar = None
     for t in op.tensors(args):
-        if not t.array.ndim:
+        if not t._array.ndim:
             scalar = scalar or t.device
         elif found is None:
             found = t.device

@@ -76,7 +76,7 @@ def batch_permute(args: tuple, dims: tuple, size: int):
 
 def batch_as_strided(args: tuple, dims: tuple, size: int):
     t, shape, stride, offset = batch_first(args[0], dims[0]), *args[1:]
-    start = t.offset if offset is None else offset
+    start = t._offset if offset is None else offset
     _check_window(t, tuple(shape), tuple(stride), start)
     return t.as_strided((size, *shape), (stride_of(t)[0], *stride), start), 0
 
@@ -93,7 +93,7 @@ def _check_window(t: Tensor, shape: tuple, stride: tuple, start: int) -> None:
         own += (n - 1) * s
     for n, s in zip(shape, stride, strict=True):
         last += (n - 1) * s
-    if 0 in t.shape[1:] or start < t.offset or last > t.offset + own:
+    if 0 in t.shape[1:] or start < t._offset or last > t._offset + own:
         raise RuntimeError(
             f"{call} reaches memory outside of an example of shape {list(t.shape[1:])}. This is not supported inside of "
             "vmap; please write it as a sequence of views"

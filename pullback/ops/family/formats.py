@@ -27,7 +27,7 @@ from ..system.return_types import pack_results
 
 def prefers_channels_last(t: Tensor) -> bool:
     """Whether memory lies channels-last, gaps or none: what operators on images then give is laid out so as well."""
-    shape = t.array.shape
+    shape = t._array.shape
     if len(shape) not in (4, 5):
         return False
     stride = stride_of(t)
@@ -41,7 +41,7 @@ def like(position: int, *ranks: int) -> Callable:
 
     def strides(shape: tuple, *args) -> tuple | None:
         t = args[position]
-        if len(shape) != t.array.ndim or ranks and len(shape) not in ranks:
+        if len(shape) != t._array.ndim or ranks and len(shape) not in ranks:
             return None
         return channels_last_strides(shape) if prefers_channels_last(t) else None
 
@@ -53,7 +53,7 @@ like_first = like(0)
 
 def dense_strides(t: Tensor) -> tuple:
     """Strides of a new tensor like `t`: the same order of dimensions, without gaps."""
-    return ordered_strides(t.array.shape, stride_of(t))
+    return ordered_strides(t._array.shape, stride_of(t))
 
 
 def ordered_strides(shape: tuple, stride: tuple) -> tuple:
@@ -66,19 +66,19 @@ def ordered_strides(shape: tuple, stride: tuple) -> tuple:
 
 def dense_like_first(shape: tuple, first: Tensor, *_) -> tuple | None:
     """The order of dimensions of the first argument, which has the result's shape."""
-    return dense_strides(first) if shape == first.array.shape else None
+    return dense_strides(first) if shape == first._array.shape else None
 
 
 def elementwise(shape: tuple, *args) -> tuple | None:
     """The order of dimensions of the tensors among the arguments, as operators on elements keep it."""
     return elementwise_strides(
-        shape, [(t.array.shape, stride_of(t)) for t in args if isinstance(t, Tensor) and t.array.ndim]
+        shape, [(t._array.shape, stride_of(t)) for t in args if isinstance(t, Tensor) and t._array.ndim]
     )
 
 
 def by_column(shape: tuple, *args) -> tuple | None:
     """Matrices one after the other, each column by column, as LAPACK has them; stacks of vectors and numbers as they are."""
-    rank = max(a.array.ndim for a in args if isinstance(a, Tensor))
+    rank = max(a._array.ndim for a in args if isinstance(a, Tensor))
     if len(shape) < 2 or len(shape) < rank:
         return None
     *stack, rows, columns = shape
@@ -96,11 +96,11 @@ def place_results(op: Operator, out, args: tuple):
 
 
 def _placed(op: Operator, t: Tensor, args: tuple) -> Tensor:
-    stride = op.declared.strides(t.array.shape, *args)
+    stride = op.declared.strides(t._array.shape, *args)
     if stride is None or stride == stride_of(t):
         return t
-    array = new_array(t.array.shape, t.dtype, stride, library(t.device))
-    array[...] = t.array
+    array = new_array(t._array.shape, t.dtype, stride, library(t.device))
+    array[...] = t._array
     return wrap(array, t.dtype, t.device)
 
 

@@ -186,8 +186,8 @@ class Pointwise(Family):
             array = array.astype(result.numpy)
         elif array.base is not None or any(array is v for v in values):
             array = array.copy(order="K")
-        if array.ndim > 1 and not all(t.array.flags.c_contiguous for t in tensors):
-            order = [t.array for t in tensors] if not op.declared.contiguous else []
+        if array.ndim > 1 and not all(t._array.flags.c_contiguous for t in tensors):
+            order = [t._array for t in tensors] if not op.declared.contiguous else []
             array = ufuncs.laid_out(array, order, xp)
         return wrap(array, result, device)
 
@@ -202,7 +202,7 @@ class Pointwise(Family):
 
     def _operand(self, xp, value, compute: dtype, working: dtype):
         if isinstance(value, Tensor):
-            array = value.array
+            array = value._array
             return array if value.dtype is working else cast_array(array, value.dtype, working)
         if value is None:
             return None
@@ -213,8 +213,8 @@ class Pointwise(Family):
         out = []
         for argument, value, is_operand in zip(op.schema.arguments, args, self._operand_mask(op), strict=True):
             if isinstance(value, Tensor):
-                if is_operand and value.dtype is not compute and not stays_wide(op, argument, value.array.ndim):
-                    value = wrap(cast_array(value.array, value.dtype, compute), compute, value.device)
+                if is_operand and value.dtype is not compute and not stays_wide(op, argument, value._array.ndim):
+                    value = wrap(cast_array(value._array, value.dtype, compute), compute, value.device)
             elif value is not None and argument.name in op.declared.fitting:
                 check_fits(value, compute)
                 value = rounded_number(value, compute)
@@ -228,7 +228,7 @@ class Pointwise(Family):
         _, _, result = self.plan(op, args)
         places: list[tuple] = []  # of operands that do not lie as the first does
         for t in op.tensors(args):
-            place = (t.array.shape, stride_of(t))
+            place = (t._array.shape, stride_of(t))
             if not places or not _same_place(places[0], place):
                 places.append(place)
         shape = places[0][0] if len(places) == 1 else broadcast_shapes(*[p[0] for p in places])
@@ -247,10 +247,10 @@ class Pointwise(Family):
         check = op.declared.check
         if check is not None:
             check(*args)
-        xp, out = library(target.device), target.array
+        xp, out = library(target.device), target._array
         ufunc = getattr(xp, op.declared.ufunc)
         operands = [
-            a.array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
+            a._array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
         ]
         arrays = [o if hasattr(o, "dtype") else number_array(xp, o, target.dtype) for o in operands]
         if xp is not np:
@@ -263,14 +263,14 @@ class Pointwise(Family):
 
     def _write_in_pieces(self, op: Operator, target: Tensor, args: tuple) -> bool:
         """By the kernel, a piece at a time, where all operands lie as the target does: no temporary is large."""
-        out = target.array
+        out = target._array
         if out.size < LARGE or out.__class__ is not np.ndarray or not out.flags.c_contiguous:
             return False
-        arrays = [t.array for t in op.tensors(args)]
+        arrays = [t._array for t in op.tensors(args)]
         alike = all(
             a.dtype == out.dtype and (not a.ndim or a.shape == out.shape and a.flags.c_contiguous) for a in arrays
         )
-        if not alike or any(t.keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
+        if not alike or any(t._keys for t in op.tensors(args)) or target.dtype in dtypes.reduced_precision:
             return False
         self.validate(op, args)
         _, compute, result = self.plan(op, args)

@@ -68,7 +68,7 @@ class Reduction(Family):
         if dim == () and op.declared.empty == "keep":
             axes = ()
         else:
-            axes = wrap_dims(None if dim == () else dim, t.array.ndim)
+            axes = wrap_dims(None if dim == () else dim, t._array.ndim)
         wanted = None if dtype_at is None else args[dtype_at]
         result = wanted or op.declared.result(t.dtype)
         return t, axes, keepdim_at is not None and args[keepdim_at], result, tuple([args[i] for i in rest])
@@ -81,7 +81,7 @@ class Reduction(Family):
         device = t.device if len(op.tensor_positions) == 1 else device_of(op, args)
         xp = library(device)
         working = dtypes.float32 if result in dtypes.reduced_precision else result
-        array = t.array
+        array = t._array
         if op.declared.cast:
             array = cast_array(array, t.dtype, working)
         elif array.dtype.itemsize == 2 and t.dtype.is_floating_point:
@@ -131,7 +131,7 @@ class Reduction(Family):
         if check is not None:
             check(*args)
         t, axes, keepdim, result, _ = self.bind(op, args)
-        return Spec(reduced_shape(t.array.shape, axes, keepdim), result)
+        return Spec(reduced_shape(t._array.shape, axes, keepdim), result)
 
     # ---- vmap: the batch goes first and every dim moves up by one
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
@@ -165,7 +165,7 @@ def batch_reduction(op: Operator, args: tuple, dims: tuple):
 
 
 def size_of(t: Tensor) -> int:
-    return t.array.shape[0]
+    return t._array.shape[0]
 
 
 def _layout(op: Operator) -> tuple:

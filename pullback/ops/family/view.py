@@ -76,7 +76,7 @@ class ViewFamily(Family):
         check = op.declared.check
         if check is not None:
             check(*args)
-        return op.declared.geometry(t.array.shape, stride_of(t), t.offset, *args[1:])
+        return op.declared.geometry(t._array.shape, stride_of(t), t._offset, *args[1:])
 
     def meta(self, op: Operator, args: tuple):
         t = args[0]
@@ -92,7 +92,7 @@ class ViewFamily(Family):
 def alias(t: Tensor, shape, stride, offset) -> Tensor:
     """A tensor on the memory of `t` with another geometry."""
     shape, stride = tuple(shape), tuple(stride)
-    if isinstance(t.array, Geometry):
+    if isinstance(t._array, Geometry):
         array = Geometry(shape, stride, t.dtype.numpy)
     else:
         array = window(storage_of(t), t.dtype, shape, stride, offset)

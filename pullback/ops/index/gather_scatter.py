@@ -37,14 +37,14 @@ def writer(apply, **options) -> dict:
         return out
 
     def write(self, *args) -> None:
-        if not self.keys & META:
-            apply(library(self.device), self.array, *[array_of(a) for a in args])
+        if not self._keys & META:
+            apply(library(self.device), self._array, *[array_of(a) for a in args])
 
     return {"kernel": kernel, "write": write, "strict": True, "meta": _like_self, **options}
 
 
 def _like_self(self, *rest) -> Spec:
-    return Spec(self.array.shape, self.dtype)
+    return Spec(self._array.shape, self.dtype)
 
 
 def overloaded_inplace(name: str, *operators: Operator, homes=("Tensor",)):
@@ -77,9 +77,9 @@ def batch_elements(op, tensors: tuple[int, ...], dim_at: int = 1):
 
 # ---- gather
 def _gather_meta(self, dim, index, sparse_grad) -> Spec:
-    kernels.check_index_type("gather", index.array)
-    kernels.check_gather(self.array.shape, index.array.shape, dim)
-    return Spec(index.array.shape, self.dtype)
+    kernels.check_index_type("gather", index._array)
+    kernels.check_gather(self._array.shape, index._array.shape, dim)
+    return Spec(index._array.shape, self.dtype)
 
 
 def _gather_rule(g, self_shape, dim, index, sparse_grad):

@@ -25,8 +25,8 @@ from .index_lowering import lower_index_add, lower_index_copy, lower_index_fill,
 
 
 def _same(self, dim: int, index) -> Spec:
-    refuse_any_of_none(self.array.shape or (1,), (dim,), index.array.shape)
-    return Spec(self.array.shape, self.dtype)
+    refuse_any_of_none(self._array.shape or (1,), (dim,), index._array.shape)
+    return Spec(self._array.shape, self.dtype)
 
 
 # ---- batching: the dimension moves up by one, the index is shared by the batch
@@ -58,12 +58,12 @@ def _batch_select(args, dims, size):
 
 # ---- select
 def _select_meta(self, dim, index) -> Spec:
-    d = wrap_dim(dim, self.array.ndim)
-    if index.array.ndim > 1:
+    d = wrap_dim(dim, self._array.ndim)
+    if index._array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    shape = self.array.shape
-    refuse_any_of_none(shape or (1,), (d,), index.array.shape)
-    return Spec((*shape[:d], index.array.size, *shape[d + 1 :]) if shape else (), self.dtype)
+    shape = self._array.shape
+    refuse_any_of_none(shape or (1,), (d,), index._array.shape)
+    return Spec((*shape[:d], index._array.size, *shape[d + 1 :]) if shape else (), self.dtype)
 
 
 def _select_rule(g, self_shape, dim, index):
@@ -94,7 +94,7 @@ def _selected(g, dim, index, source_shape):
 
 # ---- add, copy, fill
 def _add_meta(self, dim, index, source, alpha) -> Spec:
-    kernels.check_slices("index_add_", self.array.shape, index.array, source.array.shape, dim)
+    kernels.check_slices("index_add_", self._array.shape, index._array, source._array.shape, dim)
     return _same(self, dim, index)
 
 
@@ -121,7 +121,7 @@ index_add = operator(
 
 
 def _copy_meta(self, dim, index, source) -> Spec:
-    kernels.check_copy(self.array.shape, index.array, source.array.shape, dim)
+    kernels.check_copy(self._array.shape, index._array, source._array.shape, dim)
     return _same(self, dim, index)
 
 
@@ -148,7 +148,7 @@ def _fill_number(xp, out, dim, index, value) -> None:
 
 
 def _fill_meta(self, dim, index, value) -> Spec:
-    return _same(self, wrap_dim(dim, self.array.ndim), index)
+    return _same(self, wrap_dim(dim, self._array.ndim), index)
 
 
 fill_number = operator(
@@ -232,7 +232,7 @@ _RULES = {"mean": _mean_rule, "prod": _prod_rule, "amax": _extreme_rule, "amin":
 
 
 def _reduce_meta(self, dim, index, source, reduce, include_self) -> Spec:
-    kernels.check_slices("index_reduce_", self.array.shape, index.array, source.array.shape, dim)
+    kernels.check_slices("index_reduce_", self._array.shape, index._array, source._array.shape, dim)
     return _same(self, dim, index)
 
 

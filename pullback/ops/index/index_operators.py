@@ -26,7 +26,9 @@ def _indexed(rank: int, indices) -> list[bool]:
     """Which dimensions are indexed."""
     known: list = []
     for index in indices:
-        known += [index is not None] * (max(index.ndim, 1) if index is not None and kernels.is_mask(index.array) else 1)
+        known += [index is not None] * (
+            max(index.ndim, 1) if index is not None and kernels.is_mask(index._array) else 1
+        )
     kernels.check_count(len(known), rank)
     return known
 
@@ -35,34 +37,34 @@ def _picked(self, indices) -> tuple:
     """The common shape of the indices; masks count their true elements, if they have any data."""
     shapes, dim = [], 0
     for index in indices:
-        if index is None or not kernels.is_mask(index.array):
-            shapes += [] if index is None else [index.array.shape]
+        if index is None or not kernels.is_mask(index._array):
+            shapes += [] if index is None else [index._array.shape]
             dim += 1
             continue
-        if index.keys & (META | TRANSFORMED):
+        if index._keys & (META | TRANSFORMED):
             raise DataDependent("index", "how many elements a mask picks")
-        kernels.check_mask(index.array.shape, self.array.shape, dim)
-        shapes.append((int((index.array != 0).sum()),))
-        dim += index.array.ndim
+        kernels.check_mask(index._array.shape, self._array.shape, dim)
+        shapes.append((int((index._array != 0).sum()),))
+        dim += index._array.ndim
     return kernels.index_shape(shapes)
 
 
 def _index_meta(self, indices) -> Spec:
     if not indices:
         raise IndexError("at least one index must be provided")
-    kernels.check_types([None if i is None else i.array for i in indices])
+    kernels.check_types([None if i is None else i._array for i in indices])
     known, picked = _indexed(self.ndim, indices), _picked(self, indices)
-    kernels.refuse_any_of_none(self.array.shape, [d for d, indexed in enumerate(known) if indexed], picked)
-    return Spec(kernels.result_shape(self.array.shape, known, picked), self.dtype)
+    kernels.refuse_any_of_none(self._array.shape, [d for d, indexed in enumerate(known) if indexed], picked)
+    return Spec(kernels.result_shape(self._array.shape, known, picked), self.dtype)
 
 
 def _index_strides(shape: tuple, self, indices) -> tuple | None:
     """The order of dimensions of what is read: those of the tensor that are left, and those of the indices."""
-    known = _indexed(self.array.ndim, indices)
-    tensors = [i for i in indices if i is not None and not kernels.is_mask(i.array)]
-    if is_row_major(self) and all(i.array.ndim < 2 or is_row_major(i) for i in tensors):
+    known = _indexed(self._array.ndim, indices)
+    tensors = [i for i in indices if i is not None and not kernels.is_mask(i._array)]
+    if is_row_major(self) and all(i._array.ndim < 2 or is_row_major(i) for i in tensors):
         return None
-    known += [False] * (self.array.ndim - len(known))
+    known += [False] * (self._array.ndim - len(known))
     at = [d for d, indexed in enumerate(known) if indexed]
     lead = at[0] if at == list(range(at[0], at[-1] + 1)) else 0  # indices that are not neighbours come first
     rank = len(shape) - len(known) + len(at)
@@ -77,12 +79,12 @@ def _index_strides(shape: tuple, self, indices) -> tuple | None:
 
 def _spread_strides(index, shape: tuple) -> tuple:
     """Strides of an index that is spread over the shape that all have together."""
-    stride, lead = stride_of(index), len(shape) - index.array.ndim
-    return (0,) * lead + tuple(0 if n == 1 else st for n, st in zip(index.array.shape, stride, strict=True))
+    stride, lead = stride_of(index), len(shape) - index._array.ndim
+    return (0,) * lead + tuple(0 if n == 1 else st for n, st in zip(index._array.shape, stride, strict=True))
 
 
 def is_row_major(t) -> bool:
-    shape, stride = t.array.shape, stride_of(t)
+    shape, stride = t._array.shape, stride_of(t)
     return (
         surely_contiguous(shape, stride) if stride and stride[0].__class__ is not int else is_contiguous(shape, stride)
     )
@@ -93,10 +95,10 @@ def _put_meta(self, indices, values, accumulate) -> Spec:
     try:
         target = _index_meta(self, indices).shape
     except DataDependent:
-        return Spec(self.array.shape, self.dtype)
-    kernels.check_same_dtype(self.array, values.array)
-    kernels.check_values(values.array.shape, target)
-    return Spec(self.array.shape, self.dtype)
+        return Spec(self._array.shape, self.dtype)
+    kernels.check_same_dtype(self._array, values._array)
+    kernels.check_values(values._array.shape, target)
+    return Spec(self._array.shape, self.dtype)
 
 
 # ---- batching
@@ -108,7 +110,7 @@ class _Batched:
         given, indices = args[0], args[1]
         each = dims[1] or (None,) * len(indices)
         logical = [i if i is None else i.ndim - (d is not None) for i, d in zip(indices, each, strict=True)]
-        masks = [i is not None and kernels.is_mask(i.array) for i in indices]
+        masks = [i is not None and kernels.is_mask(i._array) for i in indices]
         self.many = any(d is not None for d in each)  # the indices themselves are batched
         self.possible = not (self.many and any(masks))
         self.rank = max((1 if m else n for n, m in zip(logical, masks, strict=True) if n is not None), default=0)
@@ -209,10 +211,10 @@ def _put_kernel(xp, self, indices, values, accumulate):
 
 
 def _put_write(self, indices, values, accumulate) -> None:
-    if self.keys & META:
+    if self._keys & META:
         return
-    arrays = [None if i is None else i.array for i in indices]
-    kernels.put(library(self.device), self.array, arrays, values.array, accumulate)
+    arrays = [None if i is None else i._array for i in indices]
+    kernels.put(library(self.device), self._array, arrays, values._array, accumulate)
 
 
 def _keep_rest(g, indices, accumulate):
@@ -224,9 +226,9 @@ def _keep_rest(g, indices, accumulate):
 
 def _put_values(g, indices, values_shape):
     if (
-        g.keys & META
+        g._keys & META
         and math.prod(values_shape) == 1
-        and any(i is not None and kernels.is_mask(i.array) for i in indices)
+        and any(i is not None and kernels.is_mask(i._array) for i in indices)
     ):
         hit = index_put(g.new_zeros(g.shape, dtype=dtypes.bool), indices, g.new_ones((), dtype=dtypes.bool), False)
         return g.masked_fill(~hit, 0).sum().reshape(values_shape)

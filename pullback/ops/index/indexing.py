@@ -43,7 +43,7 @@ _TUPLE_LIKE = 32  # longer lists are always data, as NumPy had it
 # ---- one basic index at a time
 def _select_otherwise(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
     """`place`: of this part in the whole index, for the error."""
-    shape = t.array.shape
+    shape = t._array.shape
     if not shape:
         raise IndexError(_SCALAR)
     size = shape[dim]
@@ -54,31 +54,31 @@ def _select_otherwise(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
 
 @bypassing("select.int", otherwise=_select_otherwise)
 def _select(t: Tensor, dim: int, index, place: int = 0) -> Tensor:
-    a = t.array
+    a = t._array
     shape = a.shape
     if not shape or not is_plain_tensor(t) or index.__class__ is not int or not -(size := shape[dim]) <= index < size:
         return _select_otherwise(t, dim, index, place)
     at = index if index >= 0 else index + size
     result = a[at, ...] if not dim else a[(*(_ALL,) * dim, at, ...)]
-    return plain_view(t, result, t.offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
+    return plain_view(t, result, t._offset + at * (a.strides[dim] // a.itemsize), select, (t, dim, index))
 
 
 def _slice_otherwise(t: Tensor, dim: int, index: slice) -> Tensor:
-    if not t.array.shape:
+    if not t._array.shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     return dispatch(slice_, (t, dim, *_slice_numbers(index)))
 
 
 @bypassing("slice.Tensor", otherwise=_slice_otherwise)
 def _slice(t: Tensor, dim: int, index: slice) -> Tensor:
-    a = t.array
+    a = t._array
     if not a.shape or not is_plain_tensor(t):
         return _slice_otherwise(t, dim, index)
     start, stop, step = index.indices(a.shape[dim])
     if step < 0:
         raise ValueError("step must be greater than zero")
     result = a[start:stop:step] if not dim else a[(*(_ALL,) * dim, slice(start, stop, step))]
-    offset = t.offset + start * (a.strides[dim] // a.itemsize)
+    offset = t._offset + start * (a.strides[dim] // a.itemsize)
     return plain_view(t, result, offset, slice_, (t, dim, start, stop, step))
 
 
@@ -86,9 +86,9 @@ def _is_whole(t: Tensor, dim: int, index: slice) -> bool:
     """Whether a slice takes a dimension as it is: beside other parts of an index, and in a write, it is no view then."""
     if index == _ALL:
         return True
-    if not is_plain_tensor(t) or not t.array.shape:
+    if not is_plain_tensor(t) or not t._array.shape:
         return False
-    size = t.array.shape[dim]
+    size = t._array.shape[dim]
     return index.indices(size) == (0, size, 1)
 
 
@@ -162,7 +162,7 @@ def _dims_of(item) -> int:
     """How many dimensions of the tensor one part of an index stands for."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if isinstance(item, Tensor) and kernels.is_mask(item.array):
+    if isinstance(item, Tensor) and kernels.is_mask(item._array):
         return item.ndim
     return 1
 
@@ -201,20 +201,20 @@ def apply_index(t: Tensor, index, writes: bool = False) -> tuple[Tensor, list]:
 
 def _truth(t: Tensor, dim: int, value: bool, found: list) -> tuple:
     """True is a new dimension of size 1, False one of size 0."""
-    zeros = (np if t.keys & META else library(t.device)).zeros(1 if value else 0, np.int64)
+    zeros = (np if t._keys & META else library(t.device)).zeros(1 if value else 0, np.int64)
     found.append((dim, 1, lifted(wrap(zeros, device=t.device))))
     return t.unsqueeze(dim), dim + 1
 
 
 def _tensor(t: Tensor, dim: int, item: Tensor, found: list, place: int) -> tuple:
-    mask = kernels.is_mask(item.array)
-    if item.ndim or item.array.dtype.kind != "i":  # a number may be of any integer dtype
-        kernels.check_types((item.array,))
-    if mask and item.array.dtype.kind == "u":
+    mask = kernels.is_mask(item._array)
+    if item.ndim or item._array.dtype.kind != "i":  # a number may be of any integer dtype
+        kernels.check_types((item._array,))
+    if mask and item._array.dtype.kind == "u":
         warnings.warn(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4
         )
-    if not item.ndim and (not item.keys & META or item.keys & FAKE):
+    if not item.ndim and (not item._keys & META or item._keys & FAKE):
         if mask:
             return _truth(t, dim, bool(item.item()), found)
         return _select(t, dim, item.item(), place), dim
@@ -250,8 +250,8 @@ def _getitem_otherwise(self, index):
 @bypassing("select.int", "slice.Tensor", "index.Tensor", otherwise=_getitem_otherwise)
 def getitem(self, index):
     """`self[index]`. One int or slice into a plain tensor is the case that must be quick: all of it stands here."""
-    if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2:
-        a = self.array
+    if self.__class__ in PLAIN and not self._keys and (mode := ambient.mode) < 2:
+        a = self._array
         kind = index.__class__
         op = None
         if kind is slice:
@@ -259,12 +259,12 @@ def getitem(self, index):
                 start, stop, step = index.indices(shape[0])
                 if step > 0:
                     op, args, result = slice_, (self, 0, start, stop, step), a[index]
-                    offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+                    offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is int:
             if (shape := a.shape) and -(size := shape[0]) <= index < size:
                 op, args, result = select, (self, 0, index), a[index, ...]
                 start = index if index >= 0 else index + size
-                offset = self.offset + start * (a.strides[0] // a.itemsize) if start else self.offset
+                offset = self._offset + start * (a.strides[0] // a.itemsize) if start else self._offset
         elif kind is tuple:
             if (out := _basic(self, index)) is not None:
                 return out
@@ -274,7 +274,7 @@ def getitem(self, index):
             return out
         if op is not None:
             t = make_view(self, result, offset, op, args, mode)
-            if mode and self.autograd is not None and may_have_history(self):
+            if mode and self._autograd is not None and may_have_history(self):
                 op.record(t, *args)
             return t
     return _getitem_otherwise(self, index)
@@ -289,7 +289,7 @@ def _basic(t: Tensor, index: tuple):
             named += 1
         elif item is not None and item is not Ellipsis:
             return None
-    rank = len(t.array.shape)
+    rank = len(t._array.shape)
     if named > rank:
         return None
     out, dim = t, 0
@@ -311,17 +311,17 @@ def _basic(t: Tensor, index: tuple):
 
 def _quick_pick(t: Tensor, index: Tensor):
     """A plain tensor by one plain tensor of integers; None where it takes more than that."""
-    at, array = index.array, t.array
+    at, array = index._array, t._array
     if array.ndim > 1 and not array.flags.c_contiguous or at.ndim > 1 and not at.flags.c_contiguous:
         return None  # the order of dimensions of the result follows from theirs
-    if index.keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not array.ndim:
+    if index._keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not array.ndim:
         return None
     try:
         result = array.take(at, 0)
     except IndexError:
         return None  # the general path finds the words
     out = make_tensor(result, t.dtype)
-    return index_op.record(out, t, (index,)) if ambient.mode and t.autograd is not None else out
+    return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out
 
 
 # ---- writing
@@ -340,7 +340,7 @@ def setitem(self, index, value) -> None:
         return
     if _quick_set(self, index, value):
         return
-    if self.keys & SPARSE:
+    if self._keys & SPARSE:
         raise TypeError("Cannot assign to a sparse tensor")
     given = _value(self, value)
     out, indices = apply_index(self, index, writes=True)
@@ -361,21 +361,21 @@ def _quick_set(self: Tensor, index, value) -> bool | None:
     """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
     if (
         self.__class__ not in PLAIN
-        or self.keys
-        or self.autograd is not None
+        or self._keys
+        or self._autograd is not None
         or ambient.mode > 1
-        or self.view_info is not None
+        or self._view_info is not None
     ):
         return False
     if value.__class__ not in (int, float) or self.dtype.category != 2 or index.__class__ not in (int, slice):
         return False
-    if index.__class__ is slice and (index.step is not None or not self.array.ndim):
+    if index.__class__ is slice and (index.step is not None or not self._array.ndim):
         return False
     try:
-        self.array[index] = value
+        self._array[index] = value
     except (IndexError, OverflowError):
         return False
-    self.version[0] += 1
+    self._counter[0] += 1
     return True
 
 
@@ -403,7 +403,7 @@ def _copy_into(out: Tensor, value: Tensor) -> None:
     if (
         not value.ndim
         and out.ndim
-        and not value.keys & ~(META | FAKE)
+        and not value._keys & ~(META | FAKE)
         and value.dtype.is_complex <= out.dtype.is_complex
     ):
         out.fill_(value)

@@ -46,8 +46,8 @@ def _check_any(size, wanted) -> None:
 
 
 def _take_spec(self: Tensor, index: Tensor) -> Spec:
-    _check_any(self.array.size, index.array.size)
-    return Spec(index.array.shape, self.dtype)
+    _check_any(self._array.size, index._array.size)
+    return Spec(index._array.shape, self.dtype)
 
 
 def _take(xp, self, index):
@@ -260,7 +260,7 @@ def _nonzero_static(xp, self, size, fill_value):
 
 def _static_meta(self, size, fill_value) -> Spec:
     _check_static(self, size, fill_value)
-    return Spec((size, self.array.ndim), dtypes.int64)
+    return Spec((size, self._array.ndim), dtypes.int64)
 
 
 nonzero_static = operator(

@@ -23,9 +23,9 @@ def execute_layout(op, args: tuple, keys: int):
 
 def write_layout(target, result) -> None:
     """Write a result into a tensor where either is no dense array."""
-    if (target.keys | result.keys) & NESTED:
+    if (target._keys | result._keys) & NESTED:
         nested.write_nested(target, result)
-    elif (target.keys | result.keys) & OPAQUE:
+    elif (target._keys | result._keys) & OPAQUE:
         opaque.write_opaque(target, result)
     else:
         sparse.write_sparse(target, result)

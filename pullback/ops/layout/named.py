@@ -30,27 +30,27 @@ Names = tuple  # of str or None, one per dimension
 # ---- names of one tensor
 def names_of(t: Tensor) -> Names:
     """The names of a tensor's dimensions; None for those without."""
-    named = t.__dict__.get("dimension_names") if t.keys & NAMED else None
-    return named if named is not None else (None,) * t.array.ndim
+    named = t.__dict__.get("dimension_names") if t._keys & NAMED else None
+    return named if named is not None else (None,) * t._array.ndim
 
 
 def set_names(t: Tensor, names: Names | None) -> Tensor:
     """Give a tensor names, or take them away."""
     if names is None or not any(names):
         t.__dict__.pop("dimension_names", None)
-        t.keys &= ~NAMED
+        t._keys &= ~NAMED
     else:
         t.__dict__["dimension_names"] = tuple(names)
-        t.keys |= NAMED
+        t._keys |= NAMED
     return t
 
 
 def check_names(names: Names, t: Tensor) -> Names:
     """Names that a tensor may have, or PyTorch's errors."""
     names = tuple(names)
-    if len(names) != t.array.ndim:
+    if len(names) != t._array.ndim:
         raise RuntimeError(
-            f"Number of names ({len(names)}) and number of dimensions in tensor ({t.array.ndim}) do not match. Attempted to "
+            f"Number of names ({len(names)}) and number of dimensions in tensor ({t._array.ndim}) do not match. Attempted to "
             f"create a tensor with names {_shown(names)}"
         )
     for name in names:
@@ -141,9 +141,9 @@ def _transposed(names: Names, a: int, b: int) -> Names:
 
 def _squeezed(op: Operator, args: tuple) -> Names:
     t = args[0]
-    dims = args[1] if len(args) > 1 else range(t.array.ndim)
-    axes = {wrap_dim(d, t.array.ndim) for d in ((dims,) if isinstance(dims, int) else dims)}
-    return tuple(n for d, n in enumerate(names_of(t)) if d not in axes or t.array.shape[d] != 1)
+    dims = args[1] if len(args) > 1 else range(t._array.ndim)
+    axes = {wrap_dim(d, t._array.ndim) for d in ((dims,) if isinstance(dims, int) else dims)}
+    return tuple(n for d, n in enumerate(names_of(t)) if d not in axes or t._array.shape[d] != 1)
 
 
 def _contracted(op: Operator, args: tuple) -> Names:
@@ -168,7 +168,7 @@ rule_of("dim_names", "transpose")(lambda op, args: _transposed(names_of(args[0])
 rule_of("dim_names", "t")(lambda op, args: names_of(args[0])[::-1])
 rule_of("dim_names", "permute")(lambda op, args: tuple(names_of(args[0])[d] for d in args[1]))
 rule_of("dim_names", "squeeze")(_squeezed)
-rule_of("dim_names", "expand")(lambda op, args: (None,) * (len(args[1]) - args[0].array.ndim) + names_of(args[0]))
+rule_of("dim_names", "expand")(lambda op, args: (None,) * (len(args[1]) - args[0]._array.ndim) + names_of(args[0]))
 rule_of("dim_names", "view_as_real")(lambda op, args: (*names_of(args[0]), None))  # `real` and `imag` select from it
 _BY_FAMILY = {POINTWISE: _unified, REDUCTION: _reduced, ALONG: _along, CONTRACTION: _contracted}
 
@@ -205,7 +205,7 @@ def named_write(op: Operator, target: Tensor, args: tuple) -> None:
 def positions(args: tuple, kwargs: dict | None = None) -> tuple | None:
     """Arguments with positions in the place of names, where the first is a named tensor; None where there is no name."""
     t = args[0] if args else None
-    if not isinstance(t, Tensor) or not t.keys & NAMED:
+    if not isinstance(t, Tensor) or not t._keys & NAMED:
         return None
     keywords = kwargs or {}
     changed = [_position(a, t) for a in args[1:]], {k: _position(v, t) for k, v in keywords.items()}
@@ -321,7 +321,7 @@ def align_as(self, other: Tensor) -> Tensor:
 def align_tensors(*tensors) -> tuple:
     """All tensors aligned to the names of the one with most dimensions."""
     given = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    longest = max(given, key=lambda t: t.array.ndim)
+    longest = max(given, key=lambda t: t._array.ndim)
     return tuple(align_as(t, longest) for t in given)
 
 

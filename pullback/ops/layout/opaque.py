@@ -39,7 +39,7 @@ class OpaqueArray(WrappedArray):
 
     @property
     def shape(self) -> tuple:
-        return self.values.array.shape
+        return self.values._array.shape
 
 
 def wrap_opaque(values: Tensor) -> Tensor:
@@ -47,12 +47,12 @@ def wrap_opaque(values: Tensor) -> Tensor:
 
 
 def is_opaque(t) -> bool:
-    return isinstance(t, Tensor) and bool(t.keys & OPAQUE)
+    return isinstance(t, Tensor) and bool(t._keys & OPAQUE)
 
 
 def opened(a):
     """The dense tensor in an opaque one; anything else as it is."""
-    return a.array.values if is_opaque(a) else a
+    return a._array.values if is_opaque(a) else a
 
 
 # ---- conversions
@@ -75,14 +75,14 @@ to_mkldnn_op = layout_operator(
 )
 from_mkldnn = layout_operator(
     "_mkldnn_to_dense(Tensor self, ScalarType? dtype=None) -> Tensor",
-    run=lambda self, dtype: self.array.values.clone() if dtype is None else self.array.values.to(dtype),
+    run=lambda self, dtype: self._array.values.clone() if dtype is None else self._array.values.to(dtype),
     node="ToDenseBackward0",
     vjp={"self": lambda g, self_dtype: g.to_mkldnn(self_dtype)},
     jvp=LINEAR,
 )
 reshape_op = layout_operator(
     "_mkldnn_reshape(Tensor self, SymInt[] shape) -> Tensor",
-    run=lambda self, shape: wrap_opaque(self.array.values.reshape(infer_size(shape, self.array.size)).clone()),
+    run=lambda self, shape: wrap_opaque(self._array.values.reshape(infer_size(shape, self._array.size)).clone()),
     node="MkldnnReshapeBackward0",
     vjp={"self": lambda g, self_shape: g.reshape(self_shape)},
 )
@@ -131,7 +131,7 @@ def _wrapped(result):
         return type(result)([_wrapped(m) for m in result])
     if not isinstance(result, Tensor) or result.dtype not in TYPES:  # indices of pooling stay dense
         return result
-    return wrap_opaque(result if result.view_info is None and result.is_contiguous() else result.clone())
+    return wrap_opaque(result if result._view_info is None and result.is_contiguous() else result.clone())
 
 
 def _refusal(op: Operator) -> Exception:
@@ -155,5 +155,5 @@ def write_opaque(target: Tensor, result: Tensor) -> None:
         write(target, opened(result))
         return
     values = opened(result)
-    target.array = OpaqueArray(values if values.dtype is target.dtype else values.to(target.dtype))
+    target._array = OpaqueArray(values if values.dtype is target.dtype else values.to(target.dtype))
     bump(target)

@@ -288,7 +288,7 @@ vdot = contraction(
 # ---- built from these
 def _matmul(self, other):
     shapes.require_tensors(matmul, (self, other))
-    if (self.keys | other.keys) & NESTED:
+    if (self._keys | other._keys) & NESTED:
         return above.nested_layer(matmul, (self, other))
     a, b = self.ndim, other.ndim
     if not a or not b:
@@ -341,7 +341,7 @@ class UnsafeView(type(CONTRACTION)):  # type: ignore[misc]
 
     def execute(self, op: Operator, args: tuple):
         t, size = args
-        return wrap(t.array.reshape(op.meta_rule(t, size).shape), t.dtype, t.device)
+        return wrap(t._array.reshape(op.meta_rule(t, size).shape), t.dtype, t.device)
 
 
 _unsafe_view = export_operator(
@@ -380,7 +380,7 @@ matmul = export_operator(
 
 def _linear(input, weight, bias=None):
     shapes.require_tensors(linear, (input, weight, bias))
-    if input.keys & NESTED:
+    if input._keys & NESTED:
         return above.nested_layer(linear, (input, weight, bias))
     if not input.ndim or not weight.ndim:
         raise RuntimeError(

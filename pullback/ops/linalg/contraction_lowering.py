@@ -46,4 +46,4 @@ def lower_unsafe_view(b: Builder, x: Value, size):
     if not x.is_contiguous:
         return NotLowerable("an unsafe view of what is not contiguous")
     t = b.spec()
-    return x.window(t.array.shape, stride_of(t))
+    return x.window(t._array.shape, stride_of(t))

@@ -64,7 +64,7 @@ def _numbers(name: str, dtype) -> None:
 def check_expands(addend: Tensor, shape: tuple) -> None:
     """Raise the errors of `expand` where an addend does not broadcast to the product."""
     _check_expand(addend, shape)
-    view_geometry.expand(addend.array.shape, (1,) * addend.array.ndim, 0, shape)
+    view_geometry.expand(addend._array.shape, (1,) * addend._array.ndim, 0, shape)
 
 
 # ---- two matrices
@@ -76,11 +76,11 @@ def mm(self, mat2) -> Spec:
     _check_inner(self, mat2)
     _check_same_dtype(self, mat2)
     _numbers("addmm_impl_cpu_", self.dtype)
-    return Spec((self.array.shape[0], mat2.array.shape[1]), self.dtype)
+    return Spec((self._array.shape[0], mat2._array.shape[1]), self.dtype)
 
 
 def _check_inner(mat1, mat2) -> None:
-    (n, m), (k, p) = mat1.array.shape, mat2.array.shape
+    (n, m), (k, p) = mat1._array.shape, mat2._array.shape
     if m != k:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
 
@@ -112,7 +112,7 @@ def addmm(self, mat1, mat2, beta, alpha) -> Spec:
     _check_inner(mat1, mat2)
     _check_addend_dtype(self, mat2)
     _check_factor_dtypes(mat1, mat2)
-    shape = (mat1.array.shape[0], mat2.array.shape[1])
+    shape = (mat1._array.shape[0], mat2._array.shape[1])
     check_expands(self, shape)
     _numbers("addmm_impl_cpu_", self.dtype)
     return Spec(shape, self.dtype)
@@ -123,7 +123,7 @@ def _batches(batch1, batch2) -> tuple:
     for name, t in (("batch1", batch1), ("batch2", batch2)):
         if t.ndim != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
-    (b, n, m), (c, k, p) = batch1.array.shape, batch2.array.shape
+    (b, n, m), (c, k, p) = batch1._array.shape, batch2._array.shape
     if b != c or m != k:
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{b}, {m}] but got: [{c}, {k}]."
@@ -167,20 +167,20 @@ def addbmm(self, batch1, batch2, beta, alpha) -> Spec:
 def mv(self, vec) -> Spec:
     if not self.ndim:
         self.size(0)  # raises
-    return _mat_vec(self, vec, 1, self.array.shape[0], vec.dtype)
+    return _mat_vec(self, vec, 1, self._array.shape[0], vec.dtype)
 
 
 def addmv(self, mat, vec, beta, alpha) -> Spec:
-    return _mat_vec(mat, vec, self.ndim, self.array.shape[0] if self.ndim else 1, self.dtype)
+    return _mat_vec(mat, vec, self.ndim, self._array.shape[0] if self.ndim else 1, self.dtype)
 
 
 def _mat_vec(mat, vec, ndim: int, length: int, dtype) -> Spec:
     """`ndim`, `length` and `dtype` are the addend's, or the result's where there is none."""
     if not (mat.ndim == 2 and vec.ndim == 1 and ndim <= 1):
         raise RuntimeError(f"vector + matrix @ vector expected, got {ndim}, {mat.ndim}, {vec.ndim}")
-    n, m = mat.array.shape
-    if m != vec.array.shape[0] or length not in (n, 1):
-        raise RuntimeError(f"size mismatch, got input ({length}), mat ({n}x{m}), vec ({vec.array.shape[0]})")
+    n, m = mat._array.shape
+    if m != vec._array.shape[0] or length not in (n, 1):
+        raise RuntimeError(f"size mismatch, got input ({length}), mat ({n}x{m}), vec ({vec._array.shape[0]})")
     if not (dtype is mat.dtype is vec.dtype):
         names = f"{dtype.scalar_name}, {mat.dtype.scalar_name}, and {vec.dtype.scalar_name}"
         raise RuntimeError(f"addmv input tensors must have the same dtype, but got {names}")
@@ -195,7 +195,7 @@ def dot(self, other) -> Spec:
     if self.dtype is not other.dtype:
         names = f"{self.dtype.scalar_name} and {other.dtype.scalar_name}"
         raise RuntimeError(f"dot : expected both vectors to have same dtype, but found {names}")
-    n, m = self.array.shape[0], other.array.shape[0]
+    n, m = self._array.shape[0], other._array.shape[0]
     if n != m:
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, "

@@ -26,11 +26,11 @@ def _plain(*tensors) -> bool:
     dtype = tensors[0].dtype if tensors[0].__class__ in PLAIN else None
     if dtype not in DIRECT or ambient.mode >= 2:
         return False
-    return all(t.__class__ in PLAIN and not t.keys and t.dtype is dtype for t in tensors)
+    return all(t.__class__ in PLAIN and not t._keys and t.dtype is dtype for t in tensors)
 
 
 def _recorded(*tensors) -> bool:
-    return bool(ambient.mode) and any(t.autograd is not None for t in tensors)
+    return bool(ambient.mode) and any(t._autograd is not None for t in tensors)
 
 
 @bypassing(*_WITHIN_MATMUL)
@@ -38,7 +38,7 @@ def matmul(x, y) -> Tensor | None:
     """Products with batches, where nothing is recorded but a bmm."""
     if not _plain(x, y):
         return None
-    a, b = x.array, y.array
+    a, b = x._array, y._array
     if a.ndim == 3 and b.ndim == 3:
         return bmm(x, y)
     if _recorded(x, y):
@@ -59,7 +59,7 @@ def bmm(x, y) -> Tensor | None:
     """Products of two batches of matrices."""
     if not _plain(x, y):
         return None
-    a, b = x.array, y.array
+    a, b = x._array, y._array
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         return None
     result = product(np, a, b)
@@ -73,18 +73,18 @@ def linear(x, weight, bias) -> Tensor | None:
     given = (x, weight) if bias is None else (x, weight, bias)
     if not _plain(*given):
         return None
-    a, w = x.array, weight.array
-    if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias.array.shape != w.shape[:1]:
+    a, w = x._array, weight._array
+    if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[1] or bias is not None and bias._array.shape != w.shape[:1]:
         return None
     turned = w.T
     result = a.dot(turned)
     if bias is not None:
-        np.add(result, bias.array, result)
+        np.add(result, bias._array, result)
     t = wrap(result, x.dtype)
     if not _recorded(*given):
         return t
-    transposed = view_of(weight, turned, weight.dtype, weight.offset)
-    if weight.autograd is not None:
+    transposed = view_of(weight, turned, weight.dtype, weight._offset)
+    if weight._autograd is not None:
         registry["t.default"].record(transposed, weight)
     if bias is None:
         return registry["mm.default"].record(t, x, transposed)

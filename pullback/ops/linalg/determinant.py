@@ -53,7 +53,7 @@ def _det_vjp(gs: tuple, result: Tensor, A: Tensor, LU: Tensor, pivots: Tensor) -
 
 def _holds(truth: Tensor) -> bool:
     """Whether something is known to be true; where there is no data to look at, nothing is."""
-    return not (ambient.mode & TRANSFORM or truth.keys & META) and bool(truth)
+    return not (ambient.mode & TRANSFORM or truth._keys & META) and bool(truth)
 
 
 def _parity(pivots: Tensor) -> Tensor:

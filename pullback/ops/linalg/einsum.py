@@ -131,7 +131,7 @@ def _einsum(equation: str, tensors: tuple, path=None) -> Tensor:
         raise RuntimeError("einsum(): must provide at least one operand")
     shapes = tuple(tuple(t.shape) for t in tensors)
     # Symbolic sizes cannot be looked up; only tensors without data have them.
-    fixed = all(not t.keys or all(s.__class__ is int for s in t.shape) for t in tensors)
+    fixed = all(not t._keys or all(s.__class__ is int for s in t.shape) for t in tensors)
     result = (_kept_plan if fixed else plan)(equation, shapes, path)
     operands = [_prepare(t, *steps) for t, steps in zip(tensors, result.prepared, strict=True)]
     for i, j, pairing in result.steps:

@@ -15,11 +15,11 @@ _LEFT = (dtypes.int8, dtypes.uint8)
 
 def _check(self: Tensor, mat2: Tensor) -> None:
     for name, t in (("self", self), ("mat2", mat2)):
-        if t.array.ndim != 2:
-            raise RuntimeError(f"_int_mm: Expected {name} to be of dimension 2 but got {t.array.ndim}")
-    if self.array.shape[1] != mat2.array.shape[0]:
+        if t._array.ndim != 2:
+            raise RuntimeError(f"_int_mm: Expected {name} to be of dimension 2 but got {t._array.ndim}")
+    if self._array.shape[1] != mat2._array.shape[0]:
         raise RuntimeError(
-            f"_int_mm: self.size(1) needs to match mat2.size(0) but got {self.array.shape[1]} and {mat2.array.shape[0]}"
+            f"_int_mm: self.size(1) needs to match mat2.size(0) but got {self._array.shape[1]} and {mat2._array.shape[0]}"
         )
     if self.dtype not in _LEFT:
         raise RuntimeError(f"_int_mm: Expected self dtype to be int8 or uint8 but got {self.dtype}")
@@ -36,7 +36,7 @@ int_mm = operator(
     "_int_mm(Tensor self, Tensor mat2) -> Tensor",
     kernel=_product,
     check=_check,
-    meta=lambda self, mat2: Spec((self.array.shape[0], mat2.array.shape[1]), dtypes.int32),
+    meta=lambda self, mat2: Spec((self._array.shape[0], mat2._array.shape[1]), dtypes.int32),
     vjp=NONDIFFERENTIABLE,
     method=False,
     cost="compute",

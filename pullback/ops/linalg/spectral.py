@@ -33,7 +33,7 @@ def skew(a: Tensor) -> Tensor:
 
 def refuse_phase(phase: Tensor, name: str, what: str) -> None:
     """Raise where a function of complex vectors depends on their phase."""
-    if phase.keys & META or ambient.mode & TRANSFORM:
+    if phase._keys & META or ambient.mode & TRANSFORM:
         return
     if bool((phase.abs() > 1e-2).any()):
         raise RuntimeError(

@@ -41,7 +41,7 @@ def ger(self, vec2):
 def _addr_shape(self, vec1, vec2, beta, alpha) -> Spec:
     _check_vector("addr", "vec1", vec1)
     _check_vector("addr", "vec2", vec2)
-    shape = (vec1.array.shape[0], vec2.array.shape[0])
+    shape = (vec1._array.shape[0], vec2._array.shape[0])
     check_expands(self, shape)
     dtype = result_type(self, vec1, vec2)
     if dtype.category <= 1:

@@ -60,7 +60,7 @@ class Builder:
     def result(self, which: int | None = None) -> Value:
         """Memory for the result, or one of several."""
         t = self.spec(which)
-        return self.blank(t.array.shape, t.dtype, stride_of(t))
+        return self.blank(t._array.shape, t.dtype, stride_of(t))
 
     # ---- memory and steps
     def buffer(self, d: dtype, size: int, kind: str = "temp") -> Buffer:
@@ -212,7 +212,7 @@ class Builder:
         """Memory for a product."""
         if result is not None and self.wide(result.dtype) is d and self.rounds_products(result.dtype):
             strides = stride_of(result)
-            if tuple(result.array.shape) == shape and strides[-1] == 1 and strides[-2] >= shape[-1]:
+            if tuple(result._array.shape) == shape and strides[-1] == 1 and strides[-2] >= shape[-1]:
                 return self.blank(shape, result.dtype, strides)
         return self.blank(shape, d)
 

@@ -39,7 +39,7 @@ def _expect(value: Any, message: str) -> None:
 def _nonzero(t: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
     if t.numel() != 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    if not to_host(t.array).reshape(-1)[0]:
+    if not to_host(t._array).reshape(-1)[0]:
         raise RuntimeError(message)
 
 

@@ -248,7 +248,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
         result = frombuffer(obj, dtype=dtype or ambient.default_dtype)
     else:
         result = tensor(obj, dtype=dtype, device=device)
-    shares = result is obj or isinstance(obj, np.ndarray) and np.shares_memory(result.array, obj)
+    shares = result is obj or isinstance(obj, np.ndarray) and np.shares_memory(result._array, obj)
     if copy is True and (shares or isinstance(obj, (bytearray, memoryview))):
         result = result.clone()
     elif (
@@ -381,9 +381,9 @@ def _dlpack(self: Tensor, stream=None, **kwargs):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
-    if isinstance(self.array, Geometry):
-        raise BufferError("Cannot pack tensors on meta" if not self.keys & FAKE else core_tensor.NO_DATA_POINTER)
-    return self.array.__dlpack__()
+    if isinstance(self._array, Geometry):
+        raise BufferError("Cannot pack tensors on meta" if not self._keys & FAKE else core_tensor.NO_DATA_POINTER)
+    return self._array.__dlpack__()
 
 
 def _dlpack_device(self) -> tuple[int, int]:

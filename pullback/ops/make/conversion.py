@@ -32,7 +32,7 @@ def _copy_array(xp, spec: Spec, source, source_dtype):
 
 
 def _to_spec(self, dtype, layout, device, pin_memory, non_blocking, memory_format) -> Spec:
-    return Spec(self.array.shape, dtype or self.dtype, like_strides(self, memory_format))
+    return Spec(self._array.shape, dtype or self.dtype, like_strides(self, memory_format))
 
 
 class _Copy(Family):
@@ -46,11 +46,11 @@ class _Copy(Family):
         device = devices.indexed(FACTORY.device(op, args))
         if device is devices.meta:
             return self.run_meta(op, args)
-        if source.keys & META:
+        if source._keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         spec = self.meta(op, args)
         computable(spec.dtype, device)
-        return wrap(_copy_array(library(device), spec, source.array, source.dtype), spec.dtype, device)
+        return wrap(_copy_array(library(device), spec, source._array, source.dtype), spec.dtype, device)
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         """The batch in front: a copy asked to be row-major is so for each example."""
@@ -81,7 +81,7 @@ to_copy = _copying(
 clone_op = _copying(
     f"clone(Tensor self, *, {_FORMAT}) -> Tensor",
     lower=lower_copy,
-    meta=lambda self, memory_format: Spec(self.array.shape, self.dtype, like_strides(self, memory_format)),
+    meta=lambda self, memory_format: Spec(self._array.shape, self.dtype, like_strides(self, memory_format)),
     vjp=lambda g: g,
     jvp=LINEAR,
     cost="cheap",
@@ -107,7 +107,7 @@ class _Detach(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0].shallow()
-        if type(t) is not Tensor and not t.keys & ~CUDA:
+        if type(t) is not Tensor and not t._keys & ~CUDA:
             t.__class__ = Tensor
         return t
 
@@ -115,7 +115,7 @@ class _Detach(Family):
 
     def meta(self, op: Operator, args: tuple) -> Spec:
         t = args[0]
-        return Spec(t.array.shape, t.dtype, stride_of(t))
+        return Spec(t._array.shape, t.dtype, stride_of(t))
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         return op(*args), dims[0]
@@ -136,8 +136,8 @@ detach_op = Operator(
 @front("torch.detach", "Tensor.detach")
 def detach(input) -> Tensor:
     result = dispatch(detach_op, (input,))
-    if input.keys & result.keys & DISPATCH_SUBCLASS:
-        result.version = input.version  # a class may have made another tensor, on the same memory
+    if input._keys & result._keys & DISPATCH_SUBCLASS:
+        result._counter = input._counter  # a class may have made another tensor, on the same memory
     return result
 
 
@@ -180,7 +180,7 @@ def to(self, *args, dtype=None, device=None, non_blocking=False, copy=False, mem
         and (memory_format in (None, devices.preserve_format) or self.is_contiguous(memory_format=memory_format))
     ):
         return self
-    if device is not None and device.type not in ("cpu", "meta") and not self.keys & FAKE:
+    if device is not None and device.type not in ("cpu", "meta") and not self._keys & FAKE:
         library(device)
     return dispatch(to_copy, (self, dtype or self.dtype, None, device, None, non_blocking, memory_format))
 
@@ -215,7 +215,7 @@ def type_(self, dtype=None, non_blocking=False, **kwargs):
     """The name of this tensor's type, or a copy of another type."""
     if dtype is None:
         space = {"cpu": "torch", "meta": "torch.meta"}.get(self.device.type, f"torch.{self.device.type}")
-        return f"{space}{'.sparse' if self.keys & SPARSE else ''}.{self.dtype.scalar_name}Tensor"
+        return f"{space}{'.sparse' if self._keys & SPARSE else ''}.{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
         found = next((d for d in dtypes.ALL if dtype.endswith(f".{d.scalar_name}Tensor")), None)
         if found is None:

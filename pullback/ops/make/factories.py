@@ -157,7 +157,7 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
                 f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}"
             )
         kept = getattr(s, "is_symbolic", False)
-        number = not kept and isinstance(s, Tensor) and s.array.size == 1 and s.dtype.category <= 1
+        number = not kept and isinstance(s, Tensor) and s._array.size == 1 and s.dtype.category <= 1
         out.append(s if kept else s.item() if number else s.__index__())
     return tuple(out)
 
@@ -174,10 +174,10 @@ def finish(
     if out is not None:
         check_inference_write(out)
         check_overlap(out)
-        if by_count and out.array.size == t.array.size:
+        if by_count and out._array.size == t._array.size:
             t = t.view(out.shape)
-        if out.array.shape != t.array.shape:
-            resize_output(out, t.array.shape)
+        if out._array.shape != t._array.shape:
+            resize_output(out, t._array.shape)
         write(out, t)
         t = out
     if requires_grad:
@@ -193,14 +193,14 @@ def _named(t: Tensor, names, out: Tensor | None) -> Tensor:
         raise TypeError(
             "argument 'names' cannot be given beside 'out': the tensor that is written has names of its own"
         )
-    return t.rename_(*names) if names or t.array.ndim else t
+    return t.rename_(*names) if names or t._array.ndim else t
 
 
 def _options(name: str, op: Operator, dtype, layout, device, out=None, like=None) -> tuple:
     dtype = convert_option(name, "dtype", dtype, op) if dtype is not None else (out.dtype if out is not None else None)
     if out is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
-    if layout is not None and layout is not devices.strided and not (like is not None and like.keys & SPARSE):
+    if layout is not None and layout is not devices.strided and not (like is not None and like._keys & SPARSE):
         layout = convert_option(name, "layout", layout, op)
         if out is not None:
             raise RuntimeError(f"layout {layout} does not match layout of out parameter ({out.layout})")

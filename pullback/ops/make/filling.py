@@ -22,13 +22,13 @@ class Copying(Family):
         target, src = args[:2]
         spec = _copy_spec(target, src)
         array = new_array(spec.shape, spec.dtype, spec.stride, library(target.device))
-        assign(array, cast_array(src.array, src.dtype, target.dtype))
+        assign(array, cast_array(src._array, src.dtype, target.dtype))
         return wrap(array, target.dtype, target.device)
 
 
 def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
-    shape = target.array.shape
-    common = broadcast_shapes(shape, src.array.shape)
+    shape = target._array.shape
+    common = broadcast_shapes(shape, src._array.shape)
     if common != shape:
         raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}")
     return Spec(shape, target.dtype, like_strides(target, None))
@@ -36,10 +36,10 @@ def _copy_spec(target: Tensor, src: Tensor, non_blocking=False) -> Spec:
 
 def _copy_write(target: Tensor, src: Tensor, non_blocking=False) -> None:
     _copy_spec(target, src)
-    if not target.keys & META:
-        if src.keys & META:
+    if not target._keys & META:
+        if src._keys & META:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        assign(target.array, cast_array(src.array, src.dtype, target.dtype))
+        assign(target._array, cast_array(src._array, src.dtype, target.dtype))
 
 
 copy = export_operator(
@@ -66,20 +66,20 @@ copy = export_operator(
 
 def _fill_write(target: Tensor, value) -> None:
     if isinstance(value, Tensor):
-        if value.array.ndim:
+        if value._array.ndim:
             raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         value = value.item()
 
-    if not target.keys & META:
-        target.array.fill(_as_number(value, target.dtype))
+    if not target._keys & META:
+        target._array.fill(_as_number(value, target.dtype))
 
 
 fill_scalar = operator(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor",
     kernel=lambda xp, self, value: xp.full(self.shape, value).astype(self.dtype),
-    meta=lambda self, value: Spec(self.array.shape, self.dtype),
+    meta=lambda self, value: Spec(self._array.shape, self.dtype),
     function=False,
     method=False,
     inplace="hidden",
@@ -91,7 +91,7 @@ fill_scalar = operator(
 fill_tensor = operator(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor",
     kernel=lambda xp, self, value: xp.broadcast_to(value, self.shape).astype(self.dtype),
-    meta=lambda self, value: Spec(self.array.shape, self.dtype),
+    meta=lambda self, value: Spec(self._array.shape, self.dtype),
     function=False,
     method=False,
     inplace="hidden",
@@ -105,7 +105,7 @@ fill_tensor = operator(
 zero = operator(
     "zero(Tensor self) -> Tensor",
     kernel=lambda xp, self: xp.zeros_like(self),
-    meta=lambda self: Spec(self.array.shape, self.dtype),
+    meta=lambda self: Spec(self._array.shape, self.dtype),
     function=False,
     method=False,
     inplace="function",
@@ -124,9 +124,9 @@ def fill(input, value) -> Tensor:
 @front("torch.fill_", "Tensor.fill_")
 def fill_(input, value) -> Tensor:
     if isinstance(value, Tensor):
-        if value.array.ndim:
+        if value._array.ndim:
             raise RuntimeError(
-                f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions."
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} dimensions."
             )
         return dispatch(fill_tensor.inplace, (input, value))
     return dispatch(fill_scalar.inplace, fill_scalar.convert((input, value)))

@@ -31,7 +31,7 @@ class _Lift(Family):
 
     def meta(self, op: Operator, args: tuple) -> Spec:
         t = args[0]
-        return Spec(t.array.shape, t.dtype, t.stride())
+        return Spec(t._array.shape, t.dtype, t.stride())
 
 
 class _Number(Family):
@@ -39,9 +39,9 @@ class _Number(Family):
 
     def execute(self, op: Operator, args: tuple):
         t = args[0]
-        if not t.array.size:
+        if not t._array.size:
             raise RuntimeError("Empty tensor not supported")
-        value = to_host(t.array).reshape(-1)[0]
+        value = to_host(t._array).reshape(-1)[0]
         return value.item() if t.dtype.numpy.kind in "biufc" else float(value)
 
     def run_meta(self, op: Operator, args: tuple):
@@ -72,7 +72,7 @@ lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
     "lift_fresh_copy(Tensor self) -> Tensor",
     COPY,
     lower=lower_copy,
-    meta=lambda self: Spec(self.array.shape, self.dtype, like_strides(self, None)),
+    meta=lambda self: Spec(self._array.shape, self.dtype, like_strides(self, None)),
     vjp=lambda g: g,
     jvp=LINEAR,
     cost="cheap",

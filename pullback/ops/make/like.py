@@ -41,13 +41,13 @@ _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 
 def _like_spec(self, *rest) -> Spec:
     dtype, layout, device, pin, memory_format = rest[-5:]
-    return Spec(self.array.shape, dtype or self.dtype, like_strides(self, memory_format))
+    return Spec(self._array.shape, dtype or self.dtype, like_strides(self, memory_format))
 
 
 def like_strides(t: Tensor, memory_format) -> tuple | None:
     """Strides of a new tensor like `t` in a memory format; without one, `dense_strides`."""
     return (
-        dense_strides(t) if memory_format in (None, preserve_format) else format_strides(t.array.shape, memory_format)
+        dense_strides(t) if memory_format in (None, preserve_format) else format_strides(t._array.shape, memory_format)
     )
 
 
@@ -147,7 +147,7 @@ def _make_like(name: str, op: Operator, filled: bool = False):
 
     def make(input, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None, memory_format=None):
         check_input(name, input)
-        if memory_format is not None and input.__class__ is Tensor and input.keys & SPARSE:
+        if memory_format is not None and input.__class__ is Tensor and input._keys & SPARSE:
             raise RuntimeError("memory format option is only supported by strided tensors")
         dtype, layout, device = _options(name, op, dtype, layout, device, like=input)
         return finish(dispatch(op, (input, dtype, layout, device, pin_memory, memory_format)), requires_grad)
@@ -182,7 +182,7 @@ def _always(t: Tensor) -> bool:
 @bypassing(*[f"new_{name}.default" for name in _NEW], otherwise=_always)
 def _is_watched(t: Tensor) -> bool:
     """Whether it matters from which tensor a new one is made: others only take its dtype and device."""
-    return bool(t.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH and not t.keys & TRANSFORMED)
+    return bool(t._keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH and not t._keys & TRANSFORMED)
 
 
 def _make_new(name: str, build, op: Operator):
@@ -198,7 +198,7 @@ def _make_new(name: str, build, op: Operator):
         result = build(
             shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, names=names
         )
-        return batched_as(self, result) if self.keys & TRANSFORMED else result
+        return batched_as(self, result) if self._keys & TRANSFORMED else result
 
     make.__name__ = make.__qualname__ = name
     return make
@@ -218,7 +218,7 @@ def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=F
     result = full(
         size, fill_value, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )
-    return batched_as(self, result) if self.keys & TRANSFORMED else result
+    return batched_as(self, result) if self._keys & TRANSFORMED else result
 
 
 @front("Tensor.new_empty_strided")

@@ -47,12 +47,12 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
     if source is None:
         fresh = (
             wrap_meta((0,), self.dtype)
-            if self.keys & META
+            if self._keys & META
             else wrap(library(self.device).empty(0, self.dtype.numpy), self.dtype, self.device)
         )
-        self.array, self.memory, self.offset = fresh.array, storage_of(fresh), 0
+        self._array, self._memory, self._offset = fresh._array, storage_of(fresh), 0
     elif isinstance(source, Tensor):
-        if (source.keys ^ self.keys) & META:
+        if (source._keys ^ self._keys) & META:
             raise RuntimeError(
                 "set_(): a tensor with data and one without (on device meta, or fake) cannot share memory"
             )
@@ -61,7 +61,7 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
                 f"Could not set tensor of type {source.dtype.alias} to a tensor of type {self.dtype.alias}"
             )
         told_mode("set_memory", self, source)
-        self.array, self.memory, self.offset = source.array, storage_of(source), source.offset
+        self._array, self._memory, self._offset = source._array, storage_of(source), source._offset
     else:
         storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
         if size is None:
@@ -70,14 +70,14 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
 
         stride = tuple(stride) if stride is not None else contiguous_strides(size)
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
-        self.array, self.memory, self.offset = (
+        self._array, self._memory, self._offset = (
             window(storage, self.dtype, size, stride, storage_offset),
             storage,
             storage_offset,
         )
     bump(self)
-    if self.autograd is not None and self.autograd.accumulator is not None:
-        self.autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
+    if self._autograd is not None and self._autograd.accumulator is not None:
+        self._autograd.accumulator = None  # what was recorded on the old memory is not this tensor's any more
     return self
 
 
@@ -94,7 +94,7 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
     shape = sizes_from("resize_", sizes)
     if memory_format is devices.preserve_format:
         raise RuntimeError("Unsupported memory format Preserve")
-    if memory_format is None and shape == self.array.shape:
+    if memory_format is None and shape == self._array.shape:
         return self  # as it is, whatever its strides
     resize(self, shape, None if memory_format is None else format_strides(shape, memory_format))
     bump(self)
@@ -140,7 +140,7 @@ def storage_type(self):
 def is_set_to(self, tensor) -> bool:
     return (
         storage_of(self) is storage_of(tensor)
-        and self.offset == tensor.offset
+        and self._offset == tensor._offset
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()
     )
@@ -159,8 +159,8 @@ def _pin_memory(self, device):
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if not self.is_cpu:
         raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
-    pinned = pinned_like(self.array)
-    pinned[...] = self.array
+    pinned = pinned_like(self._array)
+    pinned[...] = self._array
     return wrap(pinned, self.dtype)
 
 
@@ -189,7 +189,7 @@ def as_subclass(self, cls) -> Tensor:
         )
     result = subclass_of(cls, self)
     if self.requires_grad:
-        result.autograd = dispatch(alias_op, (self,)).autograd
+        result._autograd = dispatch(alias_op, (self,))._autograd
     return result
 
 
@@ -216,7 +216,7 @@ def _fill_with(self: Tensor, values: list, *others: Tensor) -> Tensor:
             )
     if any(not isinstance(v, (bool, int, float, complex)) for v in values):
         raise TypeError(f"apply_(), map_() and map2_(): the function must give numbers, but gave {values[0]!r}")
-    assign(self.array, np.asarray(values).astype(self.dtype.numpy).reshape(self.array.shape))
+    assign(self._array, np.asarray(values).astype(self.dtype.numpy).reshape(self._array.shape))
     bump(self)
     return self
 
@@ -245,7 +245,7 @@ def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
     formats = None if isinstance(ambiguity_check, bool) else list(ambiguity_check)
     if formats is not None and not all(isinstance(f, devices.memory_format) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-    shape, stride = self.array.shape, stride_of(self)
+    shape, stride = self._array.shape, stride_of(self)
     if ambiguity_check is True and (1 in shape or len(set(stride)) < self.ndim):
         raise RuntimeError(
             "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
@@ -288,8 +288,8 @@ def _deepcopy(self, memo):
     import copy as copying
 
     with DisableTorchFunctionSubclass():
-        wraps = self.keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS and isinstance(self.array, Geometry)
-        if wraps or self.keys & (META | LAYOUTS):
+        wraps = self._keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS and isinstance(self._array, Geometry)
+        if wraps or self._keys & (META | LAYOUTS):
             result = self.clone() if wraps else self.detach().clone()
             if wraps and type(result) is not type(self):
                 raise RuntimeError(
@@ -303,11 +303,11 @@ def _deepcopy(self, memo):
                 target = memo[id(source)] = UntypedStorage.of(source).clone()._storage
             result = view_of(
                 self,
-                window(target, self.dtype, self.array.shape, stride_of(self), self.offset),
+                window(target, self.dtype, self._array.shape, stride_of(self), self._offset),
                 self.dtype,
-                self.offset,
+                self._offset,
             )
-            result.memory, result.version = target, [0]
+            result._memory, result._counter = target, [0]
         if type(self) is not Tensor and not wraps:
             result = subclass_of(type(self), result)
         kept = {k: v for k, v in self.__dict__.items() if k not in result.__dict__}  # a fake stays its mode's
@@ -317,8 +317,8 @@ def _deepcopy(self, memo):
                 setattr(result, name, copying.deepcopy(getattr(self, name), memo))
         if self.requires_grad:
             set_requires_grad(result, True)
-        if self.autograd is not None and self.autograd.grad is not None:
-            own_autograd(result).grad = copying.deepcopy(self.autograd.grad, memo)
+        if self._autograd is not None and self._autograd.grad is not None:
+            own_autograd(result).grad = copying.deepcopy(self._autograd.grad, memo)
     memo[id(self)] = result
     return result
 
@@ -344,7 +344,7 @@ def _another(state: _Held) -> Tensor:
 
 
 def _reduce_ex(self, protocol):
-    if self.keys & FAKE:
+    if self._keys & FAKE:
         return (_another, (_Held(self),))
     return above.reduce_tensor(self)
 

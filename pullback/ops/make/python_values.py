@@ -33,29 +33,29 @@ from .lifting import local_scalar_dense
 
 
 def _item_otherwise(self: Tensor):
-    if self.array.size != 1:
-        raise RuntimeError(f"a Tensor with {self.array.size} elements cannot be converted to Scalar")
+    if self._array.size != 1:
+        raise RuntimeError(f"a Tensor with {self._array.size} elements cannot be converted to Scalar")
     return dispatch(local_scalar_dense, (self,))
 
 
 @bypassing("_local_scalar_dense.default", otherwise=_item_otherwise)
 def _item(self: Tensor):
     """The one number in a tensor."""
-    if self.array.size != 1 or self.keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
+    if self._array.size != 1 or self._keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
         return _item_otherwise(self)
-    if self.keys:
-        if self.keys & TRANSFORMED:
+    if self._keys:
+        if self._keys & TRANSFORMED:
             raise no_numbers(self, "item")
-        if self.keys & META:
+        if self._keys & META:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         self = plain_numbers(self)
-    value = to_host(self.array).reshape(-1)[0]
+    value = to_host(self._array).reshape(-1)[0]
     return value.item() if self.dtype.numpy.kind in "biufc" else float(value)
 
 
 def no_numbers(t: Tensor, what: str) -> Exception:
     """The error for reading numbers of a tensor that has none of its own: without data, or under a transform."""
-    if t.keys & TRANSFORMED:
+    if t._keys & TRANSFORMED:
         return RuntimeError(
             f"vmap: It looks like you're calling .{what}() on a Tensor. We don't support vmap over calling .{what}() on a "
             "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
@@ -66,9 +66,9 @@ def no_numbers(t: Tensor, what: str) -> Exception:
 
 def plain_numbers(t: Tensor) -> Tensor:
     """A tensor whose array holds its numbers: dense, conjugation and negation carried out."""
-    if t.keys & (SPARSE | OPAQUE):
+    if t._keys & (SPARSE | OPAQUE):
         t = t.to_dense()
-    return resolve_bits(t) if t.keys & (CONJ | NEG) else t
+    return resolve_bits(t) if t._keys & (CONJ | NEG) else t
 
 
 item = front("Tensor.item")(_item)
@@ -77,14 +77,14 @@ item = front("Tensor.item")(_item)
 @front("Tensor.tolist")
 def tolist(self):
     """Nested Python lists, or a number."""
-    if self.keys & FAKE:
+    if self._keys & FAKE:
         return [t.tolist() for t in self.unbind(0)] if self.ndim else self.item()
-    if self.keys & (META | TRANSFORMED):
+    if self._keys & (META | TRANSFORMED):
         raise no_numbers(self, "tolist")
-    if self.array.__class__ is Geometry:
+    if self._array.__class__ is Geometry:
         raise RuntimeError(".tolist() is not supported for tensor subclasses.")
     t = plain_numbers(self)
-    array = to_host(t.array)
+    array = to_host(t._array)
     array = array if t.dtype.numpy.kind in "biufc" else array.astype(np.float32)
     return array.tolist()
 
@@ -92,35 +92,35 @@ def tolist(self):
 @front("Tensor.numpy")
 def numpy(self, *, force: bool = False):
     """The NumPy array on the same memory."""
-    if self.keys & FAKE or self.keys & DISPATCH_SUBCLASS and self.array.__class__ is Geometry:
+    if self._keys & FAKE or self._keys & DISPATCH_SUBCLASS and self._array.__class__ is Geometry:
         raise NoData(".numpy() is not supported for tensor subclasses.")
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if self.keys & CONJ:
+    if self._keys & CONJ:
         raise RuntimeError(
             "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
         )
-    if self.keys & NEG:
+    if self._keys & NEG:
         raise RuntimeError(
             "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
         )
-    if self.keys & META:
+    if self._keys & META:
         raise TypeError(
             "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
-    if self.keys & CUDA:
+    if self._keys & CUDA:
         raise TypeError(
             f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
     if self.dtype.numpy.kind not in "biufc":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
-    if self.keys & (SPARSE | OPAQUE):
-        name = "Mkldnn" if self.keys & OPAQUE else self.layout
+    if self._keys & (SPARSE | OPAQUE):
+        name = "Mkldnn" if self._keys & OPAQUE else self.layout
         raise TypeError(f"can't convert {name} layout tensor to numpy. Use Tensor.to_dense() first.")
     storage_of(self).may_resize = False  # the array would not see new memory
-    return self.array.view()
+    return self._array.view()
 
 
 def _array(self, dtype=None, copy=None):
@@ -130,12 +130,12 @@ def _array(self, dtype=None, copy=None):
 
 def _to_number(kind, word: str):
     def convert(self):
-        if self.autograd is not None and self.requires_grad:
+        if self._autograd is not None and self.requires_grad:
             warn_once(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using tensor.detach() first.",
                 3,
             )
-        if self.array.size != 1:
+        if self._array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
         value = self.item()
         if isinstance(value, complex) and kind is not complex:
@@ -148,11 +148,11 @@ def _to_number(kind, word: str):
 
 
 def _bool(self) -> bool:
-    if self.array.size != 1:
-        if not self.array.size:
+    if self._array.size != 1:
+        if not self._array.size:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    if self.keys & TRANSFORMED:
+    if self._keys & TRANSFORMED:
         raise RuntimeError(
             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. "
             "We don't support that yet, please shout over at https://github.com/pytorch/functorch/issues/257 ."
@@ -161,13 +161,13 @@ def _bool(self) -> bool:
 
 
 def _index(self) -> int:
-    if self.array.size != 1 or self.dtype.category > 1:
+    if self._array.size != 1 or self.dtype.category > 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(self.item())
 
 
 def _format(self, spec: str) -> str:
-    if not self.array.ndim and not self.keys & META and type(self) is Tensor:
+    if not self._array.ndim and not self._keys & META and type(self) is Tensor:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

@@ -51,8 +51,8 @@ def filling(schema: str, fill: Callable, inplace_schema: str | None = None, **op
 
     def write(target: Tensor, *args) -> None:
         *parameters, generator = args
-        if not target.keys & META:
-            draw(fill, generator, target.array, *map(_array, parameters))
+        if not target._keys & META:
+            draw(fill, generator, target._array, *map(_array, parameters))
 
     def kernel(xp, self, *args):
         *parameters, generator = args
@@ -74,7 +74,7 @@ def filling(schema: str, fill: Callable, inplace_schema: str | None = None, **op
 
 
 def _array(value):
-    return value.array if isinstance(value, Tensor) else value
+    return value._array if isinstance(value, Tensor) else value
 
 
 def _zeros(g):
@@ -82,7 +82,7 @@ def _zeros(g):
 
 
 def _like_first(self, *args) -> Spec:
-    return Spec(self.array.shape, self.dtype)
+    return Spec(self._array.shape, self.dtype)
 
 
 uniform_op = filling(f"uniform(Tensor self, float from=0., float to=1., *, {GENERATOR}) -> Tensor", fill_uniform)
@@ -135,7 +135,7 @@ def drawn_into(name: str, out: Tensor, shape, draw: Callable) -> Tensor:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "
             "but one of the arguments requires grad."
         )
-    if out.array.shape != tuple(shape):
+    if out._array.shape != tuple(shape):
         resize_output(out, tuple(shape))
     with modes.no_grad():
         return draw(out)
@@ -168,11 +168,11 @@ def sampling(schema: str, sample: Callable, meta: Callable, vjp, **options) -> O
 
 
 def _like_both(first, second, *args) -> Spec:
-    return Spec(broadcast_shapes(first.array.shape, second.array.shape), first.dtype)
+    return Spec(broadcast_shapes(first._array.shape, second._array.shape), first.dtype)
 
 
 def _categories(self, num_samples, *args) -> Spec:
-    return Spec((*self.array.shape[:-1], num_samples), dtypes.int64)
+    return Spec((*self._array.shape[:-1], num_samples), dtypes.int64)
 
 
 def _ones_and_zeros(gen, p):
@@ -226,7 +226,7 @@ normal_tensor_float = sampling(
 normal_float_tensor = sampling(
     f"normal.float_Tensor(float mean, Tensor std, *, {GENERATOR}) -> Tensor",
     normal,
-    lambda mean, std, generator: Spec(std.array.shape, std.dtype),
+    lambda mean, std, generator: Spec(std._array.shape, std.dtype),
     {"std": _zeros},
     number=2,
 )
@@ -309,7 +309,7 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
         raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
     if new_state.device.type != "cpu":
         raise TypeError("RNG state must be a torch.ByteTensor")
-    self.set_state_bytes(new_state.array)
+    self.set_state_bytes(new_state._array)
     return self
 
 

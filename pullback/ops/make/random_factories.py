@@ -69,7 +69,7 @@ def _blank(xp, spec: Spec):
         ambient.mode & modes.PROFILE and spec.stride is None and xp.__name__ == "numpy"
     ):  # profiles show the allocation as the call it is
         with modes.masked(~modes.PROFILE):
-            return dispatch(empty_op, (spec.shape, spec.dtype, None, None, None, None)).array
+            return dispatch(empty_op, (spec.shape, spec.dtype, None, None, None, None))._array
     return new_array(spec.shape, spec.dtype, spec.stride, xp)
 
 

@@ -26,7 +26,7 @@ def on_storage(storage: Storage, d: dtype) -> Tensor:
     """A flat tensor over a whole storage."""
     n = storage.length // d.itemsize
     result = wrap(window(storage, d, (n,), (1,), 0), d, storage.device, META if storage.buffer is None else 0)
-    result.memory = storage
+    result._memory = storage
     return result
 
 
@@ -106,7 +106,7 @@ class TypedStorage:
         return self
 
     def tolist(self) -> list:
-        return to_host(self._tensor().array).tolist()
+        return to_host(self._tensor()._array).tolist()
 
     def clone(self) -> TypedStorage:
         return self._wrapping(self._untyped_storage.clone())
@@ -114,8 +114,8 @@ class TypedStorage:
     __copy__ = clone
 
     def copy_(self, source, non_blocking=None) -> TypedStorage:
-        array = source._tensor().array if isinstance(source, TypedStorage) else source._bytes()
-        assign(self._tensor().array, cast_array(array, dtypes.by_numpy[array.dtype], self.dtype))
+        array = source._tensor()._array if isinstance(source, TypedStorage) else source._bytes()
+        assign(self._tensor()._array, cast_array(array, dtypes.by_numpy[array.dtype], self.dtype))
         return self
 
     def share_memory_(self) -> TypedStorage:
@@ -127,14 +127,14 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
-        return self._tensor().array[index].item()
+        return self._tensor()._array[index].item()
 
     def __setitem__(self, index, value) -> None:
         if not isinstance(index, (int, slice)):
             raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
         if isinstance(value, (TypedStorage, UntypedStorage)):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._tensor().array[index] = value
+        self._tensor()._array[index] = value
 
     def __iter__(self) -> Iterator:
         return iter(self.tolist())
@@ -146,7 +146,7 @@ class TypedStorage:
     def _to(self, d: dtype) -> TypedStorage:
         if d is self.dtype:
             return self
-        array = cast_array(to_host(self._tensor().array), self.dtype, d)
+        array = cast_array(to_host(self._tensor()._array), self.dtype, d)
         return TypedStorage(wrap_storage=_from_array(np.array(array)), dtype=d)
 
     def type(self, dtype=None, non_blocking: bool = False):

@@ -52,9 +52,9 @@ def _blocked(kernel):
 
 
 def _flash_shape(query, key, value, dropout_p, is_causal, attn_mask, scale):
-    batch, heads, length, _ = query.array.shape
+    batch, heads, length, _ = query._array.shape
     wide = dtypes.float32 if query.dtype in dtypes.reduced_precision else query.dtype
-    return Spec((batch, heads, length, value.array.shape[3]), query.dtype), Spec((batch, heads, length), wide)
+    return Spec((batch, heads, length, value._array.shape[3]), query.dtype), Spec((batch, heads, length), wide)
 
 
 def _flash_grads(gs, query, key, value, is_causal, attn_mask, scale, output, logsumexp, mask):
@@ -120,7 +120,7 @@ flash_backward = operator(
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
     "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
     lower=lower_attention_backward,
-    meta=lambda grad_out, query, key, value, *rest: tuple(Spec(t.array.shape, t.dtype) for t in (query, key, value)),
+    meta=lambda grad_out, query, key, value, *rest: tuple(Spec(t._array.shape, t.dtype) for t in (query, key, value)),
     kernel=lambda xp, g, q, k, v, out, lse, dropout_p, is_causal, mask, scale: _blocked(kernels.backward)(
         xp, g, q, k, v, out, lse, mask, is_causal, _default_scale(q, scale)
     ),
@@ -214,7 +214,7 @@ def _validate(query, key, value, attn_mask, dropout_p, is_causal) -> None:
 
 
 def _has_tangent(t: Tensor) -> bool:
-    return t.autograd is not None and bool(t.autograd.tangents)
+    return t._autograd is not None and bool(t._autograd.tangents)
 
 
 def _fits_blocked(query, key, value, attn_mask, dropout_p) -> bool:

@@ -34,14 +34,14 @@ def _per_channel(v, ndim: int):
 
 # ---- batch norm
 def _check_parameters(input, weight, bias, running_mean, running_var, training) -> None:
-    channels = input.array.shape[1] if input.array.ndim > 1 else 0
+    channels = input._array.shape[1] if input._array.ndim > 1 else 0
     for name, given in (("running_mean", running_mean), ("running_var", running_var)):
         if given is None and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
     named = (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias))
     for name, given in named:
-        if given is not None and given.array.size != channels:
-            raise RuntimeError(f"{name} should contain {channels} elements not {given.array.size}")
+        if given is not None and given._array.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {given._array.size}")
     if not input.dtype.is_floating_point:
         raise not_implemented("batch_norm", input.dtype)
     check_mixed(input, weight, bias, running_mean, running_var)
@@ -87,8 +87,8 @@ def _batch_norm(xp, x, weight, bias, running_mean, running_var, training, moment
 
 def _batch_meta(input, weight, bias, running_mean, running_var, training, momentum, eps):
     kept = kept_dtype(input, weight, bias, running_mean, running_var)
-    shape = (input.array.shape[1] if training and input.array.ndim > 1 else 0,)
-    return Spec(input.array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
+    shape = (input._array.shape[1] if training and input._array.ndim > 1 else 0,)
+    return Spec(input._array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
 
 
 def _batch_vjp(g, input, weight, running_mean, running_var, out1, out2, training, eps, mask):
@@ -207,7 +207,7 @@ batch_norm_functional = operator(
     kernel=_functional,
     strides=like_first,
     check=_check_batch,
-    meta=lambda *args: (*_batch_meta(*args), *(Spec(r.array.shape, r.dtype) for r in args[3:5])),
+    meta=lambda *args: (*_batch_meta(*args), *(Spec(r._array.shape, r.dtype) for r in args[3:5])),
     vjp={("input", "weight", "bias"): _batch_vjp},
     nondifferentiable=(1, 2, 3, 4),
     **HIDDEN,
@@ -290,8 +290,8 @@ batch_norm_backward = operator(
         for wanted, spec in zip(
             rest[-1],
             (
-                (input.array.shape, input.dtype),
-                *[((input.array.shape[1],), (input if weight is None else weight).dtype)] * 2,
+                (input._array.shape, input.dtype),
+                *[((input._array.shape[1],), (input if weight is None else weight).dtype)] * 2,
             ),
             strict=True,
         )

@@ -50,16 +50,16 @@ def _columns(a):
 
 
 def _check_common(self, target, weight) -> None:
-    classes = self.array.shape[0] if self.array.ndim == 1 else self.array.shape[1]
-    if weight is not None and (weight.array.ndim != 1 or weight.array.size != classes):
+    classes = self._array.shape[0] if self._array.ndim == 1 else self._array.shape[1]
+    if weight is not None and (weight._array.ndim != 1 or weight._array.size != classes):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             "shape: "
-            f"{list(weight.array.shape)}"
+            f"{list(weight._array.shape)}"
         )
     if not self.dtype.is_floating_point:
         raise not_implemented(
-            "nll_loss_out_frame" if self.array.ndim < 3 else "nll_loss2d_forward_out_frame", self.dtype
+            "nll_loss_out_frame" if self._array.ndim < 3 else "nll_loss2d_forward_out_frame", self.dtype
         )
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
@@ -68,25 +68,25 @@ def _check_common(self, target, weight) -> None:
 
 
 def _check_nll(self, target, weight, reduction, ignore_index):
-    if not 0 < self.array.ndim <= 2:
+    if not 0 < self._array.ndim <= 2:
         raise RuntimeError("input tensor should be 1D or 2D")
-    if target.array.ndim > 1:
+    if target._array.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if self.array.ndim == 2 and self.array.shape[0] != (target.array.shape[0] if target.array.ndim else 1):
-        raise RuntimeError(f"size mismatch (got input: {list(self.array.shape)}, target: {list(target.array.shape)})")
+    if self._array.ndim == 2 and self._array.shape[0] != (target._array.shape[0] if target._array.ndim else 1):
+        raise RuntimeError(f"size mismatch (got input: {list(self._array.shape)}, target: {list(target._array.shape)})")
     _check_common(self, target, weight)
 
 
 def _check_nll_2d(self, target, weight, reduction, ignore_index):
-    if target.array.ndim != 3:
+    if target._array.ndim != 3:
         raise RuntimeError(
-            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.array.ndim}"
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target._array.ndim}"
         )
-    if self.array.ndim != 4:
+    if self._array.ndim != 4:
         raise RuntimeError(
-            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self.array.ndim}"
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {self._array.ndim}"
         )
-    shape, wanted = self.array.shape, target.array.shape
+    shape, wanted = self._array.shape, target._array.shape
     if (shape[0], *shape[2:]) != tuple(wanted):
         raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(wanted)}")
     _check_common(self, target, weight)
@@ -154,7 +154,7 @@ def _nll(xp, scores, target, weight, reduction, ignore_index):
 
 
 def _nll_meta(self, target, weight, reduction, ignore_index):
-    return Spec(target.array.shape if reduction == NONE else (), self.dtype), Spec((), self.dtype)
+    return Spec(target._array.shape if reduction == NONE else (), self.dtype), Spec((), self.dtype)
 
 
 def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_weight):
@@ -235,7 +235,7 @@ def _nll_operators(suffix: str, check, node: str):
         f"nll_loss{suffix}_backward(Tensor grad_output, Tensor self, {tail}, Tensor total_weight) -> Tensor",
         lower=None if suffix else lower_nll_backward,
         kernel=_nll_backward,
-        meta=lambda grad_output, self, *rest: Spec(self.array.shape, self.dtype),
+        meta=lambda grad_output, self, *rest: Spec(self._array.shape, self.dtype),
         vmap=_nll_backward_vmap,
         vjp={
             "grad_output": lambda g, target, weight, reduction, ignore_index: forward(

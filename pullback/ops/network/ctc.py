@@ -129,7 +129,7 @@ def _backward(xp, g, log_probs, targets, input_lengths, target_lengths, nll, log
 def _check(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     if log_probs.dtype not in (dtypes.float32, dtypes.float64):
         raise not_implemented("ctc_loss_cpu", log_probs.dtype)
-    time, samples, classes = log_probs.array.shape
+    time, samples, classes = log_probs._array.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     if len(input_lengths) != samples:
@@ -144,13 +144,13 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank, zero_infini
     for length in input_lengths:
         if length > time:
             raise RuntimeError(f"Expected input_lengths to have value at most {time}, but got value {length} {where}")
-    shape, longest = targets.array.shape, max(target_lengths, default=0)
-    if targets.array.ndim == 1 and shape[0] != sum(target_lengths):
+    shape, longest = targets._array.shape, max(target_lengths, default=0)
+    if targets._array.ndim == 1 and shape[0] != sum(target_lengths):
         raise RuntimeError(
             f"Expected tensor to have size {sum(target_lengths)} at dimension 0, but got size {shape[0]} for argument "
             f"#2 'targets' {where}"
         )
-    if targets.array.ndim == 2 and shape[1] < longest:
+    if targets._array.ndim == 2 and shape[1] < longest:
         raise RuntimeError(
             f"Expected tensor to have size at least {longest} at dimension 1, but got size {shape[1]} for argument #2 "
             f"'targets' {where}"
@@ -166,9 +166,9 @@ ctc_forward = operator(
     kernel=_forward,
     check=_check,
     meta=lambda log_probs, targets, input_lengths, target_lengths, *rest: (
-        Spec((log_probs.array.shape[1],), log_probs.dtype),
+        Spec((log_probs._array.shape[1],), log_probs.dtype),
         Spec(
-            (log_probs.array.shape[1], log_probs.array.shape[0], 2 * max(target_lengths, default=0) + 1),
+            (log_probs._array.shape[1], log_probs._array.shape[0], 2 * max(target_lengths, default=0) + 1),
             log_probs.dtype,
         ),
     ),
@@ -186,7 +186,7 @@ ctc_backward = operator(
     "_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
     "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor",
     kernel=_backward,
-    meta=lambda grad, log_probs, *rest: Spec(log_probs.array.shape, log_probs.dtype),
+    meta=lambda grad, log_probs, *rest: Spec(log_probs._array.shape, log_probs.dtype),
     vjp={"grad": NOT_IMPLEMENTED, "log_probs": NOT_IMPLEMENTED},
     **HIDDEN,
     cost="compute",
@@ -201,7 +201,7 @@ def _rows_of_states(targets) -> int:
 
 
 def _check_tensors(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-    if not input_lengths.keys & META:
+    if not input_lengths._keys & META:
         _check(log_probs, targets, _lengths(input_lengths), _lengths(target_lengths), blank, zero_infinity)
 
 
@@ -216,8 +216,8 @@ ctc_forward_tensors = operator(
     kernel=_forward_tensors,
     check=_check_tensors,
     meta=lambda log_probs, targets, *rest: (
-        Spec((log_probs.array.shape[1],), log_probs.dtype),
-        Spec((log_probs.array.shape[1], log_probs.array.shape[0], _rows_of_states(targets.array)), log_probs.dtype),
+        Spec((log_probs._array.shape[1],), log_probs.dtype),
+        Spec((log_probs._array.shape[1], log_probs._array.shape[0], _rows_of_states(targets._array)), log_probs.dtype),
     ),
     nondifferentiable=(1,),
     vjp={
@@ -236,7 +236,7 @@ ctc_backward_tensors = operator(
     kernel=lambda xp, g, log_probs, targets, inputs, labels, *rest: _backward(
         xp, g, log_probs, targets, inputs.tolist(), labels.tolist(), *rest
     ),
-    meta=lambda grad, log_probs, *rest: Spec(log_probs.array.shape, log_probs.dtype),
+    meta=lambda grad, log_probs, *rest: Spec(log_probs._array.shape, log_probs.dtype),
     vjp={"grad": NOT_IMPLEMENTED, "log_probs": NOT_IMPLEMENTED},
     **HIDDEN,
     cost="compute",

@@ -48,7 +48,7 @@ def _noise(input: Tensor, p: float, feature: bool) -> Tensor:
 
 def _factors(input: Tensor, p: float, feature: bool) -> Tensor:
     """Zeros, and for what stays 1 / (1 - p). With nothing listening they are drawn and scaled in one step."""
-    if ambient.mode & ~modes.GRAD or input.keys or input.dtype not in REALS:
+    if ambient.mode & ~modes.GRAD or input._keys or input.dtype not in REALS:
         return _noise(input, p, feature).div_(1 - p)
     shape, stride = _noise_spec(input, feature)
     return wrap(fill_dropout(default_generator, new_array(shape, input.dtype, stride), p), input.dtype)
@@ -102,7 +102,7 @@ class _Masked(Family):
 
 def _masked_specs(input, p, train) -> tuple[Spec, Spec]:
     stride = like_strides(input, None)
-    return Spec(input.array.shape, input.dtype, stride), Spec(input.array.shape, dtypes.bool, stride)
+    return Spec(input._array.shape, input.dtype, stride), Spec(input._array.shape, dtypes.bool, stride)
 
 
 def _masked(xp, input, p, train):

@@ -47,7 +47,7 @@ def _embedding_shape(weight, indices, padding_idx, scale_grad_by_freq, sparse) -
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    return Spec((*indices.array.shape, weight.array.shape[1]), weight.dtype)
+    return Spec((*indices._array.shape, weight._array.shape[1]), weight.dtype)
 
 
 class Lookup(type(PLAIN_FAMILY)):  # type: ignore[misc]
@@ -93,16 +93,16 @@ def _vmap_embedding(args, dims, size):
 @bypassing("embedding.default")
 def _quick_rows(weight, indices, padding_idx, scale_grad_by_freq, sparse) -> Tensor | None:
     """Rows of a plain table by plain int64 indices; None for everything else, errors included."""
-    if weight.__class__ not in PLAIN or indices.__class__ not in PLAIN or weight.keys or indices.keys:
+    if weight.__class__ not in PLAIN or indices.__class__ not in PLAIN or weight._keys or indices._keys:
         return None
-    table, places = weight.array, indices.array
+    table, places = weight._array, indices._array
     if ambient.mode >= 2 or table.ndim != 2 or indices.dtype is not dtypes.int64 or not places.size:
         return None
     low, high = (min(few), max(few)) if (few := _few(places)) else (int(places.min()), int(places.max()))
     if low < 0 or high >= table.shape[0]:
         return None
     t = wrap(table.take(places, 0), weight.dtype)
-    if weight.autograd is not None and ambient.mode:
+    if weight._autograd is not None and ambient.mode:
         return embedding.record(t, weight, indices, padding_idx, scale_grad_by_freq, sparse)
     return t
 
@@ -252,7 +252,7 @@ def _renorm_shape(self, indices, max_norm, norm_type) -> Spec:
             "(while checking arguments for embedding_renorm_)"
         )
     _check_indices("embedding_renorm_", indices, 2)
-    return Spec(self.array.shape, self.dtype)
+    return Spec(self._array.shape, self.dtype)
 
 
 embedding_renorm = Operator(
@@ -283,13 +283,13 @@ def _bag_shape(
             f"'per_sample_weights'; but type torch.{weight.dtype.scalar_name}Tensor does not equal "
             f"torch.{per_sample_weights.dtype.scalar_name}Tensor (while checking arguments for embedding_bag)"
         )
-    bags = offsets.array.shape[0] - (1 if include_last_offset else 0)
-    width = weight.array.shape[1]
+    bags = offsets._array.shape[0] - (1 if include_last_offset else 0)
+    width = weight._array.shape[1]
     index = indices.dtype
     # Sums need no bookkeeping: their bag sizes are left at zero.
     return (
         Spec((bags, width), weight.dtype),
-        Spec((0,) if mode == SUM else indices.array.shape, index),
+        Spec((0,) if mode == SUM else indices._array.shape, index),
         Spec((bags,), index),
         Spec((bags, width) if mode == MAX else (bags,), index),
     )

@@ -18,7 +18,7 @@ from .normalization import check_mixed, kept_dtype, second_order, statistics_dty
 
 
 def _check_group(input, weight, bias, N, C, HxW, group, eps):
-    shape = list(input.array.shape)
+    shape = list(input._array.shape)
     if group <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
     if C % group:
@@ -27,11 +27,11 @@ def _check_group(input, weight, bias, N, C, HxW, group, eps):
             f"num_groups={group}"
         )
     for name, p in (("weight", weight), ("bias", bias)):
-        if p is not None and (p.array.ndim != 1 or p.array.size != C):
+        if p is not None and (p._array.ndim != 1 or p._array.size != C):
             raise RuntimeError(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 "shape "
-                f"{list(p.array.shape)} and input of shape {shape}"
+                f"{list(p._array.shape)} and input of shape {shape}"
             )
     if not input.dtype.is_floating_point:
         raise not_implemented("GroupNormKernelImpl", input.dtype)
@@ -63,7 +63,7 @@ def _group_norm(xp, x, weight, bias, N, C, HxW, group, eps):
 
 def _group_meta(input, weight, bias, N, C, HxW, group, eps):
     kept = kept_dtype(input, weight, bias)
-    return Spec(input.array.shape, input.dtype), Spec((N, group), kept), Spec((N, group), kept)
+    return Spec(input._array.shape, input.dtype), Spec((N, group), kept), Spec((N, group), kept)
 
 
 def _group_vjp(gs, input, weight, N, C, HxW, group, out1, out2, mask):
@@ -147,7 +147,7 @@ group_norm_backward = operator(
     kernel=_group_backward,
     strides=like(1),
     meta=lambda grad_out, input, mean, rstd, weight, N, C, HxW, group, mask: (
-        Spec(input.array.shape, input.dtype) if mask[0] else None,
+        Spec(input._array.shape, input.dtype) if mask[0] else None,
         Spec((C,), (input if weight is None else weight).dtype) if mask[1] else None,
         Spec((C,), (input if weight is None else weight).dtype) if mask[2] else None,
     ),

@@ -51,7 +51,7 @@ def reduction_code(reduction: str, size_average: bool | None = None, reduce: boo
 
 def _same_shape(input: Tensor, target: Tensor) -> bool:
     if isinstance(input, Tensor) and isinstance(target, Tensor):
-        return input.array.shape == target.array.shape
+        return input._array.shape == target._array.shape
     return target.size() == input.size()
 
 
@@ -81,7 +81,7 @@ def _weighted(loss: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
 
 def _readable(t: Tensor) -> bool:
     """Whether a tensor's numbers can be looked at: not those of fake tensors, nor of a transform's."""
-    return not t.keys & (META | TRANSFORMED | DISPATCH_SUBCLASS)
+    return not t._keys & (META | TRANSFORMED | DISPATCH_SUBCLASS)
 
 
 def _constant(name: str, **arguments) -> None:
@@ -433,7 +433,7 @@ def multilabel_margin_loss(self, target, reduction):
     index = labels.clamp_min(0)
     wanted = exports["torch"]["zeros_like"](labels).scatter_add(1, index, listed.to(labels.dtype)) > 0
     if (
-        ambient.mode < modes.LISTENING and not labels.keys and labels.numel()
+        ambient.mode < modes.LISTENING and not labels._keys and labels.numel()
     ):  # nobody writes a program down: cut to the longest
         most = max(int(listed.sum(1).max().item()), 1)
         listed, index = listed[:, :most], index[:, :most]

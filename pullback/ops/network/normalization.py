@@ -105,17 +105,17 @@ def _check_layer(input, normalized_shape, weight, bias, eps):
             f"normalized_shape = {shape}"
         )
     for name, p in (("weight", weight), ("bias", bias)):
-        if p is not None and list(p.array.shape) != shape:
+        if p is not None and list(p._array.shape) != shape:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(p.array.shape)} and "
+                f"{list(p._array.shape)} and "
                 f"normalized_shape = {shape}"
             )
-    if list(input.array.shape[-n:]) != shape or input.array.ndim < n:
+    if list(input._array.shape[-n:]) != shape or input._array.ndim < n:
         wanted = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
             f"Given normalized_shape={shape}, expected input with shape [{wanted}], but got input of "
-            f"size{list(input.array.shape)}"
+            f"size{list(input._array.shape)}"
         )
     if not input.dtype.is_floating_point:
         raise not_implemented("LayerNormKernelImpl", input.dtype)
@@ -134,9 +134,9 @@ def _layer_norm(xp, x, normalized_shape, weight, bias, eps):
 
 def _layer_meta(input, normalized_shape, weight, bias, eps):
     n = len(normalized_shape)
-    shape = (*input.array.shape[: input.array.ndim - n], *(1,) * n)
+    shape = (*input._array.shape[: input._array.ndim - n], *(1,) * n)
     kept = kept_dtype(input, weight, bias)
-    return Spec(input.array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
+    return Spec(input._array.shape, input.dtype), Spec(shape, kept), Spec(shape, kept)
 
 
 def _layer_vjp(g, input, normalized_shape, weight, bias, out1, out2, mask):
@@ -223,7 +223,7 @@ layer_norm_backward = operator(
     lower=lower_layer_norm_backward,
     kernel=_layer_backward,
     meta=lambda grad_out, input, shape, mean, rstd, weight, bias, mask: (
-        Spec(input.array.shape, input.dtype) if mask[0] else None,
+        Spec(input._array.shape, input.dtype) if mask[0] else None,
         Spec(shape, input.dtype if weight is None else weight.dtype) if mask[1] else None,
         Spec(shape, input.dtype if weight is None else weight.dtype) if mask[2] else None,
     ),

@@ -95,7 +95,7 @@ def _by_running_statistics(b: Builder, x: Value, weight, bias, running_mean, run
     rank = len(x.shape)
     if running_mean is None or running_var is None:
         return NotLowerable("batch norm without statistics")
-    if any(t.array.size for t in b.outputs[1:]):
+    if any(t._array.size for t in b.outputs[1:]):
         return NotLowerable("batch norm that keeps statistics")
     mean, variance = (b.element(_channel(v, rank), rank) for v in (running_mean, running_var))
     e = (b.element(x, rank) - mean) * (1 / b.o.sqrt(variance + eps))

@@ -48,7 +48,7 @@ def _reduce(xp, loss, reduction: int, d: dtype):
 # ---- fused losses
 def _spec_of(promoting: bool):
     def spec(self, target, reduction, *rest) -> Spec:
-        shape = () if reduction else broadcast_shapes(self.array.shape, target.array.shape)
+        shape = () if reduction else broadcast_shapes(self._array.shape, target._array.shape)
         return Spec(shape, promote_types(self.dtype, target.dtype) if promoting else self.dtype)
 
     return spec
@@ -154,7 +154,7 @@ def fused_loss(
     slope_op = declare_slope()
 
     def rule(g, self, target, reduction, *rest):
-        numel = math.prod(broadcast_shapes(self.array.shape, target.array.shape))
+        numel = math.prod(broadcast_shapes(self._array.shape, target._array.shape))
         return slope_op.function(shared(g, numel, reduction), self, target, *rest)
 
     rules = {"self": _named(rule, "g, self, target, reduction", extra)}
@@ -302,7 +302,7 @@ def _bce_target_rule(g, self, target_info, weight, reduction):
 
 
 def _pair_spec(self, target, weight, reduction) -> Spec:
-    return Spec(() if reduction else self.array.shape, self.dtype)
+    return Spec(() if reduction else self._array.shape, self.dtype)
 
 
 binary_cross_entropy = operator(
@@ -384,7 +384,7 @@ def _logits_target_rule(g, self, target_info, weight, pos_weight, reduction):
 
 def _logits_spec(self, target, weight, pos_weight, reduction) -> Spec:
     given = [t for t in (self, target, weight, pos_weight) if t is not None]
-    return Spec(() if reduction else broadcast_shapes(*[t.array.shape for t in given]), target.dtype)
+    return Spec(() if reduction else broadcast_shapes(*[t._array.shape for t in given]), target.dtype)
 
 
 binary_cross_entropy_with_logits = operator(

@@ -140,7 +140,7 @@ def _fusable(x, *others) -> bool | None:
         return False
     given = (x, *(t for t in others if t is not None))
     keys = FAKE | META if traced else 0
-    return all(t.__class__ in PLAIN and not t.keys & ~keys and t.dtype is x.dtype for t in given)
+    return all(t.__class__ in PLAIN and not t._keys & ~keys and t.dtype is x.dtype for t in given)
 
 
 class WholeLayers(threading.local):
@@ -248,7 +248,9 @@ def _over_input(
 def _over_data(
     kind: str, data, batch_sizes, state: tuple, params, has_biases, num_layers, dropout, train, bidirectional
 ):
-    if batch_sizes.keys & (META | TRANSFORMED) and not batch_sizes.keys & FAKE:  # fakes say themselves what is missing
+    if (
+        batch_sizes._keys & (META | TRANSFORMED) and not batch_sizes._keys & FAKE
+    ):  # fakes say themselves what is missing
         raise DataDependent(kind, "how packed sequences (batch_sizes) lie in memory")
     sizes = batch_sizes.tolist()
     out, finals = _layers(kind, data, sizes, state, params, has_biases, num_layers, dropout, train, bidirectional)

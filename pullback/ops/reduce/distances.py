@@ -113,13 +113,13 @@ def _check_renorm(self, p, dim, maxnorm):
         raise RuntimeError("renorm: maxnorm must be real-valued")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
-    if self.array.ndim < 2:
-        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.array.ndim} dimensions")
+    if self._array.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self._array.ndim} dimensions")
     if self.dtype.category < 2:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.scalar_name}"
         )
-    wrap_dim(dim, self.array.ndim)
+    wrap_dim(dim, self._array.ndim)
 
 
 _TINY = 1e-7  # keeps the factor finite, as in PyTorch
@@ -149,7 +149,7 @@ renorm = operator(
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     kernel=_renorm,
     check=_check_renorm,
-    meta=lambda self, p, dim, maxnorm: Spec(self.array.shape, self.dtype),
+    meta=lambda self, p, dim, maxnorm: Spec(self._array.shape, self.dtype),
     inplace=True,
     vjp=_renorm_vjp,
     autocast_cuda="float32",
@@ -203,9 +203,9 @@ def _check_cdist(x1, x2, p, compute_mode):
     for name, x in (("X1", x1), ("X2", x2)):
         if not x.dtype.is_floating_point:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.scalar_name}")
-        if x.array.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.array.ndim}D")
-    a, b = x1.array.shape, x2.array.shape
+        if x._array.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x._array.ndim}D")
+    a, b = x1._array.shape, x2._array.shape
     if a[-1] != b[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
     if p < 0:
@@ -252,7 +252,7 @@ def _length(xp, size, p: float):
 
 
 def _cdist_meta(x1, x2, p, compute_mode):
-    a, b = x1.array.shape, x2.array.shape
+    a, b = x1._array.shape, x2._array.shape
     return Spec((*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2]), x1.dtype)
 
 
@@ -298,8 +298,8 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 
 def _check_pdist(self, p):
-    if self.array.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.array.ndim}D")
+    if self._array.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self._array.ndim}D")
     if not self.dtype.is_floating_point:
         raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
@@ -329,7 +329,7 @@ pdist_forward = operator(
     kernel=_pdist,
     check=_check_pdist,
     meta=lambda self, p: Spec(
-        (self.array.shape[0] * (self.array.shape[0] - 1) // 2 if self.array.shape[0] else 0,), self.dtype
+        (self._array.shape[0] * (self._array.shape[0] - 1) // 2 if self._array.shape[0] else 0,), self.dtype
     ),
     method=False,
     vjp=lambda g, self, p, out: _rows_gradient(_square(g, self.shape[0]), self, self, p, _square(out, self.shape[0])),

@@ -60,9 +60,9 @@ histc = operator(
 
 # ---- histogramdd: points in rows, one list of edges for each coordinate
 def _check_points(self, bins, weight) -> None:
-    if self.array.ndim < 2:
+    if self._array.ndim < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    n = self.array.shape[-1]
+    n = self._array.shape[-1]
     if len(bins) != n:
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
@@ -83,12 +83,12 @@ def _check_weight(self, weight) -> None:
             "dtype, but got input(float), "
             f"and weight({weight.dtype.name})"
         )
-    if weight.array.shape != self.array.shape[:-1]:
+    if weight._array.shape != self._array.shape[:-1]:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
             "excluding its innermost "
-            f"dimension, but got input with shape {list(self.array.shape)} and weight with shape "
-            f"{list(weight.array.shape)}"
+            f"dimension, but got input with shape {list(self._array.shape)} and weight with shape "
+            f"{list(weight._array.shape)}"
         )
 
 
@@ -104,14 +104,14 @@ def _check_edges(self, bins, weight, density):
                 f"{_CPP_NAMES.get(self.dtype.name, self.dtype.name)} and bins for dimension {d} with dtype "
                 f"{_CPP_NAMES.get(edges.dtype.name, edges.dtype.name)}"
             )
-        if edges.array.ndim != 1:
+        if edges._array.ndim != 1:
             raise RuntimeError(
-                f"torch.histogramdd: bins tensor should have one dimension, but got {edges.array.ndim} dimensions in "
+                f"torch.histogramdd: bins tensor should have one dimension, but got {edges._array.ndim} dimensions in "
                 f"the bins tensor for dimension {d}"
             )
-        if not edges.array.size:
+        if not edges._array.size:
             raise RuntimeError(
-                f"torch.histogramdd: bins tensor should have at least 1 element, but got {edges.array.size} elements "
+                f"torch.histogramdd: bins tensor should have at least 1 element, but got {edges._array.size} elements "
                 f"in the bins tensor for dimension {d}"
             )
 
@@ -140,7 +140,7 @@ histogramdd_counts = operator(
     kernel=_count,
     check=_check_edges,
     meta=lambda self, bins, weight, density: Spec(
-        [len(e.array.shape) and e.array.shape[0] - 1 for e in bins], self.dtype
+        [len(e._array.shape) and e._array.shape[0] - 1 for e in bins], self.dtype
     ),
     vjp=NONDIFFERENTIABLE,
     method=False,
@@ -262,9 +262,9 @@ def _check_bincount(self, weights, minlength):
         raise RuntimeError("minlength should be >= 0")
     if self.dtype.category != 1:
         raise not_implemented("bincount_cpu", self.dtype)
-    if self.array.ndim != 1:
+    if self._array.ndim != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is not None and weights.array.shape != self.array.shape:
+    if weights is not None and weights._array.shape != self._array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
 
 

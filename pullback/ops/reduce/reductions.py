@@ -167,14 +167,14 @@ overloaded("count_nonzero", count_nonzero_dim, count_nonzero_dims)
 # ---- extremes
 def check_not_empty(name: str, t: Tensor, dim: int) -> None:
     """Extremes have no identity: the dimension must hold something."""
-    dim = wrap_dim(dim, t.array.ndim)
-    if t.array.ndim and t.array.shape[dim] == 0:
+    dim = wrap_dim(dim, t._array.ndim)
+    if t._array.ndim and t._array.shape[dim] == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
 def _check_all(name: str, kernel: str):
     def check(self):
-        if not self.array.size:
+        if not self._array.size:
             raise RuntimeError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
                 "with the 'dim' argument."
@@ -189,9 +189,9 @@ def _check_dims(name: str, kernel: str):
     check_all = _check_all(name, kernel)
 
     def check(self, dim, keepdim):
-        if self.dtype.is_complex or not self.array.size and not dim:
+        if self.dtype.is_complex or not self._array.size and not dim:
             check_all(self)
-        for d in wrap_dims(dim or None, self.array.ndim):
+        for d in wrap_dims(dim or None, self._array.ndim):
             check_not_empty(name, self, d)
 
     return check
@@ -271,7 +271,7 @@ def _extremes(name: str, reduce, locate, with_index, combine: str):
 
 def _check_place(name: str):
     def check(self, dim, keepdim):
-        if dim is None and not self.array.size:
+        if dim is None and not self._array.size:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
         if dim is not None:
             check_not_empty(name, self, dim)
@@ -288,12 +288,12 @@ amin, argmin, min_all, min_dim = _extremes("min", kernels.min_reduce, kernels.ar
 def _check_aminmax(self, dim, keepdim):
     if self.dtype.is_complex:
         raise not_implemented("aminmax_cpu", self.dtype)
-    if dim is None and not self.array.size:
+    if dim is None and not self._array.size:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
         )
-    if dim is not None and self.array.ndim and not self.array.shape[wrap_dim(dim, self.array.ndim)]:
-        raise IndexError(f"aminmax: Expected reduction dim {wrap_dim(dim, self.array.ndim)} to have non-zero size.")
+    if dim is not None and self._array.ndim and not self._array.shape[wrap_dim(dim, self._array.ndim)]:
+        raise IndexError(f"aminmax: Expected reduction dim {wrap_dim(dim, self._array.ndim)} to have non-zero size.")
 
 
 @widened
@@ -315,7 +315,7 @@ aminmax = operator(
     kernel=_aminmax,
     check=_check_aminmax,
     meta=lambda self, dim, keepdim: (
-        (Spec(reduced_shape(self.array.shape, wrap_dims(dim, self.array.ndim), keepdim), self.dtype),) * 2
+        (Spec(reduced_shape(self._array.shape, wrap_dims(dim, self._array.ndim), keepdim), self.dtype),) * 2
     ),
     vjp={"self": _aminmax_vjp},
     vmap=lambda args, dims, size: batch_reduction(aminmax, args, dims),
@@ -328,7 +328,7 @@ def _check_hash(self, dim, keepdim, mode):
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if self.dtype.is_complex:
         raise not_implemented("xor_sum_cpu", self.dtype)
-    if not self.array.size and not dim:
+    if not self._array.size and not dim:
         raise RuntimeError(
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
             "with the 'dim' argument."

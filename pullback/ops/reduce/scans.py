@@ -71,7 +71,7 @@ def _affine_vjp(g, rate, out, dim, mask):
 affine_scan = operator(
     "_affine_scan(Tensor rate, Tensor value, int dim) -> Tensor",
     kernel=widened(kernels.affine),
-    meta=lambda rate, value, dim: Spec(value.array.shape, value.dtype),
+    meta=lambda rate, value, dim: Spec(value._array.shape, value.dtype),
     vjp={("rate", "value"): _affine_vjp},
     vmap=lambda args, dims, size: _affine_vmap(args, dims, size),
     **HIDDEN,

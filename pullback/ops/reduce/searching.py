@@ -27,27 +27,27 @@ def _check_search(sequence, values, out_int32, right, side, sorter):
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
         )
-    if not sequence.array.ndim:
+    if not sequence._array.ndim:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
         )
-    if not values.array.ndim and sequence.array.ndim != 1:
+    if not values._array.ndim and sequence._array.ndim != 1:
         raise RuntimeError(
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
             "got boundaries tensor "
-            f"dim({sequence.array.ndim}) and input value's dim({values.array.ndim}) numel({values.array.size})"
+            f"dim({sequence._array.ndim}) and input value's dim({values._array.ndim}) numel({values._array.size})"
         )
-    if sequence.array.ndim != 1 and sequence.array.shape[:-1] != values.array.shape[:-1]:
+    if sequence._array.ndim != 1 and sequence._array.shape[:-1] != values._array.shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
             "tensor and input value "
-            f"tensor must match, but we got boundaries tensor {list(sequence.array.shape)} and input value tensor "
-            f"{list(values.array.shape)}"
+            f"tensor must match, but we got boundaries tensor {list(sequence._array.shape)} and input value tensor "
+            f"{list(values._array.shape)}"
         )
     _check_sorter(sequence, sorter)
     if sequence.dtype.is_complex or values.dtype.is_complex:
         raise not_implemented("searchsorted_out_cpu", sequence.dtype)
-    if out_int32 and sequence.array.shape[-1] >= 1 << 31:
+    if out_int32 and sequence._array.shape[-1] >= 1 << 31:
         raise RuntimeError(
             "torch.searchsorted(): the size of boundaries' last dimension should be less than 2147483647"
         )
@@ -56,10 +56,10 @@ def _check_search(sequence, values, out_int32, right, side, sorter):
 def _check_sorter(sequence, sorter) -> None:
     if sorter is None:
         return
-    if sorter.array.shape != sequence.array.shape:
+    if sorter._array.shape != sequence._array.shape:
         raise RuntimeError(
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
-            f"{list(sequence.array.shape)}and got sorter tensor {list(sorter.array.shape)}"
+            f"{list(sequence._array.shape)}and got sorter tensor {list(sorter._array.shape)}"
         )
     if sorter.dtype is not dtypes.int64:
         raise RuntimeError(
@@ -83,7 +83,7 @@ searchsorted_tensor = operator(
     f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {_SIDES}) -> Tensor",
     kernel=_search,
     check=_check_search,
-    meta=lambda sequence, self, out_int32, *rest: Spec(self.array.shape, dtypes.int32 if out_int32 else dtypes.int64),
+    meta=lambda sequence, self, out_int32, *rest: Spec(self._array.shape, dtypes.int32 if out_int32 else dtypes.int64),
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
     cost="compute",
@@ -155,7 +155,7 @@ isin_tensors = operator(
     "Tensor",
     kernel=lambda xp, a, b, unique, invert: xp.isin(wide(xp, a), wide(xp, b), assume_unique=False, invert=invert),
     check=_check_isin,
-    meta=lambda elements, *rest: Spec(elements.array.shape, dtypes.bool),
+    meta=lambda elements, *rest: Spec(elements._array.shape, dtypes.bool),
     vjp=NONDIFFERENTIABLE,
     **HIDDEN,
 )
@@ -220,10 +220,10 @@ unique1 = operator(
 
 
 def _check_unique_dim(self, dim, *rest):
-    if not self.array.ndim:
+    if not self._array.ndim:
         wrap_dim_of_scalar(dim)
-    dim = wrap_dim(dim, self.array.ndim)
-    if not self.array.size and any(s == 0 for d, s in enumerate(self.array.shape) if d != dim):
+    dim = wrap_dim(dim, self._array.ndim)
+    if not self._array.size and any(s == 0 for d, s in enumerate(self._array.shape) if d != dim):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     _check_unique(self)
 

@@ -15,7 +15,7 @@ _NAMES = {"amax": "max", "amin": "min"}
 
 
 def _check(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
-    axis = wrap_dim(axis, data.array.ndim)
+    axis = wrap_dim(axis, data._array.ndim)
     if _NAMES.get(reduce, reduce) not in _STARTS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
@@ -23,11 +23,11 @@ def _check(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
     given = lengths if lengths is not None else offsets
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if axis != given.array.ndim - 1:
+    if axis != given._array.ndim - 1:
         raise RuntimeError(
             "segment_reduce(): Expected axis to be the last dimension of lengths but got " + str(axis) + "."
         )
-    if not data.array.size:
+    if not data._array.size:
         raise RuntimeError("segment_reduce(): Expected data to have at least one element")
 
 
@@ -103,16 +103,16 @@ segment_reduce_backward = operator(
     "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
     "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor",
     kernel=_backward,
-    meta=lambda grad, output, data, *rest: Spec(data.array.shape, data.dtype),
+    meta=lambda grad, output, data, *rest: Spec(data._array.shape, data.dtype),
     vjp={"grad": NOT_IMPLEMENTED, "data": NOT_IMPLEMENTED},
     **HIDDEN,
 )
 
 
 def _meta(data, reduce, lengths, indices, offsets, axis, unsafe, initial):
-    count = lengths.array.shape[-1] if lengths is not None else offsets.array.shape[-1] - 1
-    axis = wrap_dim(axis, data.array.ndim)
-    return Spec((*data.array.shape[:axis], count, *data.array.shape[axis + 1 :]), data.dtype)
+    count = lengths._array.shape[-1] if lengths is not None else offsets._array.shape[-1] - 1
+    axis = wrap_dim(axis, data._array.ndim)
+    return Spec((*data._array.shape[:axis], count, *data._array.shape[axis + 1 :]), data.dtype)
 
 
 segment_reduce = operator(

@@ -26,14 +26,14 @@ from .softmax_lowering import (
 
 def _check(name: str):
     def check(self, dim, half_to_float):
-        dim = wrap_dim(dim, self.array.ndim)
+        dim = wrap_dim(dim, self._array.ndim)
         if half_to_float:
             raise RuntimeError(
                 f"{'softmax' if name == 'softmax' else 'log_softmax'} with half to float conversion is not supported "
                 "on CPU"
             )
         if self.dtype.category != FLOAT:
-            last = "lastdim_" if dim >= self.array.ndim - 1 else ""
+            last = "lastdim_" if dim >= self._array.ndim - 1 else ""
             raise not_implemented(f"{name}_{last}kernel_impl", self.dtype)
 
     return check
@@ -81,7 +81,7 @@ softmax_backward = operator(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     lower=lower_softmax_backward,
     kernel=_backward(kernels.softmax_backward),
-    meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
+    meta=lambda grad_output, output, dim, input_dtype: Spec(output._array.shape, input_dtype),
     node="SoftmaxBackwardDataBackward0",
     vjp={
         "grad_output": lambda g, output, dim, input_dtype: softmax_backward(
@@ -98,7 +98,7 @@ log_softmax_backward = operator(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     lower=lower_log_softmax_backward,
     kernel=_backward(kernels.log_softmax_backward),
-    meta=lambda grad_output, output, dim, input_dtype: Spec(output.array.shape, input_dtype),
+    meta=lambda grad_output, output, dim, input_dtype: Spec(output._array.shape, input_dtype),
     node="LogSoftmaxBackwardDataBackward0",
     vjp={
         "grad_output": _log_softmax_double,

@@ -80,7 +80,7 @@ def lower_topk(b: Builder, x: Value, k, dim, largest, sorted):
 
 def _picked(b: Builder, x: Value, dim: int, at: Value) -> tuple[Value, Value]:
     """Elements and places, one for each row; `at` has the dimension, the results may lack it."""
-    kept = len(b.spec(0).array.shape) == len(x.shape)
+    kept = len(b.spec(0)._array.shape) == len(x.shape)
     return _elements_and_places(b, x, dim, at if kept else at.without([dim]))
 
 

@@ -103,8 +103,8 @@ def msort(self):
 
 # ---- selections
 def _check_topk(self, k, dim, largest, sorted):
-    dim = wrap_dim(dim, self.array.ndim)
-    if not 0 <= k <= (self.array.shape[dim] if self.array.ndim else 1):
+    dim = wrap_dim(dim, self._array.ndim)
+    if not 0 <= k <= (self._array.shape[dim] if self._array.ndim else 1):
         raise RuntimeError("selected index k out of range")
     if self.dtype.is_complex or self.dtype is dtypes.bool:
         raise RuntimeError(f"topk does not support {'bool' if self.dtype is dtypes.bool else 'complex'} dtypes on CPU")
@@ -122,9 +122,9 @@ topk = along(
 
 
 def _check_kth(self, k, dim, keepdim):
-    dim = wrap_dim(dim, self.array.ndim)
+    dim = wrap_dim(dim, self._array.ndim)
     check_not_empty("kthvalue", self, dim)
-    if not 1 <= k <= (self.array.shape[dim] if self.array.ndim else 1):
+    if not 1 <= k <= (self._array.shape[dim] if self._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     if self.dtype.is_complex or self.dtype is dtypes.bool:
         raise not_implemented("kthvalue_cpu", self.dtype)
@@ -248,7 +248,7 @@ def _read(ordered: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
 
 
 def _check_q(name: str, q: Tensor) -> None:
-    if concrete(q) and not ((q.array >= 0) & (q.array <= 1)).all():
+    if concrete(q) and not ((q._array >= 0) & (q._array <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

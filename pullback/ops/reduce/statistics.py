@@ -144,10 +144,10 @@ def _check_spread(name: str, refusal: str = "std and var"):
 
 
 def _warn_degrees(name: str, t, dim, correction) -> None:
-    if count_of(t.array.shape, dim) - (1 if correction is None else correction) > 0:
+    if count_of(t._array.shape, dim) - (1 if correction is None else correction) > 0:
         return
-    axes = wrap_dims(dim if dim != () else None, t.array.ndim)
-    if math.prod(s for d, s in enumerate(t.array.shape) if d not in axes):
+    axes = wrap_dims(dim if dim != () else None, t._array.ndim)
+    if math.prod(s for d, s in enumerate(t._array.shape) if d not in axes):
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
             "(input numel divided "
@@ -207,7 +207,7 @@ def _with_mean(root: bool):
 
 
 def _with_mean_meta(self, dim, correction, keepdim):
-    shape = reduced_shape(self.array.shape, wrap_dims(dim if dim != () else None, self.array.ndim), keepdim)
+    shape = reduced_shape(self._array.shape, wrap_dims(dim if dim != () else None, self._array.ndim), keepdim)
     return Spec(shape, self.dtype.to_real()), Spec(shape, self.dtype)
 
 
@@ -318,7 +318,7 @@ def _check_cov_weights(name: str, weights: Tensor, observations: int, integral: 
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {observations}"
         )
-    if concrete(weights) and weights.numel() and weights.array.min() < 0:
+    if concrete(weights) and weights.numel() and weights._array.min() < 0:
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
@@ -354,7 +354,7 @@ def cov(self, correction, fweights, aweights):
         _check_cov_weights("aweights", aweights, x.shape[1], integral=False)
         weights = aweights if weights is None else weights * aweights
     total = x.shape[1] if weights is None else weights.sum()
-    if weights is not None and concrete(total) and not total.array.any():
+    if weights is not None and concrete(total) and not total._array.any():
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     average = (x if weights is None else x * weights).sum(1)
     average = average / (total if weights is not None else x.new_full((), total, dtype=to_float(x.dtype)))

@@ -45,7 +45,7 @@ class RetypedView(ViewFamily):
     def execute(self, op: Operator, args: tuple) -> Tensor:
         t = args[0]
         shape, stride, offset, dtype = op.declared.retyped(*args)
-        if isinstance(t.array, Geometry):
+        if isinstance(t._array, Geometry):
             array = Geometry(shape, stride, dtype.numpy)
         else:
             array = window(storage_of(t), dtype, shape, stride, offset)
@@ -69,13 +69,13 @@ def _retyped(schema: str, **rules) -> Operator:
 def _as_real(self) -> tuple:
     if not self.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    if self.keys & CONJ:
+    if self._keys & CONJ:
         raise RuntimeError(
             "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
             "you can view it as real, "
             "use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original."
         )
-    return (*self.array.shape, 2), (*(2 * s for s in stride_of(self)), 1), 2 * self.offset, self.dtype.to_real()
+    return (*self._array.shape, 2), (*(2 * s for s in stride_of(self)), 1), 2 * self._offset, self.dtype.to_real()
 
 
 def _as_complex(self) -> tuple:
@@ -88,7 +88,7 @@ def _as_complex(self) -> tuple:
         raise NotImplementedError(
             "view_as_complex: no array library computes with complex numbers of halves (complex32)"
         )
-    shape, stride = self.array.shape, stride_of(self)
+    shape, stride = self._array.shape, stride_of(self)
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if shape[-1] != 2:
@@ -99,9 +99,9 @@ def _as_complex(self) -> tuple:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     if any(s % 2 and n != 1 for n, s in zip(shape[:-1], stride, strict=False)):  # a single row may lie anywhere
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    if self.offset % 2:
+    if self._offset % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    return shape[:-1], tuple(s // 2 for s in stride[:-1]), self.offset // 2, self.dtype.to_complex()
+    return shape[:-1], tuple(s // 2 for s in stride[:-1]), self._offset // 2, self.dtype.to_complex()
 
 
 COMES_OUT = NotLowerable("a view of the same memory that comes out of the graph")
@@ -203,14 +203,14 @@ def _divisible(what: str, value: int, ratio: int, pair: str) -> None:
 
 
 def _as_dtype(self, dtype: dtype_type) -> tuple:
-    shape, stride, old = self.array.shape, stride_of(self), self.dtype
+    shape, stride, old = self._array.shape, stride_of(self), self.dtype
     if dtype.numpy is None:
         raise NotImplementedError(f"view: no array library reads memory as {dtype}")
-    if dtype is not old and self.keys & (CONJ | NEG):  # the memory is not what the tensor means
-        bit = "conjugate view tensors" if self.keys & CONJ else "tensors with negative bit set"
+    if dtype is not old and self._keys & (CONJ | NEG):  # the memory is not what the tensor means
+        bit = "conjugate view tensors" if self._keys & CONJ else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {bit} when converting to a different dtype.")
     if old.itemsize == dtype.itemsize:
-        return shape, stride, self.offset, dtype
+        return shape, stride, self._offset, dtype
     pair = f"{old.scalar_name} as {dtype.scalar_name}"
     if not shape:
         raise RuntimeError(f"self.dim() cannot be 0 to view {pair} (different element sizes)")
@@ -218,13 +218,13 @@ def _as_dtype(self, dtype: dtype_type) -> tuple:
         raise RuntimeError(f"self.stride(-1) must be 1 to view {pair} (different element sizes), but got {stride[-1]}")
     if old.itemsize > dtype.itemsize:
         ratio = old.itemsize // dtype.itemsize
-        return (*shape[:-1], shape[-1] * ratio), (*(s * ratio for s in stride[:-1]), 1), self.offset * ratio, dtype
+        return (*shape[:-1], shape[-1] * ratio), (*(s * ratio for s in stride[:-1]), 1), self._offset * ratio, dtype
     ratio = dtype.itemsize // old.itemsize
     _divisible("size(-1)", shape[-1], ratio, pair)
-    _divisible("storage_offset()", self.offset, ratio, pair)
+    _divisible("storage_offset()", self._offset, ratio, pair)
     for d, s in enumerate(stride[:-1]):
         _divisible(f"stride({d})", s, ratio, pair)
-    return (*shape[:-1], shape[-1] // ratio), (*(s // ratio for s in stride[:-1]), 1), self.offset // ratio, dtype
+    return (*shape[:-1], shape[-1] // ratio), (*(s // ratio for s in stride[:-1]), 1), self._offset // ratio, dtype
 
 
 def _batch_dtype(args: tuple, dims: tuple, size: int):

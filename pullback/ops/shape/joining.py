@@ -120,8 +120,8 @@ def _is_channels_last(a) -> bool:
 
 
 def _cat_meta(tensors, dim) -> Spec:
-    _, shape = _check_cat([t.array.shape for t in tensors], dim)
-    pairs = [(t.array.shape, stride_of(t)) for t in tensors if not _skipped(t.array.shape)]
+    _, shape = _check_cat([t._array.shape for t in tensors], dim)
+    pairs = [(t._array.shape, stride_of(t)) for t in tensors if not _skipped(t._array.shape)]
     last = pairs and all(is_channels_last(*p) and not is_contiguous(*p) for p in pairs)
     return Spec(shape, _common([t.dtype for t in tensors]), channels_last_strides(shape) if last else None)
 
@@ -214,8 +214,8 @@ def _stack_kernel(xp, tensors, dim):
 
 
 def _stack_meta(tensors, dim) -> Spec:
-    d = _check_stack([t.array.shape for t in tensors], dim)
-    shape = tensors[0].array.shape
+    d = _check_stack([t._array.shape for t in tensors], dim)
+    shape = tensors[0]._array.shape
     return Spec((*shape[:d], len(tensors), *shape[d:]), _common([t.dtype for t in tensors]))
 
 

@@ -28,8 +28,8 @@ def _flip(xp, self, dims):
 
 
 def _flip_meta(self, dims) -> Spec:
-    wrap_dims(tuple(dims), self.array.ndim)
-    return Spec(self.array.shape, self.dtype)
+    wrap_dims(tuple(dims), self._array.ndim)
+    return Spec(self._array.shape, self.dtype)
 
 
 flip = operator(
@@ -91,8 +91,8 @@ def _roll(xp, self, shifts, dims):
 
 
 def _roll_meta(self, shifts, dims) -> Spec:
-    _check_roll(self.array.ndim, shifts, dims)
-    return Spec(self.array.shape, self.dtype)
+    _check_roll(self._array.ndim, shifts, dims)
+    return Spec(self._array.shape, self.dtype)
 
 
 def _roll_strides(shape: tuple, self, shifts, dims) -> tuple | None:
@@ -187,7 +187,7 @@ repeat = operator(
     function=False,
     variadic="repeats",
     kernel=_repeat,
-    meta=lambda self, repeats: Spec(_repeat_shape(self.array.shape, repeats), self.dtype),
+    meta=lambda self, repeats: Spec(_repeat_shape(self._array.shape, repeats), self.dtype),
     out=False,
     jvp=LINEAR,
     vjp=_repeat_rule,
@@ -251,7 +251,7 @@ def _interleave_number(t: Tensor, repeats: int, d: int, output_size) -> Tensor:
         raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {size * repeats} but got {output_size}")
     wide = t.unsqueeze(d + 1).expand((*t.shape[: d + 1], repeats, *t.shape[d + 1 :]))
     result = wide.reshape((*t.shape[:d], size * repeats, *t.shape[d + 1 :]))
-    return result if result.memory is None else result.clone()
+    return result if result._memory is None else result.clone()
 
 
 def _interleave_counts(t: Tensor, repeats: Tensor, d: int, output_size, given: int) -> Tensor:
@@ -284,8 +284,8 @@ def _triangle(name: str, lower: bool):
         return xp.where(keep, self, xp.zeros((), self.dtype))
 
     def meta(self, diagonal) -> Spec:
-        _check_triangle(name, self.array.ndim)
-        return Spec(self.array.shape, self.dtype)
+        _check_triangle(name, self._array.ndim)
+        return Spec(self._array.shape, self.dtype)
 
     op = operator(
         f"{name}(Tensor self, SymInt diagonal=0) -> Tensor",
@@ -401,9 +401,9 @@ def one_hot(tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_zeros((*tensor.shape, num_classes))
-    if tensor.keys & TRANSFORMED and num_classes > 0:  # classes are not looked at: no example knows those of others
+    if tensor._keys & TRANSFORMED and num_classes > 0:  # classes are not looked at: no example knows those of others
         pass
-    elif not tensor.keys & META:
+    elif not tensor._keys & META:
         num_classes = _count_classes(tensor, num_classes)
     elif num_classes == -1:
         num_classes = tensor.max().item() + 1

@@ -58,10 +58,10 @@ def overridden(*args) -> bool:
     ),
 )
 def reshape(self, shape):
-    size = infer_size(shape, numel(self.array.shape))
-    if self.keys & OPAQUE:
+    size = infer_size(shape, numel(self._array.shape))
+    if self._keys & OPAQUE:
         return dispatch(find("_mkldnn_reshape.default"), (self, size))
-    if view_strides(self.array.shape, stride_of(self), size) is not None:
+    if view_strides(self._array.shape, stride_of(self), size) is not None:
         return dispatch(view_, (self, size))
     return dispatch(find("_unsafe_view.default"), (self.contiguous(), size))
 
@@ -108,16 +108,16 @@ def view(self, *sizes, size=None, dtype=None):
     """The same memory in another shape, or read as another dtype."""
     if size is None:
         size = sizes[0] if len(sizes) == 1 and sizes[0].__class__ not in INTS else sizes
-    if self.__class__ in PLAIN and not self.keys and (mode := ambient.mode) < 2 and size.__class__ in SIZES and size:
-        a = self.array
+    if self.__class__ in PLAIN and not self._keys and (mode := ambient.mode) < 2 and size.__class__ in SIZES and size:
+        a = self._array
         if a.flags.c_contiguous:
             try:
                 result = a.reshape(size)
             except (ValueError, TypeError):
                 result = a  # the general path finds the words
             if result is not a and (-1 in size or result.shape == size):
-                t = make_view(self, result, self.offset, view_, (self, size), mode)
-                if mode and self.autograd is not None and may_have_history(self):
+                t = make_view(self, result, self._offset, view_, (self, size), mode)
+                if mode and self._autograd is not None and may_have_history(self):
                     view_.record(t, self, size)
                 return t
     return _view_otherwise(self, *sizes, size=size, dtype=dtype)
@@ -199,15 +199,15 @@ def _squeeze_otherwise(input, dim=None, axis=None):
 @bypassing("squeeze.dim", otherwise=_squeeze_otherwise)
 def squeeze(input, dim=None, axis=None):
     """Drop dimensions of size 1: all, one, or some. `axis` is NumPy's name of `dim`."""
-    if dim.__class__ is int and input.__class__ in PLAIN and not input.keys and ambient.mode < 2:
-        a = input.array
+    if dim.__class__ is int and input.__class__ in PLAIN and not input._keys and ambient.mode < 2:
+        a = input._array
         shape = a.shape
         if -len(shape) <= dim < len(shape):
             d = dim % len(shape)
             if shape[d] != 1:
-                return plain_view(input, a[...], input.offset, squeeze_dim, (input, dim))
+                return plain_view(input, a[...], input._offset, squeeze_dim, (input, dim))
             if a.size:
-                return plain_view(input, a[(slice(None),) * d + (0, ...)], input.offset, squeeze_dim, (input, dim))
+                return plain_view(input, a[(slice(None),) * d + (0, ...)], input._offset, squeeze_dim, (input, dim))
     return _squeeze_otherwise(input, dim, axis)
 
 
@@ -333,13 +333,13 @@ def _quick_narrow(input, dim, start, length):
         or length.__class__ is not int
     ):
         return None
-    a = input.array
+    a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
     if not 0 <= d < len(shape) or start < 0 or length < 0 or start + length > shape[d]:
         return None
     part = a[(*(slice(None),) * d, slice(start, start + length))]
-    offset = input.offset + start * (a.strides[d] // a.itemsize)
+    offset = input._offset + start * (a.strides[d] // a.itemsize)
     return plain_view(input, part, offset, slice_, (input, dim, start, start + length, 1))
 
 

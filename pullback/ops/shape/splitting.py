@@ -45,7 +45,7 @@ def _chunk_size(t: Tensor, chunks: int, dim: int) -> tuple:
 def _quick_chunk(input, chunks, dim):
     if not is_plain_tensor(input) or chunks.__class__ is not int or dim.__class__ is not int or chunks <= 0:
         return None
-    shape = input.array.shape
+    shape = input._array.shape
     return quick_split(input, -(-shape[dim] // chunks), dim) if -len(shape) <= dim < len(shape) else None
 
 

@@ -55,7 +55,7 @@ def _copying(view: Operator):
 def _reshaped(self, size):
     """`view_copy` also takes what no view can give: a copy may change the order of memory."""
     result = self.reshape(size)
-    return result.clone() if result.version is self.version else result
+    return result.clone() if result._counter is self._counter else result
 
 
 def make_copy(view: Operator, function: bool = True, body=None) -> Operator:

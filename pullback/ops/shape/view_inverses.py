@@ -27,9 +27,9 @@ def copy_into(whole: Tensor, part: Tensor) -> Tensor:
 
 def reshaped(part: Tensor, shape: tuple) -> Tensor:
     """`part` in another shape: a view where the layout allows one."""
-    if tuple(part.array.shape) == tuple(shape):
+    if tuple(part._array.shape) == tuple(shape):
         return part
-    if view_strides(part.array.shape, stride_of(part), shape) is not None:
+    if view_strides(part._array.shape, stride_of(part), shape) is not None:
         return call("view.default", part, shape)
     return call("view.default", call("clone.default", part, contiguous_format), shape)
 
@@ -39,7 +39,7 @@ def same(whole, part, args, index):
 
 
 def reshaped_back(whole, part, args, index):
-    return reshaped(part, tuple(whole.array.shape))
+    return reshaped(part, tuple(whole._array.shape))
 
 
 def transposed(whole, part, args, index):
@@ -51,7 +51,7 @@ def transposed_matrix(whole, part, args, index):
 
 
 def permuted(whole, part, args, index):
-    n = len(whole.array.shape)
+    n = len(whole._array.shape)
     dims = [wrap_dim(d, n) for d in args[0]]
     return call("permute.default", part, [dims.index(d) for d in range(n)])
 
@@ -80,7 +80,7 @@ def split_evenly(whole, part, args, index):
     size, dim = args[0], args[1] if len(args) > 1 else 0
     start = size * index
     return call(
-        "slice_scatter.default", whole, part, dim, start, start + part.array.shape[wrap_dim(dim, whole.ndim)], 1
+        "slice_scatter.default", whole, part, dim, start, start + part._array.shape[wrap_dim(dim, whole.ndim)], 1
     )
 
 
@@ -92,7 +92,7 @@ def split_by_sizes(whole, part, args, index):
 
 def expanded(whole, part, args, index):
     """Reached only where nothing was repeated: sizes of one in front, or no element at all."""
-    return reshaped(part, tuple(whole.array.shape)) if part.array.size == whole.array.size else whole
+    return reshaped(part, tuple(whole._array.shape)) if part._array.size == whole._array.size else whole
 
 
 def conjugated(whole, part, args, index):
@@ -104,7 +104,7 @@ def negated(whole, part, args, index):
 
 
 def as_complex(whole, part, args, index):
-    if tuple(stride_of(part)) != contiguous_strides(part.array.shape):  # dimensions of size 1 may have odd strides
+    if tuple(stride_of(part)) != contiguous_strides(part._array.shape):  # dimensions of size 1 may have odd strides
         part = call("clone.default", part, contiguous_format)
     return call("view_as_complex.default", part)
 

@@ -39,27 +39,29 @@ def reshape_in_place(inplace: Operator, args: tuple) -> Tensor:
     target, op = args[0], inplace.inplace_of
     recording = ambient.mode & modes.GRAD and not ambient.mode & modes.BELOW_AUTOGRAD
     before = target.shallow(Autograd(True, edge_of(target)) if requires_grad(target) else None)
-    info, recorded = target.view_info, bool(recording) and requires_grad(target)
+    info, recorded = target._view_info, bool(recording) and requires_grad(target)
     unseen = info is None and not recording and not ambient.mode & modes.BELOW_AUTOGRAD and not target.is_leaf
     viewed = target.__dict__.get("view_edge") if unseen else None
     if not ambient.mode & modes.DISPATCH or call_dispatch(inplace, args) is NotImplemented:
-        result = execute(op, args, target.keys)
-        target.memory = storage_of(target)
-        target.array, target.offset = result.array, result.offset
+        result = execute(op, args, target._keys)
+        target._memory = storage_of(target)
+        target._array, target._offset = result._array, result._offset
         bump(target)
     else:
         result = target.shallow()
     if info is None:
         # views of it that were made before this version cannot be made again by the same calls
-        target.__dict__["reshaped"] = target.version[0]
+        target.__dict__["reshaped"] = target._counter[0]
     else:
-        version = target.version[0] if recorded else info.version - 1  # what was not recorded is made of the base again
-        target.view_info = View(info.base, info, op, args, version, info.creation)
+        version = (
+            target._counter[0] if recorded else info.version - 1
+        )  # what was not recorded is made of the base again
+        target._view_info = View(info.base, info, op, args, version, info.creation)
     if recorded or viewed is not None:
         op.record(result, before, *args[1:])
-        target.autograd.edge = result.autograd.edge
+        target._autograd.edge = result._autograd.edge
         if viewed is not None and edge_of(before)[0] is viewed[0]:  # nothing was recorded so far, nor is this
-            target.__dict__["view_edge"] = result.autograd.edge
+            target.__dict__["view_edge"] = result._autograd.edge
     return target
 
 

@@ -44,8 +44,8 @@ def _scatter(schema: str, place, part, **rules):
         return out
 
     def meta(self, src, *args) -> Spec:
-        check(self.array.shape, src.array.shape, args)
-        return Spec(self.array.shape, self.dtype)
+        check(self._array.shape, src._array.shape, args)
+        return Spec(self._array.shape, self.dtype)
 
     return operator(schema, kernel=kernel, strides=dense_like_first, meta=meta, strict=True, jvp=LINEAR, **rules)
 
@@ -136,7 +136,7 @@ as_strided_write = operator(
     "_as_strided_write(Tensor self, Tensor src, SymInt[] shape, SymInt[] stride, SymInt offset, SymInt[] size, "
     "SymInt[] strides, SymInt start) -> Tensor",
     kernel=_write_kernel,
-    meta=lambda self, *rest: Spec(self.array.shape, self.dtype),
+    meta=lambda self, *rest: Spec(self._array.shape, self.dtype),
     function=False,
     method=False,
     out=False,
@@ -158,9 +158,9 @@ as_strided_write = operator(
 )
 def as_strided_scatter(self: Tensor, src: Tensor, size, stride, storage_offset):
     _check_as_strided(self, size, stride, storage_offset)
-    size, stride, start = geometry.as_strided(self.shape, stride_of(self), self.offset, size, stride, storage_offset)
+    size, stride, start = geometry.as_strided(self.shape, stride_of(self), self._offset, size, stride, storage_offset)
     _check_source(size, src.shape)
-    return as_strided_write(self, src, tuple(self.shape), stride_of(self), self.offset, size, stride, start)
+    return as_strided_write(self, src, tuple(self.shape), stride_of(self), self._offset, size, stride, start)
 
 
 # ---- in place
@@ -184,11 +184,11 @@ def fill_diagonal_(input, fill_value, wrap: bool = False) -> Tensor:
     stride = sum(stride_of(input))
     height, width = input.shape[0], input.shape[1]
     size = min(height, width)
-    input.as_strided((size,), (stride,), input.offset).fill_(fill_value)
+    input.as_strided((size,), (stride,), input._offset).fill_(fill_value)
     if wrap and input.ndim == 2 and height > width + 1:
         step = stride_of(input)
         places = [(i * (width + 1) + width + 1 + k, k) for i in range(height // (width + 1)) for k in range(width)]
         for row, column in places:
             if row < height:
-                input.as_strided((), (), input.offset + row * step[0] + column * step[1]).fill_(fill_value)
+                input.as_strided((), (), input._offset + row * step[0] + column * step[1]).fill_(fill_value)
     return input

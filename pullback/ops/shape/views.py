@@ -72,10 +72,10 @@ def _type_name(t) -> str:
 
 
 def _check_expand(self, size, implicit=False) -> None:
-    if len(size) < self.array.ndim:
+    if len(size) < self._array.ndim:
         raise RuntimeError(
-            f"expand({_type_name(self)}{{{list(self.array.shape)}}}, size={list(size)}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self.array.ndim})"
+            f"expand({_type_name(self)}{{{list(self._array.shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({self._array.ndim})"
         )
 
 
@@ -84,7 +84,7 @@ def _quick_expand(input, size, implicit):
     """A row-major plain tensor repeated along new dimensions and dimensions of size 1."""
     if not is_plain_tensor(input) or size.__class__ not in SIZES or implicit:
         return None
-    a = input.array
+    a = input._array
     shape, strides = a.shape, a.strides
     lead = len(size) - len(shape)
     if lead < 0 or not a.flags.c_contiguous or not a.size or a.dtype.kind == "V":
@@ -97,7 +97,7 @@ def _quick_expand(input, size, implicit):
             if shape[i - lead] != 1:
                 return None
             steps[i] = 0
-    return plain_view(input, np.ndarray(size, a.dtype, a, 0, steps), input.offset, expand, (input, size, False))
+    return plain_view(input, np.ndarray(size, a.dtype, a, 0, steps), input._offset, expand, (input, size, False))
 
 
 expand = view(
@@ -198,13 +198,13 @@ unsqueeze = view(
 def _quick_select(input, dim, index):
     if not is_plain_tensor(input) or dim.__class__ is not int or index.__class__ is not int:
         return None
-    a = input.array
+    a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
     if not 0 <= d < len(shape) or not -shape[d] <= index < shape[d]:
         return None
     at = index if index >= 0 else index + shape[d]
-    offset = input.offset + at * (a.strides[d] // a.itemsize)
+    offset = input._offset + at * (a.strides[d] // a.itemsize)
     return plain_view(input, a[(*(_ALL,) * d, at, ...)], offset, select, (input, dim, index))
 
 
@@ -250,7 +250,7 @@ def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
     mode = ambient.mode
     pairs = enumerate(zip(arrays, offsets, strict=True))
     result = tuple([make_view(input, array, offset, op, (i, args), mode, True) for i, (array, offset) in pairs])
-    if mode and input.autograd is not None and may_have_history(input):
+    if mode and input._autograd is not None and may_have_history(input):
         op.record(result, *args)
     return result
 
@@ -259,12 +259,12 @@ def plain_views(input, arrays: list, offsets: list, op, args: tuple) -> tuple:
 def _quick_unbind(input, dim):
     if dim.__class__ is not int or not is_plain_tensor(input):
         return None
-    a = input.array
+    a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
     if not 0 <= d < len(shape):
         return None
-    step, start = a.strides[d] // a.itemsize, input.offset
+    step, start = a.strides[d] // a.itemsize, input._offset
     lead = (_ALL,) * d
     arrays = [a[(*lead, i, ...)] for i in range(shape[d])]
     return plain_views(input, arrays, [start + i * step for i in range(shape[d])], unbind, (input, dim))
@@ -275,12 +275,12 @@ def quick_split(input, split_size, dim):
     """Pieces of one size, or None where it takes more than slices of a plain tensor."""
     if dim.__class__ is not int or split_size.__class__ is not int or split_size <= 0 or not is_plain_tensor(input):
         return None
-    a = input.array
+    a = input._array
     shape = a.shape
     d = dim if dim >= 0 else dim + len(shape)
     if not 0 <= d < len(shape) or not shape[d]:
         return None
-    step, start = a.strides[d] // a.itemsize, input.offset
+    step, start = a.strides[d] // a.itemsize, input._offset
     lead = (_ALL,) * d
     places = range(0, shape[d], split_size)
     arrays = [a[(*lead, slice(i, i + split_size))] for i in places]
@@ -344,10 +344,10 @@ unbind = view(
 
 # ---- any geometry on the storage
 def _check_as_strided(self, size, stride, storage_offset=None) -> None:
-    if len(size) != len(stride) or self.keys & META or any(s < 0 for s in size):
+    if len(size) != len(stride) or self._keys & META or any(s < 0 for s in size):
         return  # the geometry says what is wrong
     check_bounds(
-        storage_of(self), size, stride, self.offset if storage_offset is None else storage_offset, self.dtype.itemsize
+        storage_of(self), size, stride, self._offset if storage_offset is None else storage_offset, self.dtype.itemsize
     )
 
 

@@ -15,9 +15,9 @@ _HIDDEN = META | TRANSFORMED | DISPATCH_SUBCLASS | SPARSE
 
 def concrete(t: Tensor) -> bool:
     """Whether the numbers of a tensor may be read here and now."""
-    return not t.keys & _HIDDEN and not ambient.mode & (modes.TRANSFORM | modes.DISPATCH)
+    return not t._keys & _HIDDEN and not ambient.mode & (modes.TRANSFORM | modes.DISPATCH)
 
 
 def may_have_zeros(t: Tensor) -> bool:
     """Whether some element is, or could be, zero."""
-    return not concrete(t) or not t.array.all()
+    return not concrete(t) or not t._array.all()

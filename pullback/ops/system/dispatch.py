@@ -38,7 +38,7 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     if mode < LISTENING and op.layer is op.backend is op.inplace_of is None:
         tensors = op.tensors(args)
         for t in tensors:
-            if t.keys:
+            if t._keys:
                 break
         else:
             return _plain(op, args, tensors, mode)
@@ -50,7 +50,7 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
         if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
             return ambient.captures[-1].process(op, args)
     if op.body is not None:
-        if op.declared.nested is not None and any(t.keys & NESTED for t in op.tensors(args)):
+        if op.declared.nested is not None and any(t._keys & NESTED for t in op.tensors(args)):
             return above.nested_layer(op, args)
         return op.body(*args) if above.run_body is None else above.run_body(op, args)
     if mode & modes.TRANSFORM:
@@ -67,7 +67,7 @@ def _plain(op: Operator, args: tuple, tensors: list, mode: int):
     out = op.family.execute(op, args)
     if mode and op.differentiable:
         for t in tensors:
-            if t.autograd is not None:
+            if t._autograd is not None:
                 op.record(out, *args)
                 break
     if op.is_view:
@@ -79,7 +79,7 @@ def autograd_layer(op: Operator, args: tuple):
     """Record the call where a gradient is wanted; keep track of views; carry tangents."""
     mode = ambient.mode
     if op.inplace_of is not None:
-        if getattr(args[0], "keys", 0) & NESTED:
+        if getattr(args[0], "_keys", 0) & NESTED:
             return above.nested_layer(op, args)
         if mode & modes.FORWARD and not mode & modes.BELOW_AUTOGRAD:
             return above.forward_inplace(op, args)
@@ -87,7 +87,7 @@ def autograd_layer(op: Operator, args: tuple):
     tensors = op.tensors(args)
     keys = 0
     for t in tensors:
-        keys |= t.keys
+        keys |= t._keys
     if keys & NAMED and not mode & modes.UNNAMED:
         return above.named_layer(op, args)
     if keys & NESTED and not op.family.takes_layouts:
@@ -119,7 +119,7 @@ def record(op: Operator, out, args: tuple):
 
 
 def check_inference(op: Operator, args: tuple) -> None:
-    if not ambient.reverse_levels and any(t.keys & INFERENCE_TENSOR for t in op.tensors(args)):
+    if not ambient.reverse_levels and any(t._keys & INFERENCE_TENSOR for t in op.tensors(args)):
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked "
             "by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
@@ -130,8 +130,8 @@ def check_inference(op: Operator, args: tuple) -> None:
 def share_version(out, source: Tensor) -> None:
     """Writes to a view that a subclass made are writes to what it shows."""
     for t in out if isinstance(out, (tuple, list)) else (out,):
-        if isinstance(t, Tensor) and t.keys & DISPATCH_SUBCLASS:
-            t.version = source.version
+        if isinstance(t, Tensor) and t._keys & DISPATCH_SUBCLASS:
+            t._counter = source._counter
 
 
 def mark_views(op: Operator, out, args: tuple) -> None:
@@ -141,19 +141,19 @@ def mark_views(op: Operator, out, args: tuple) -> None:
     source = op.tensors(args)[0]
     many = not isinstance(out, Tensor)
     for i, t in enumerate(out if many else (out,)):
-        if isinstance(t, Tensor) and t.view_info is None and t is not source:
+        if isinstance(t, Tensor) and t._view_info is None and t is not source:
             mark_view(t, source, op, args, i if many else None)
 
 
 def mark_view(t: Tensor, source: Tensor, op: Operator, args: tuple, index: int | None = None) -> None:
-    info = source.view_info
+    info = source._view_info
     base, parent = (source, None) if info is None else (info.base, info)
     creation = "multi_output" if index is not None else None if info is None else info.creation
     if not ambient.mode & modes.GRAD:
         creation = "inference" if ambient.mode & modes.INFERENCE else "no_grad"
-    t.view_info = View(base, parent, op, args if index is None else (index, args), t.version[0], creation)
-    if t.autograd is None:
-        t.autograd = UNTRACKED_VIEW
+    t._view_info = View(base, parent, op, args if index is None else (index, args), t._counter[0], creation)
+    if t._autograd is None:
+        t._autograd = UNTRACKED_VIEW
 
 
 def below(op: Operator, args: tuple, keys: int):

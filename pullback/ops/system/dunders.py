@@ -176,6 +176,6 @@ def _contains(self, element) -> bool:
 
 
 def _iterate(self):
-    if not self.array.ndim:
+    if not self._array.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))

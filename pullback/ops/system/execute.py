@@ -48,7 +48,7 @@ def _check_all_meta(op: Operator, args: tuple) -> None:
         return
     where = None
     for t in op.tensors(args):
-        if t.device is devices.cpu and (not t.array.shape or t.dtype in (dtypes.int64, dtypes.int32)):
+        if t.device is devices.cpu and (not t._array.shape or t.dtype in (dtypes.int64, dtypes.int32)):
             continue
         if where is None:
             where = t.device
@@ -59,12 +59,12 @@ def _check_all_meta(op: Operator, args: tuple) -> None:
 def _mark_inference(out, args: tuple) -> None:
     for t in out if isinstance(out, (tuple, list)) else (out,):
         if isinstance(t, Tensor) and not any(t is a for a in args):
-            t.keys |= INFERENCE_TENSOR
+            t._keys |= INFERENCE_TENSOR
 
 
 def _resolve(a):
     if isinstance(a, Tensor):
-        return resolve_bits(a) if a.keys & (CONJ | NEG) else a
+        return resolve_bits(a) if a._keys & (CONJ | NEG) else a
     if isinstance(a, tuple) and a and isinstance(a[0], Tensor):
         return tuple(_resolve(x) for x in a)
     return a
@@ -72,12 +72,12 @@ def _resolve(a):
 
 def resolve_bits(t: Tensor) -> Tensor:
     """A tensor whose array holds the numbers the tensor means: conjugation and negation carried out."""
-    array = t.array
-    if t.keys & META:
+    array = t._array
+    if t._keys & META:
         return t.shallow()
     xp = library(t.device)
-    if t.keys & CONJ:
+    if t._keys & CONJ:
         array = xp.conjugate(array, out=...)
-    if t.keys & NEG:
+    if t._keys & NEG:
         array = xp.negative(array, out=...)
-    return wrap(array, t.dtype, t.device, t.keys & ~(CONJ | NEG))
+    return wrap(array, t.dtype, t.device, t._keys & ~(CONJ | NEG))

@@ -36,7 +36,7 @@ def general(function, op: Operator, args: tuple, out=None):
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
         positional, keywords = overrides.call_form(op, args, lists=False)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
-    if out is None and args and isinstance(args[0], Tensor) and args[0].keys == CUDA:
+    if out is None and args and isinstance(args[0], Tensor) and args[0]._keys == CUDA:
         result = above.plain_on_device(op, args)
         if result is not None:
             return result
@@ -65,7 +65,7 @@ def write_out(op: Operator, args: tuple, out):
     for o in outs:
         if not isinstance(o, Tensor):
             raise TypeError(f"{op.display}(): argument 'out' must be Tensor, not {type(o).__name__}")
-        if o.keys & TRANSFORMED:
+        if o._keys & TRANSFORMED:
             raise RuntimeError(
                 f"Batching rule not implemented for aten::{op.name}.out; the fallback path doesn't work on out= or view ops."
             )
@@ -81,10 +81,10 @@ def write_out(op: Operator, args: tuple, out):
         raise TypeError(f"{op.display}(): expected {len(results)} tensors in argument 'out', got {len(outs)}")
     check_out = op.declared.check_out
     for o, r in zip(outs, results, strict=True):
-        if (o.keys ^ r.keys) & FAKE:
+        if (o._keys ^ r._keys) & FAKE:
             raise AssertionError(
                 "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with 'allow_non_fake_inputs'. "
-                f"Found in {op}(..., out={'a real tensor' if r.keys & FAKE else 'a fake tensor'} of shape {list(o.array.shape)})"
+                f"Found in {op}(..., out={'a real tensor' if r._keys & FAKE else 'a fake tensor'} of shape {list(o._array.shape)})"
             )
         if check_out is not None:
             check_out(r, o)
@@ -93,8 +93,8 @@ def write_out(op: Operator, args: tuple, out):
             raise RuntimeError(f"Expected out tensor to have device {r.device}, but got {o.device} instead")
     copy = find("copy.default").inplace
     for o, r in zip(outs, results, strict=True):
-        if o.array.shape != r.array.shape:
-            resize_output(o, r.array.shape, stride_of(r))
+        if o._array.shape != r._array.shape:
+            resize_output(o, r._array.shape, stride_of(r))
         check_overlap(o)
         if ambient.mode & modes.CAPTURE:
             with modes.masked(modes.GRAD):
@@ -120,30 +120,30 @@ def check_out_arguments(op: Operator, args: tuple, outs: tuple) -> None:
         )
     for o in outs:
         check_inference_write(o)
-        if o.memory is None or o.keys & LAYOUTS:
+        if o._memory is None or o._keys & LAYOUTS:
             continue
         for t in tensors:
-            if t.memory is not o.memory or t.keys & LAYOUTS:
+            if t._memory is not o._memory or t._keys & LAYOUTS:
                 continue
-            if op.name in _APART and t is not o and not o.keys & META and _share(o, t):
+            if op.name in _APART and t is not o and not o._keys & META and _share(o, t):
                 raise RuntimeError(OVERLAP)
             if op.family.reads_as_it_writes:
                 check_partial_overlap(o, t)
 
 
 def has_tangent(t: Tensor) -> bool:
-    return t.autograd is not None and bool(t.autograd.tangents)
+    return t._autograd is not None and bool(t._autograd.tangents)
 
 
 def _share(a: Tensor, b: Tensor) -> bool:
-    return bool(np.may_share_memory(a.array, b.array)) if isinstance(a.array, np.ndarray) else False
+    return bool(np.may_share_memory(a._array, b._array)) if isinstance(a._array, np.ndarray) else False
 
 
 def resize_output(out: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     """Give an `out` tensor the shape and strides of the result; it warns where that drops numbers."""
-    if out.array.size:
+    if out._array.size:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
+            f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which does not match the "
             f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
             "resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero "
             "elements with t.resize_(0).",

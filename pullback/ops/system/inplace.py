@@ -47,13 +47,13 @@ def run_inplace(op: Operator, args: tuple, written=None):
     """An in-place operator on canonical arguments: `self` is written and returned; then `written()`, then recording."""
 
     target = args[0]
-    if target.keys & INFERENCE_TENSOR:
+    if target._keys & INFERENCE_TENSOR:
         check_inference_write(target)
     functional = op.inplace_of
     mode = ambient.mode
     keys = 0
     for t in op.tensors(args):
-        keys |= t.keys
+        keys |= t._keys
     recording = mode & modes.GRAD and not mode & modes.BELOW_AUTOGRAD
     wanted = bool(recording) and any(requires_grad(t) for t in op.tensors(args))
     if wanted:
@@ -63,7 +63,7 @@ def run_inplace(op: Operator, args: tuple, written=None):
     before = None
     if wanted and op.differentiable:
         before = (before_write(functional, target), *[operand_before(a, target) for a in args[1:]])
-        version = target.version[0]
+        version = target._counter[0]
     if not (keys & DISPATCH_SUBCLASS or mode & modes.DISPATCH) or not handed_over(op, args):
         compute_into(op, target, args, keys)
     if keys & NAMED and not mode & modes.UNNAMED:
@@ -77,7 +77,7 @@ def run_inplace(op: Operator, args: tuple, written=None):
 
 def check_inference_write(target: Tensor) -> None:
     """Refuse writes to tensors of inference mode outside of it: nothing counts them."""
-    if target.keys & INFERENCE_TENSOR and not ambient.mode & modes.INFERENCE and not ambient.function_levels:
+    if target._keys & INFERENCE_TENSOR and not ambient.mode & modes.INFERENCE and not ambient.function_levels:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed."
             "You can make a clone to get a normal tensor before doing inplace update."
@@ -87,9 +87,9 @@ def check_inference_write(target: Tensor) -> None:
 
 def handed_over(op: Operator, args: tuple) -> bool:
     """Whether a dispatch mode or subclass took the write; it then counts as one write, however it was done."""
-    version = args[0].version[0]
+    version = args[0]._counter[0]
     taken = overrides.call_dispatch(op, args) is not NotImplemented
-    if taken and args[0].version[0] == version:
+    if taken and args[0]._counter[0] == version:
         bump(args[0])
     return taken
 
@@ -124,28 +124,28 @@ def check_operands(op: Operator, args: tuple) -> None:
     functional, tensors = op.inplace_of, op.tensors(args)
     if functional.declared.write is None and functional.family.write is None:
         return
-    if any(t.keys & (CONJ | NEG | LAYOUTS) for t in tensors):
+    if any(t._keys & (CONJ | NEG | LAYOUTS) for t in tensors):
         return
     reads_first = functional.declared.reads_first  # a value of one element is read before anything is written
     for t in tensors[1:]:
-        if not (reads_first and t.array.size == 1):
+        if not (reads_first and t._array.size == 1):
             check_partial_overlap(args[0], t)
 
 
 def check_partial_overlap(target: Tensor, other: Tensor) -> None:
     """Refuse an operand that shares some memory with the written tensor without being the same view of it."""
-    if other.memory is None or other.memory is not target.memory or target.keys & META and not target.keys & FAKE:
+    if other._memory is None or other._memory is not target._memory or target._keys & META and not target._keys & FAKE:
         return
-    ours, theirs = ((t.offset, t.array.shape, stride_of(t)) for t in (target, other))
+    ours, theirs = ((t._offset, t._array.shape, stride_of(t)) for t in (target, other))
     if ours[:2] == theirs[:2] and all(n == 1 or s == r for n, s, r in zip(*ours[1:], theirs[2], strict=True)):
         return  # the same view: where a size is 1, strides say nothing
     if (
-        target.array.size == other.array.size == 1
+        target._array.size == other._array.size == 1
         and ours[0] == theirs[0]
         or not (is_dense(*ours[1:]) and is_dense(*theirs[1:]))
     ):
         return
-    low, high = max(ours[0], theirs[0]), min(ours[0] + target.array.size, theirs[0] + other.array.size)
+    low, high = max(ours[0], theirs[0]), min(ours[0] + target._array.size, theirs[0] + other._array.size)
     if low < high:
         raise RuntimeError(OVERLAP)
 
@@ -155,9 +155,9 @@ def before_write(op: Operator, target: Tensor) -> Tensor:
     name = op.schema.arguments[0].name
     if name in plan_of(op).saved:
         kept = target.detach().clone()
-        kept.autograd = _history(target)
-        if kept.autograd is not None and target.autograd.tangents:
-            kept.autograd.tangents = {level: t.clone() for level, t in target.autograd.tangents.items()}
+        kept._autograd = _history(target)
+        if kept._autograd is not None and target._autograd.tangents:
+            kept._autograd.tangents = {level: t.clone() for level, t in target._autograd.tangents.items()}
         return kept
     return target.shallow(_history(target))
 
@@ -166,15 +166,15 @@ def operand_before(arg, target: Tensor):
     """Another argument as it is before the write: one on the written memory keeps the history it has now."""
     if isinstance(arg, (tuple, list)):
         return type(arg)([operand_before(a, target) for a in arg])
-    if not isinstance(arg, Tensor) or arg.version is not target.version:
+    if not isinstance(arg, Tensor) or arg._counter is not target._counter:
         return arg
     if ambient.saved_hooks:  # what they pack must be the old values
         kept = arg.detach().clone()
-        kept.autograd = _history(arg)
+        kept._autograd = _history(arg)
     else:
         kept = arg.shallow(_history(arg))
-    if arg.autograd is not None and arg.autograd.tangents:
-        kept.autograd = nodes.with_tangents(kept.autograd, {k: t.clone() for k, t in arg.autograd.tangents.items()})
+    if arg._autograd is not None and arg._autograd.tangents:
+        kept._autograd = nodes.with_tangents(kept._autograd, {k: t.clone() for k, t in arg._autograd.tangents.items()})
     return kept
 
 
@@ -186,21 +186,21 @@ def _history(target: Tensor):
 def record_write(op: Operator, target: Tensor, args: tuple, version: int) -> None:
     """Hang a node for the write on `target`; `args` and `version` are those before it."""
     stand_in = target.shallow()
-    if target.autograd is not None and target.autograd.tangents:
-        stand_in.autograd = nodes.with_tangents(None, target.autograd.tangents)
+    if target._autograd is not None and target._autograd.tangents:
+        stand_in._autograd = nodes.with_tangents(None, target._autograd.tangents)
     op.record(stand_in, *args)
     if ambient.mode & modes.ANOMALY:
         note_stack(stand_in)
-    if stand_in.autograd is not None:
-        node = stand_in.autograd.edge[0]
+    if stand_in._autograd is not None:
+        node = stand_in._autograd.edge[0]
         if op.declared.inplace_node is not None:
             node.__class__ = _inplace_class(op)
-        node.saved = [_as_of(e, target.version, version) for e in node.saved]
-        above.rebase_history(target, stand_in.autograd.edge)
-        if target.view_info is not None:
+        node.saved = [_as_of(e, target._counter, version) for e in node.saved]
+        above.rebase_history(target, stand_in._autograd.edge)
+        if target._view_info is not None:
             node.saved = [_of_view(e, target) for e in node.saved]
-    elif target.view_info is not None:
-        target.view_info.version = target.version[0]
+    elif target._view_info is not None:
+        target._view_info.version = target._counter[0]
 
 
 @cache
@@ -213,7 +213,7 @@ def _as_of(entry, written: list, version: int):
     """A saved operand on the written memory was saved as it was before: reading it after the write must raise."""
     if entry.__class__ is list:
         return [_as_of(e, written, version) for e in entry]
-    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED and entry[1].version is written:
+    if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED and entry[1]._counter is written:
         return (*entry[:2], version, entry[3])
     return entry
 
@@ -221,17 +221,17 @@ def _as_of(entry, written: list, version: int):
 def _of_view(entry, target: Tensor):
     """A saved result that was written into a view has the view's history, not the write's alone."""
     if entry.__class__ is tuple and entry and entry[0] is nodes.SAVED_OUTPUT:
-        return (*entry[:3], nodes.WeakEdge(target.autograd.edge))
+        return (*entry[:3], nodes.WeakEdge(target._autograd.edge))
     if entry.__class__ is nodes.SavedTensor and entry.is_output:
-        entry.edge = nodes.WeakEdge(target.autograd.edge)
+        entry.edge = nodes.WeakEdge(target._autograd.edge)
     return entry
 
 
 def check_writable(target: Tensor) -> None:
     """Refuse in-place writes that autograd cannot follow, before anything is written."""
-    if target.view_info is not None:
+    if target._view_info is not None:
         above.check_view(target)
-        if requires_grad(target) and target.view_info.base.is_leaf:
+        if requires_grad(target) and target._view_info.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if requires_grad(target) and nodes.current_autograd(target).edge is None:  # of a view, since its base was written
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -239,7 +239,7 @@ def check_writable(target: Tensor) -> None:
 
 def bump(target: Tensor) -> None:
     """One more write to this memory."""
-    target.version[0] += 1
+    target._counter[0] += 1
 
 
 def store(op: Operator, target: Tensor, result: Tensor) -> None:
@@ -251,10 +251,10 @@ def store(op: Operator, target: Tensor, result: Tensor) -> None:
 
 def check_result(op: Operator, target: Tensor, result: Tensor) -> None:
     """Refuse a result of another shape than the tensor it is to be written to, or of a higher category."""
-    shape = target.array.shape
-    if result.array.shape != shape:
+    shape = target._array.shape
+    if result._array.shape != shape:
         own = op.inplace_of.declared.inplace_words if op.inplace_of is not None else None
-        raise RuntimeError((own or _no_fit)(shape, result.array.shape))
+        raise RuntimeError((own or _no_fit)(shape, result._array.shape))
     check_cast(result.dtype, target.dtype)
 
 
@@ -270,7 +270,7 @@ def check_cast(source, target) -> None:
 
 
 def check_overlap(target: Tensor) -> None:
-    if target.memory is not None and may_overlap(target.array.shape, stride_of(target)):
+    if target._memory is not None and may_overlap(target._array.shape, stride_of(target)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
@@ -279,16 +279,16 @@ def check_overlap(target: Tensor) -> None:
 
 def write(target: Tensor, result: Tensor) -> None:
     """Copy numbers, minding conjugate and negative views, and count the write."""
-    if (target.keys | result.keys) & LAYOUTS:
+    if (target._keys | result._keys) & LAYOUTS:
         above.write_layout(target, result)
         return
-    if not target.keys & META:
-        array = result.array
-        if target.keys & CONJ:
+    if not target._keys & META:
+        array = result._array
+        if target._keys & CONJ:
             array = array.conjugate()
-        if target.keys & NEG:
+        if target._keys & NEG:
             array = -array
-        assign(target.array, cast_array(array, result.dtype, target.dtype))
+        assign(target._array, cast_array(array, result.dtype, target.dtype))
     bump(target)
 
 
@@ -335,16 +335,16 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     if ambient.mode & modes.CAPTURE:
         ambient.captures[-1].refuse("it resizes a tensor")
     told_mode("resize", t, tuple(shape))
-    if isinstance(t.array, Geometry):
+    if isinstance(t._array, Geometry):
         memory = storage_of(t)
-        memory.length = max(memory.length, span_bytes(shape, stride, t.offset, t.dtype.itemsize))
-        t.array = Geometry(shape, stride, t.dtype.numpy)
+        memory.length = max(memory.length, span_bytes(shape, stride, t._offset, t.dtype.itemsize))
+        t._array = Geometry(shape, stride, t.dtype.numpy)
         return
     storage = storage_of(t)
-    need = span_bytes(shape, stride, t.offset, t.dtype.itemsize)
+    need = span_bytes(shape, stride, t._offset, t.dtype.itemsize)
     if need > storage.length:
         old = storage.length
         UntypedStorage.of(storage).resize_(need)
         if modes.process.deterministic:
             _fill_from(storage, t.dtype, old // t.dtype.itemsize)
-    t.array = window(storage, t.dtype, tuple(shape), stride, t.offset)
+    t._array = window(storage, t.dtype, tuple(shape), stride, t._offset)

@@ -211,7 +211,7 @@ def dispatch_args(op, args: tuple) -> list:
     for t in op.tensors(args):
         cls = type(t)
         if (
-            t.keys & DISPATCH_SUBCLASS
+            t._keys & DISPATCH_SUBCLASS
             and cls.__torch_dispatch__ is not disabled_torch_dispatch
             and all(type(f) is not cls for f in found)
         ):

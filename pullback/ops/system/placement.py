@@ -82,16 +82,16 @@ def each_tensor(value, function):
 
 
 def _down(t: Tensor) -> Tensor:
-    return wrap(to_host(t.array), t.dtype, devices.cpu, t.keys & ~CUDA) if t.keys & CUDA else t
+    return wrap(to_host(t._array), t.dtype, devices.cpu, t._keys & ~CUDA) if t._keys & CUDA else t
 
 
 def _up(t: Tensor, where: device) -> Tensor:
-    if t.keys & CUDA:
+    if t._keys & CUDA:
         return t
-    if t.keys & (LAYOUTS | META):
+    if t._keys & (LAYOUTS | META):
         raise _NotDense
     computable(t.dtype, where)
-    return wrap(to_device(t.array, where), t.dtype, where, t.keys)
+    return wrap(to_device(t._array, where), t.dtype, where, t._keys)
 
 
 def together(op: Operator, args: tuple) -> tuple[device, tuple]:
@@ -100,7 +100,7 @@ def together(op: Operator, args: tuple) -> tuple[device, tuple]:
     where = tensors[0].device
     if all(t.device is where for t in tensors) or op.declared.cross_device:
         return where, args
-    where = next(t.device for t in tensors if t.keys & CUDA)
+    where = next(t.device for t in tensors if t._keys & CUDA)
     free = op.declared.indices_anywhere
     return where, tuple(_moved(a, where, free and i == 1) for i, a in enumerate(args))
 
@@ -111,8 +111,8 @@ def _moved(value, where: device, free: bool):
         return type(value)([_moved(v, where, free) for v in value])
     if not isinstance(value, Tensor) or value.device is where:
         return value
-    if value.device is devices.cpu and (free or not value.array.ndim):
-        return wrap(to_device(value.array, where), value.dtype, where, value.keys)
+    if value.device is devices.cpu and (free or not value._array.ndim):
+        return wrap(to_device(value._array, where), value.dtype, where, value._keys)
     raise RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {where} and {value.device}!"
     )

@@ -27,11 +27,11 @@ def run_as_plain(op: Operator, args: tuple, kwargs: dict):
 def _plain(value, originals: dict[int, Tensor]):
     if isinstance(value, tuple):
         return tuple(_plain(v, originals) for v in value)
-    if not isinstance(value, Tensor) or not value.keys & DISPATCH_SUBCLASS:
+    if not isinstance(value, Tensor) or not value._keys & DISPATCH_SUBCLASS:
         return value
-    keys = value.keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
-    memory = None if keys & LAYOUTS else value.memory
-    t = assemble(Tensor, value.array, value.dtype, value.device, keys, None, value.version, memory, value.offset)
+    keys = value._keys & ~(SUBCLASS | DISPATCH_SUBCLASS)
+    memory = None if keys & LAYOUTS else value._memory
+    t = assemble(Tensor, value._array, value.dtype, value.device, keys, None, value._counter, memory, value._offset)
     originals[id(t)] = value
     return t
 

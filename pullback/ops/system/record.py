@@ -120,11 +120,11 @@ class Info:
         self.dtype = t.dtype
         self.device = t.device
         self.stride = stride_of(t)
-        self.offset = t.offset
+        self.offset = t._offset
         self.layout = t.layout
-        self.blocksize = getattr(t.array, "blocksize", None)
-        self.form = getattr(t.array, "form", None)  # of a nested tensor: how its values are to be read
-        self.dense_dim = getattr(t.array, "dense_dim", None)
+        self.blocksize = getattr(t._array, "blocksize", None)
+        self.form = getattr(t._array, "form", None)  # of a nested tensor: how its values are to be read
+        self.dense_dim = getattr(t._array, "dense_dim", None)
 
 
 def shape_of(x):
@@ -200,13 +200,13 @@ def _attach_lines(op: Operator, edges: str) -> list[str]:
         "    node = new(node_class)",
         f"    node.edges = {edges}",
         "    node.sequence = next_sequence()",
-        "    node.outputs = tuple([(r.array.shape, r.dtype, r.device) if r is not None else None for r in result])",
+        "    node.outputs = tuple([(r._array.shape, r.dtype, r.device) if r is not None else None for r in result])",
         "    for i, r in enumerate(result):",
         f"        if r is not None and r.dtype.category >= 2 and i not in {skip!r}:",
         "            a = Autograd(True, (node, i))",
-        "            if r.autograd is not None:",
-        "                keep_tangents(r.autograd, a)",
-        "            r.autograd = a",
+        "            if r._autograd is not None:",
+        "                keep_tangents(r._autograd, a)",
+        "            r._autograd = a",
     ]
 
 
@@ -386,5 +386,5 @@ def _saved_sizes(shape: tuple, asked: re.Match, node: Node) -> tuple | int:
 def note_stack(out) -> None:
     """Remember where the nodes of some results were made."""
     for t in out if isinstance(out, (tuple, list)) else (out,):
-        if isinstance(t, Tensor) and t.autograd is not None and t.autograd.edge is not None:
-            above.note_creation(t.autograd.edge[0])
+        if isinstance(t, Tensor) and t._autograd is not None and t._autograd.edge is not None:
+            above.note_creation(t._autograd.edge[0])

@@ -276,7 +276,7 @@ def _int(value):
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, Tensor):
-        if value.dtype.category <= 1 and value.array.size == 1:
+        if value.dtype.category <= 1 and value._array.size == 1:
             return int(value.item())
         raise Unfit
     if getattr(value, "is_symbolic", False):
@@ -289,7 +289,11 @@ def _int(value):
 def _float(value):
     if isinstance(value, (int, float)) or getattr(value, "is_symbolic", False):
         return value
-    if isinstance(value, Tensor) and value.array.size == 1 and not (value.autograd is not None and value.requires_grad):
+    if (
+        isinstance(value, Tensor)
+        and value._array.size == 1
+        and not (value._autograd is not None and value.requires_grad)
+    ):
         return float(value.item())
     if isinstance(value, (np.floating, np.integer)):
         return float(value)
@@ -301,7 +305,7 @@ def _bool(value):
         return bool(value)
     if isinstance(value, int) and not isinstance(value, bool):
         raise Unfit
-    if isinstance(value, Tensor) and value.dtype.name == "bool" and value.array.size == 1:
+    if isinstance(value, Tensor) and value.dtype.name == "bool" and value._array.size == 1:
         return bool(value.item())
     if getattr(value, "is_symbolic", False):
         return value
@@ -313,10 +317,10 @@ def _scalar(value):
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, Tensor) and value.array.ndim == 0:
-        if value.autograd is not None and value.requires_grad:
+    if isinstance(value, Tensor) and value._array.ndim == 0:
+        if value._autograd is not None and value.requires_grad:
             raise Unfit  # a number has no gradient
-        return value if value.autograd is not None or value.keys else value.item()
+        return value if value._autograd is not None or value._keys else value.item()
     raise Unfit
 
 
@@ -379,7 +383,7 @@ def _converter(argument: Argument) -> Callable:
 
     def convert_list(value):
         if not isinstance(value, (tuple, list)):
-            if isinstance(value, Tensor) and value.array.ndim:
+            if isinstance(value, Tensor) and value._array.ndim:
                 return tuple(one(v) for v in value.tolist())
             if size is not None:
                 return (one(value),) * size

@@ -84,7 +84,13 @@ def method_text(name: str, value: Any, results: Results) -> str:
         return f"{name}: {known}"
     if isinstance(value, FunctionType):
         return function_text("Tensor", name, value, results)
-    slots = {"dtype": "_dtype", "device": "_device", "offset": "_int", "keys": "_int", "version": "list[_int]"}
+    slots = {
+        "_own_dtype": "_dtype",
+        "_own_device": "_device",
+        "_offset": "_int",
+        "_keys": "_int",
+        "_counter": "list[_int]",
+    }
     return f"{name}: {slots.get(name, '_Any')}"
 
 

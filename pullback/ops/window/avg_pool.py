@@ -42,7 +42,7 @@ def _declare_regular(spatial: int) -> Operator:
         return like_lead(y, x, spatial)
 
     def meta(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor):
-        w = _check(name, spatial, self.shape, self.array.dtype, kernel_size, stride, padding, ceil_mode, divisor)
+        w = _check(name, spatial, self.shape, self._array.dtype, kernel_size, stride, padding, ceil_mode, divisor)
         return Spec((*self.shape[:-spatial], *w.out), self.dtype)
 
     def kernel_backward(xp, g, x, size, stride, padding, ceil, count_include_pad, divisor):
@@ -120,7 +120,7 @@ def _declare_adaptive(spatial: int) -> Operator:
 
     def meta(self, output_size):
         out = pool_shape.adaptive(name, self.shape, spatial, output_size)
-        require(kernel_name, self.array.dtype, FLOAT)
+        require(kernel_name, self._array.dtype, FLOAT)
         return Spec((*self.shape[:-spatial], *out), self.dtype)
 
     def kernel_backward(xp, g, x):

@@ -35,7 +35,7 @@ _ATTRIBUTES = (
 
 # ---- the operator and its backward
 def _convolution_spec(input, weight, bias, *attributes) -> Spec:
-    x, w, b = input.array, weight.array, None if bias is None else bias.array
+    x, w, b = input._array, weight._array, None if bias is None else bias._array
     check_dtypes(x.dtype, w.dtype, None if b is None else b.dtype)
     return Spec(conv_shape(x.shape, w.shape, None if b is None else b.shape, *attributes), input.dtype)
 
@@ -78,13 +78,13 @@ def _conj(xp: Any, array: Array) -> Array:
 
 
 def _backward_spec(grad_output, input, weight, bias_sizes, *rest) -> tuple:
-    shapes = (input.array.shape, weight.array.shape, (grad_output.array.shape[1],))
+    shapes = (input._array.shape, weight._array.shape, (grad_output._array.shape[1],))
     return tuple(Spec(s, grad_output.dtype) if wanted else None for s, wanted in zip(shapes, rest[-1]))
 
 
 def _like_either(shape: tuple, input, weight, *_) -> tuple | None:
     """Channels-last where input or weight is; a filter alone says nothing of sequences, nor of what has no elements."""
-    if len(shape) != weight.array.ndim or not weight.array.size:
+    if len(shape) != weight._array.ndim or not weight._array.size:
         return None
     return channels_last_strides(shape) if prefers_channels_last(input) or prefers_channels_last(weight) else None
 

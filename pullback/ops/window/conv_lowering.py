@@ -97,7 +97,7 @@ def _convolution(b: Builder, shape, x: Value, weight: Value, stride, padding, di
 
 
 def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding, dilation, transposed, _, groups):
-    shape = b.spec().array.shape if transposed else x.shape
+    shape = b.spec()._array.shape if transposed else x.shape
     c = _convolution(b, shape, x, weight, stride, padding, dilation, groups)
     if isinstance(c, NotLowerable):
         return c

@@ -68,7 +68,7 @@ def _kernel(xp, x, grid, mode, padding, align_corners):
 
 
 def _meta(input, grid, mode, padding, align_corners) -> Spec:
-    _check(input.shape, grid.shape, input.array.dtype, grid.array.dtype, mode)
+    _check(input.shape, grid.shape, input._array.dtype, grid._array.dtype, mode)
     return Spec(_sample_shape(input.shape, grid.shape), input.dtype)
 
 

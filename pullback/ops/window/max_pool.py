@@ -54,7 +54,7 @@ def _declare_regular(spatial: int) -> tuple[Operator, Operator]:
         return tuple(like_lead(m, x, spatial) for m in result)
 
     def meta(self, *attributes):
-        require(name, self.array.dtype, *REAL)
+        require(name, self._array.dtype, *REAL)
         return _pooled(self.shape, spatial, pool_shape.regular(name, self.shape, spatial, *attributes).out, self.dtype)
 
     def kernel_backward(xp, g, x, size, stride, padding, dilation, ceil, indices):
@@ -190,7 +190,7 @@ def _declare_adaptive(spatial: int) -> Operator:
 
     def meta(self, output_size):
         out = pool_shape.adaptive(name, self.shape, spatial, output_size)
-        require(kernel_name, self.array.dtype, FLOAT)
+        require(kernel_name, self._array.dtype, FLOAT)
         return _pooled(self.shape, spatial, out, self.dtype)
 
     forward = operator(

@@ -76,7 +76,7 @@ def _declare(name: str, method: str, spatial: int, aligns: bool, kernel_name: st
         return kernels.resample(xp, x, size, factors, method, align)
 
     def meta(self, size, *rest):
-        check(self.shape, self.array.dtype, size)
+        check(self.shape, self._array.dtype, size)
         return Spec((*self.shape[:2], *size), self.dtype)
 
     def kernel_backward(xp, g, size, input_size, *rest):

@@ -67,21 +67,21 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
         ambient.mode >= 2
         or x.__class__ not in PLAIN
         or w.__class__ not in PLAIN
-        or x.keys
-        or w.keys
+        or x._keys
+        or w._keys
         or x.dtype is not w.dtype
     ):
         return None
-    if bias is not None and (bias.__class__ not in PLAIN or bias.keys or bias.dtype is not x.dtype):
+    if bias is not None and (bias.__class__ not in PLAIN or bias._keys or bias.dtype is not x.dtype):
         return None
-    a, f = x.array, w.array
+    a, f = x._array, w._array
     if f.ndim not in (3, 4, 5) or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not f.flags.c_contiguous:
         return None
     kernels = network.kernels()
     key = (_ints(stride), _ints(padding), _ints(dilation))
     if kernels is None or None in key:
         return None
-    plan = _plan(a.shape, f.shape, None if bias is None else bias.array.shape, *key, groups, a.itemsize)
+    plan = _plan(a.shape, f.shape, None if bias is None else bias._array.shape, *key, groups, a.itemsize)
     if plan is None:
         return None
     y = np.empty(plan.shape, a.dtype)
@@ -89,10 +89,10 @@ def convolution(x, w, bias, stride, padding, dilation, groups) -> Tensor | None:
     if not kernels.convolve(network.FORWARD, *images, plan.numbers, groups, plan.block, plan.by_rows, thread_count()):
         return None
     if bias is not None:
-        y += bias.array.reshape((-1,) + (1,) * (a.ndim - 2))
+        y += bias._array.reshape((-1,) + (1,) * (a.ndim - 2))
     t = wrap(y, x.dtype)
     if ambient.mode and (
-        x.autograd is not None or w.autograd is not None or bias is not None and bias.autograd is not None
+        x._autograd is not None or w._autograd is not None or bias is not None and bias._autograd is not None
     ):
         return registry["convolution.default"].record(t, x, w, bias, *plan.attributes)
     return t
@@ -114,9 +114,9 @@ def _windows(shape: tuple, kernel, stride, padding, dilation, ceil: bool) -> tup
 @bypassing("max_pool2d_with_indices.default")
 def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
     """The largest of each window over two axes."""
-    if ambient.mode >= 2 or x.__class__ not in PLAIN or x.keys or ceil.__class__ is not bool:
+    if ambient.mode >= 2 or x.__class__ not in PLAIN or x._keys or ceil.__class__ is not bool:
         return None
-    a, kernels = x.array, network.kernels()
+    a, kernels = x._array, network.kernels()
     if kernels is None or a.ndim != 4 or a.dtype not in network.FLOATS or not a.flags.c_contiguous or not a.size:
         return None
     key = (_ints(kernel), () if stride is None else _ints(stride), _ints(padding), _ints(dilation))
@@ -130,6 +130,6 @@ def max_pool2d(x, kernel, stride, padding, dilation, ceil) -> Tensor | None:
     if not kernels.max_pool(*flat, numbers, thread_count()):
         return None
     t = wrap(y, x.dtype)
-    if ambient.mode and x.autograd is not None:
+    if ambient.mode and x._autograd is not None:
         return registry["max_pool2d_with_indices.default"].record((t, wrap(places)), x, *attributes)[0]
     return t

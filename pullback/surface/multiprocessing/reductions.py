@@ -57,7 +57,7 @@ def reduce_tensor(t: Tensor):
             "process boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing "
             "(e.g., putting it on the queue)."
         )
-    if t.keys or type(t) not in (Tensor, Parameter) or t.numel() == 0:
+    if t._keys or type(t) not in (Tensor, Parameter) or t.numel() == 0:
         return t.__reduce_ex__(4)
     parts = _reduce_storage(storage_of(t))
     return _rebuild_tensor, (type(t), parts, t.dtype, tuple(t.shape), t.stride(), t.storage_offset(), t.requires_grad)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
+import weakref
 
 import pytest
 
@@ -583,3 +585,20 @@ def test_a_hook_that_is_removed_before_the_graph_ends(backend):
         kept.remove()
         out.sum().backward()
         assert x.grad.tolist() == [4.0, 4.0]
+
+
+def test_arguments_die_with_their_call():
+    @torch.compile(backend="eager")
+    def f(x):
+        print(end="")
+        return x * 2
+
+    gc.disable()
+    try:
+        x = torch.ones(2)
+        died = weakref.ref(x)
+        f(x)
+        del x
+        assert died() is None
+    finally:
+        gc.enable()

@@ -106,7 +106,7 @@ def test_module(text: str, inputs: tuple) -> None:
         module, fakes = make(), [given(i) for i in inputs]
         result = outcome(module, fakes)
     assert result == real
-    assert all(t.keys & FAKE for t in (*module.parameters(), *module.buffers()))
+    assert all(t._keys & FAKE for t in (*module.parameters(), *module.buffers()))
     converted = {n: mode.from_tensor(t) for n, t in (*real_module.named_parameters(), *real_module.named_buffers())}
     with mode:
         again = functional_call(real_module, converted, tuple(mode.from_tensor(t) for t in real_inputs))
@@ -138,7 +138,7 @@ def test_optimizer(name: str, foreach: bool) -> None:
     real_weights, real_state = train(name, **options)
     with FakeTensorMode() as mode:
         weights, state = train(name, **options)
-    assert all(t.keys & FAKE and t.fake_mode is mode for t in weights + state)
+    assert all(t._keys & FAKE and t.fake_mode is mode for t in weights + state)
     assert [(described(t), t._version) for t in weights] == [(described(t), t._version) for t in real_weights]
     assert [described(t) for t in state] == [described(t) for t in real_state]
 

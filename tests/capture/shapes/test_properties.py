@@ -83,7 +83,9 @@ def test_arithmetic_is_pythons(tree, hints, others):
     expr = result.node.expr if hasattr(result, "node") else result
     assert evaluate(expr, values_of(numbers, hints)) == calculate(tree, plain(hints))
     assert evaluate(expr, values_of(numbers, others)) == calculate(tree, plain(others))
-    for guard in env.guards:  # none but that a divisor is not zero, where no rule sees that a sum of squares is positive
+    for (
+        guard
+    ) in env.guards:  # none but that a divisor is not zero, where no rule sees that a sum of squares is positive
         assert evaluate(guard.expr, values_of(numbers, others))
         assert guard.expr.operator == "!="
     if isinstance(expr, Expr):

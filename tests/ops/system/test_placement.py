@@ -19,7 +19,7 @@ def on(device, *shape):
 
 
 def test_cuda_tensors_are_not_plain():
-    assert on(HERE, 2).keys == CUDA and on(torch.device("cpu"), 2).keys == 0
+    assert on(HERE, 2)._keys == CUDA and on(torch.device("cpu"), 2)._keys == 0
     assert torch.device("cuda:3").keys == CUDA and torch.device("meta").keys == 0
 
 

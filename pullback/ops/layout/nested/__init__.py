@@ -36,12 +36,12 @@ def write_nested(target: Tensor, result: Tensor) -> None:
     if not is_nested(target) or not is_nested(result):
         raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
     store(target, result)
-    target.version[0] += 1
+    target._counter[0] += 1
 
 
 def values_of_nested(t: Tensor) -> Tensor:
     """`Tensor.values()` of a nested tensor."""
-    if t.array.structure.strides is not None:
+    if t._array.structure.strides is not None:
         raise RuntimeError("NestedTensor must be contiguous to get buffer.")
     return get_values(t)
 
@@ -60,13 +60,13 @@ def _jagged(name: str, t: Tensor) -> None:
 @front("Tensor.offsets")
 def offsets(self) -> Tensor:
     _jagged("offsets", self)
-    return self.array.structure.offsets
+    return self._array.structure.offsets
 
 
 @front("Tensor.lengths")
 def lengths(self) -> Tensor | None:
     _jagged("lengths", self)
-    return self.array.structure.lengths
+    return self._array.structure.lengths
 
 
 def _of_jagged(name: str, read) -> property:
@@ -75,7 +75,7 @@ def _of_jagged(name: str, read) -> property:
     def get(self):
         if not is_nested(self) or self.layout is not devices.jagged:
             raise AttributeError(f"'Tensor' object has no attribute '{name}': only jagged nested tensors have")
-        return read(self.array)
+        return read(self._array)
 
     return PartialProperty(get)
 
@@ -135,7 +135,7 @@ def nested_tensor_strides(self) -> Tensor:
 @front("Tensor._nested_tensor_storage_offsets")
 def nested_tensor_storage_offsets(self) -> Tensor:
     """Where each component starts in the packed values."""
-    return tensor([c.offset for c in components(self.detach())])
+    return tensor([c._offset for c in components(self.detach())])
 
 
 __all__ = [

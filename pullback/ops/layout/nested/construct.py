@@ -170,7 +170,7 @@ def to_padded_tensor(input: Tensor, padding: float, output_size=None, out=None) 
     """A dense tensor of all components, filled up with `padding`."""
     if not is_nested(input):
         raise RuntimeError("to_padded_tensor() expects a nested tensor")
-    if is_jagged(input) and input.array.structure.lengths is not None:
+    if is_jagged(input) and input._array.structure.lengths is not None:
         raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
     parts = components(input)
     if not parts:

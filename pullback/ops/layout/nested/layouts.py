@@ -160,7 +160,7 @@ class Structure:
 
     def shape(self, values: Tensor, ragged_idx: int) -> tuple:
         if self.sizes is None:
-            inner = values.array.shape
+            inner = values._array.shape
             return (self.count, *inner[: ragged_idx - 1], self.ragged, *inner[ragged_idx:])
         if not self.sizes:
             return (0,)
@@ -200,7 +200,7 @@ class NestedArray:
     @property
     def form(self) -> tuple[Structure, int, tuple]:
         """All but the values: structure, place of the ragged dimension, shape of the values."""
-        return self.structure, self.ragged_idx, self.values.array.shape
+        return self.structure, self.ragged_idx, self.values._array.shape
 
     @property
     def ndim(self) -> int:
@@ -212,13 +212,13 @@ class NestedArray:
         if s.sizes is not None:
             return sum(math.prod(size) for size in s.sizes)
         if s.lengths is None:
-            return self.values.array.size
-        inner = self.values.array.shape
-        return int(s.lengths.array.sum()) * math.prod(inner[: self.ragged_idx - 1] + inner[self.ragged_idx :])
+            return self.values._array.size
+        inner = self.values._array.shape
+        return int(s.lengths._array.sum()) * math.prod(inner[: self.ragged_idx - 1] + inner[self.ragged_idx :])
 
     @property
     def dtype(self):
-        return self.values.array.dtype
+        return self.values._array.dtype
 
     @property
     def itemsize(self) -> int:
@@ -238,18 +238,18 @@ def wrap_nested(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Te
 
 
 def is_nested(t) -> bool:
-    return isinstance(t, Tensor) and bool(t.keys & NESTED)
+    return isinstance(t, Tensor) and bool(t._keys & NESTED)
 
 
 def is_jagged(t: Tensor) -> bool:
-    return t.array.structure.sizes is None
+    return t._array.structure.sizes is None
 
 
 def describe(t: Tensor) -> str:
     """The text of a nested tensor."""
     import textwrap
 
-    a = t.array
+    a = t._array
     if a.layout is devices.jagged:
         leaf = ", requires_grad=True" if t.requires_grad and t.is_leaf else ""
         tail = f", grad_fn={t.grad_fn}" if t.grad_fn is not None else leaf

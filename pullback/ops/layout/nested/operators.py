@@ -33,13 +33,13 @@ def function(name: str, home: str = "torch") -> Callable:
 # ---- in and out
 get_values_op = layout_operator(
     "_nested_get_values(Tensor(a) self) -> Tensor(a)",
-    run=lambda self: view_of(self.array.values, self.array.values.array, self.dtype, self.array.values.offset),
+    run=lambda self: view_of(self._array.values, self._array.values._array, self.dtype, self._array.values._offset),
     vjp={"self": lambda g, self_info: nest(g, *self_info.form[:2])},
     jvp=LINEAR,
 )
 from_values_op = layout_operator(
     "_nested_from_values(Tensor values, Tensor template) -> Tensor",
-    run=lambda values, template: wrap_nested(values, template.array.structure, template.array.ragged_idx),
+    run=lambda values, template: wrap_nested(values, template._array.structure, template._array.ragged_idx),
     node="NestedViewFromJaggedBackward0",
     vjp={"values": lambda g, template_info: values_as(g, *template_info.form)},
 )
@@ -62,25 +62,25 @@ def nest(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
 
 def components(t: Tensor) -> list[Tensor]:
     """The tensors that a nested tensor is made of."""
-    values, structure = get_values(t), t.array.structure
+    values, structure = get_values(t), t._array.structure
     if is_jagged(t):
-        along = t.array.ragged_idx - 1
+        along = t._array.ragged_idx - 1
         return [values.narrow(along, start, length) for start, length in structure.spans()]
     if structure.strides is not None:
         where = zip(structure.sizes, structure.strides, structure.starts, strict=True)
-        return [values.as_strided(size, stride, values.offset + start) for size, stride, start in where]
+        return [values.as_strided(size, stride, values._offset + start) for size, stride, start in where]
     parts = [values.narrow(0, start, length) for start, length in structure.spans()]
     return [p.reshape(s) for p, s in zip(parts, structure.sizes, strict=True)]
 
 
 def values_like(t: Tensor, template: Tensor) -> Tensor:
     """The values of `t` as those of `template` lie; zeros in its holes."""
-    return values_as(t, *template.array.form)
+    return values_as(t, *template._array.form)
 
 
 def values_as(t: Tensor, structure: Structure, ragged_idx: int, shape: tuple) -> Tensor:
     """The values of `t` as those of a tensor of that form lie; zeros in its holes."""
-    a = t.array
+    a = t._array
     if a.structure is structure and a.ragged_idx == ragged_idx:
         return get_values(t)
     parts, along = components(t), ragged_idx - 1
@@ -101,16 +101,16 @@ def values_as(t: Tensor, structure: Structure, ragged_idx: int, shape: tuple) ->
 def cat_values(parts: list[Tensor], template: Tensor) -> Tensor:
     """Components, packed as the values of a tensor of that layout are."""
     if is_jagged(template):
-        return function("cat")(parts, template.array.ragged_idx - 1)
-    return function("cat")([p.reshape(-1) for p in parts]) if parts else template.array.values
+        return function("cat")(parts, template._array.ragged_idx - 1)
+    return function("cat")([p.reshape(-1) for p in parts]) if parts else template._array.values
 
 
 def packed(t: Tensor) -> Tensor:
     """The same components without holes."""
-    structure = t.array.structure
+    structure = t._array.structure
     if not structure.has_holes:
         return t
-    return nest(cat_values(components(t), t), structure.packed(), t.array.ragged_idx)
+    return nest(cat_values(components(t), t), structure.packed(), t._array.ragged_idx)
 
 
 def rebuild(parts: list[Tensor], template: Tensor, ragged_idx: int | None = 0) -> Tensor:
@@ -122,11 +122,11 @@ def rebuild(parts: list[Tensor], template: Tensor, ragged_idx: int | None = 0) -
 
     if ragged_idx is None:
         return function("stack")(parts)
-    structure = template.array.structure.packed()
+    structure = template._array.structure.packed()
     if not is_jagged(template):
         same = tuple(tuple(p.shape) for p in parts) == structure.sizes
         return nest(cat_values(parts, template), structure) if same and parts else pack(parts, template.layout)
-    at = ragged_idx or template.array.ragged_idx
+    at = ragged_idx or template._array.ragged_idx
     if [p.shape[at - 1] for p in parts] == structure.component_lengths():
         return nest(function("cat")(parts, at - 1), structure, at)
     return pack(parts, template.layout, at)
@@ -150,9 +150,9 @@ def written(target: Tensor, result: Tensor, op: Operator) -> Tensor:
         raise RuntimeError(
             f"{op.display}_(): cannot write a nested tensor into a dense one of shape {list(target.shape)}"
         )
-    if not is_nested(result) or result.array.shape != target.array.shape:
+    if not is_nested(result) or result._array.shape != target._array.shape:
         raise RuntimeError(
-            f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}"
+            f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
         )
     if target.requires_grad and target.is_leaf:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -160,13 +160,13 @@ def written(target: Tensor, result: Tensor, op: Operator) -> Tensor:
     with no_grad():
         store(target, result)
     if recorded:
-        above.rebase_history(target, result.autograd.edge)
+        above.rebase_history(target, result._autograd.edge)
     return target
 
 
 def store(target: Tensor, result: Tensor) -> None:
     """Write components into those of a nested tensor of the same sizes."""
-    a, b = target.array, result.array
+    a, b = target._array, result._array
     if a.structure is b.structure and a.ragged_idx == b.ragged_idx:
         a.values.copy_(b.values)
     else:
@@ -188,7 +188,7 @@ def pointwise(op: Operator, *args):
     """Element by element on packed values; dense operands are broadcast to every component."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     template = max((t for t in tensors if is_nested(t)), key=lambda t: t.ndim)
-    if any(t.array.structure is not template.array.structure for t in tensors if is_nested(t)):
+    if any(t._array.structure is not template._array.structure for t in tensors if is_nested(t)):
         template = packed(template)
     result = dispatch(op, tuple(_operand(op, a, template) if isinstance(a, Tensor) else a for a in args))
     if isinstance(result, Tensor):
@@ -214,7 +214,7 @@ def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
         return t
     if not is_jagged(template):
         return _dense_in_strided(op, t, template)
-    a = template.array
+    a = template._array
     if t.ndim > template.ndim:
         raise _refused(op, t, template)
     full = t.reshape((1,) * (template.ndim - t.ndim) + tuple(t.shape))
@@ -229,7 +229,7 @@ def _operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
 
 def _rows(op: Operator, full: Tensor, t: Tensor, template: Tensor) -> Tensor:
     """A padded dense operand: where all components are as long as it is, each has its row."""
-    a = template.array
+    a = template._array
     if any(n != full.shape[a.ragged_idx] for n in a.structure.component_lengths()):
         raise _refused(op, t, template)
     whole = full.expand((a.structure.count, *full.shape[1:]))
@@ -237,7 +237,7 @@ def _rows(op: Operator, full: Tensor, t: Tensor, template: Tensor) -> Tensor:
 
 
 def _nested_operand(op: Operator, t: Tensor, template: Tensor) -> Tensor:
-    a, b = t.array, template.array
+    a, b = t._array, template._array
     if (a.structure.sizes is None) != (b.structure.sizes is None):
         raise _refused(op, t, template)
     if is_jagged(t):
@@ -269,12 +269,12 @@ def _dense_in_strided(op: Operator, t: Tensor, template: Tensor) -> Tensor:
 
 
 def _text(t: Tensor) -> str:
-    return f"({', '.join(map(str, t.array.shape))})"
+    return f"({', '.join(map(str, t._array.shape))})"
 
 
 def owners(t: Tensor) -> Tensor:
     """The component of each packed row; rows in holes go with the component before."""
-    offsets = t.array.structure.offsets
+    offsets = t._array.structure.offsets
     lengths = offsets[1:] - offsets[:-1]
     return function("repeat_interleave")(lengths)
 
@@ -309,7 +309,7 @@ def on_values(op: Operator, self, *rest):
             f"fill_ only supports 0-dimension value tensor but got tensor with {rest[0].ndim} dimensions."
         )
     copied = op.name.endswith("_like") or op.name == "clone" and rest[0] is not None
-    if copied and self.array.structure.strides is not None or op.name == "clone" and rest[0] is not None:
+    if copied and self._array.structure.strides is not None or op.name == "clone" and rest[0] is not None:
         self = packed(self)
     result = dispatch(op, (get_values(self), *rest))
     return from_values(result, self) if isinstance(result, Tensor) else tuple(from_values(m, self) for m in result)
@@ -319,11 +319,11 @@ def on_values(op: Operator, self, *rest):
 def copy(op: Operator, self: Tensor, source: Tensor, *rest) -> Tensor:
     if not is_nested(source) or not is_nested(self):
         raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
-    if is_jagged(self) and (not is_jagged(source) or source.array.shape != self.array.shape):
+    if is_jagged(self) and (not is_jagged(source) or source._array.shape != self._array.shape):
         raise RuntimeError(
             f"copy_(): expected compatible input and src shapes, but got: {_text(self)} and {_text(source)}"
         )
-    if not is_jagged(self) and source.array.structure.sizes != self.array.structure.sizes:
+    if not is_jagged(self) and source._array.structure.sizes != self._array.structure.sizes:
         raise RuntimeError("copy_ only supports tensors that are the same size for Nested implementations")
     return from_values(values_like(source, self).to(self.dtype), self)
 

@@ -15,34 +15,34 @@ def matmul(op: Operator, self: Tensor, other: Tensor) -> Tensor:
     template = self if is_nested(self) else other
     if not is_jagged(template):
         return _matmul_strided(self, other)
-    if is_nested(self) and not is_nested(other) and other.ndim == 2 and self.array.ragged_idx < self.ndim - 1:
-        return nest(get_values(self).matmul(other), self.array.structure, self.array.ragged_idx)
+    if is_nested(self) and not is_nested(other) and other.ndim == 2 and self._array.ragged_idx < self.ndim - 1:
+        return nest(get_values(self).matmul(other), self._array.structure, self._array.ragged_idx)
     return _by_component(self, other)
 
 
 def _by_component(self: Tensor, other: Tensor) -> Tensor:
     template = self if is_nested(self) else other
-    count = template.array.structure.count
+    count = template._array.structure.count
     left, right = (_parts(t, count) for t in (self, other))
     if left is None or right is None:
-        shapes = " and ".join(str(tuple(t.array.shape)) for t in (self, other))
+        shapes = " and ".join(str(tuple(t._array.shape)) for t in (self, other))
         raise RuntimeError(f"matmul(): not supported between inputs of shapes {shapes}")
     results = [a.matmul(b) for a, b in zip(left, right, strict=True)]
-    row = is_nested(self) and self.array.ragged_idx == self.ndim - 2
-    column = is_nested(other) and other.array.ragged_idx == other.ndim - 1
+    row = is_nested(self) and self._array.ragged_idx == self.ndim - 2
+    column = is_nested(other) and other._array.ragged_idx == other.ndim - 1
     rank = results[0].ndim + 1
     if row:
         return rebuild(results, self, rank - 2)
     if column:
         return rebuild(results, other, rank - 1)
-    batch = is_nested(self) and self.array.ragged_idx < self.ndim - 2
-    return rebuild(results, template, template.array.ragged_idx if batch else None)
+    batch = is_nested(self) and self._array.ragged_idx < self.ndim - 2
+    return rebuild(results, template, template._array.ragged_idx if batch else None)
 
 
 def _parts(t: Tensor, count: int) -> list[Tensor] | None:
     """What each component meets: its own component, its own matrix of a dense stack, or the one matrix that there is."""
     if is_nested(t):
-        return components(t) if t.array.structure.count == count else None
+        return components(t) if t._array.structure.count == count else None
     if t.ndim <= 2:
         return [t] * count
     return list(t.unbind(0)) if t.shape[0] == count else None
@@ -52,7 +52,7 @@ def _matmul_strided(self: Tensor, other: Tensor) -> Tensor:
     nested = is_nested(self), is_nested(other)
     if not all(nested) and not (nested[0] and other.ndim == 2):
         kind = "a nested self and non-nested other" if nested[0] else "a non-nested self and nested other"
-        if not (nested[0] and other.ndim > 2 and other.shape[0] == self.array.shape[0]):
+        if not (nested[0] and other.ndim > 2 and other.shape[0] == self._array.shape[0]):
             raise RuntimeError(f"Expected both to be nested, but got {kind}")
     if not nested[1] and other.ndim == 2:
         return rebuild([p.matmul(other) for p in components(self)], self)
@@ -61,7 +61,7 @@ def _matmul_strided(self: Tensor, other: Tensor) -> Tensor:
             raise RuntimeError(
                 f"matmul: For nested tensors, only inputs with >= 3 dims are currently supported. {place} input has rank: {t.ndim}"
             )
-    counts = [t.array.shape[0] for t in (self, other)]
+    counts = [t._array.shape[0] for t in (self, other)]
     if counts[0] != counts[1]:
         raise RuntimeError(
             f"matmul: Expected size for the 1st dimension of 2nd input tensor to be: {counts[0]} but got: {counts[1]}."
@@ -94,7 +94,7 @@ def bmm(op: Operator, self: Tensor, other: Tensor) -> Tensor:
             raise RuntimeError(f"{name} must be a 3D tensor")
     if is_jagged(self if is_nested(self) else other):
         return _by_component(self, other)
-    counts = [t.array.shape[0] for t in (self, other)]
+    counts = [t._array.shape[0] for t in (self, other)]
     if not is_nested(self):
         raise RuntimeError("Expected both to be nested, but got a non-nested self and nested other")
     if counts[0] != counts[1]:
@@ -109,7 +109,7 @@ def linear(op: Operator, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
     if not is_jagged(input):
         _check_linear(input, weight)
         return rebuild([dispatch(op, (p, weight, bias)) for p in components(input)], input)
-    if input.array.ragged_idx == input.ndim - 1:
+    if input._array.ragged_idx == input.ndim - 1:
         raise RuntimeError("linear(): not supported for NestedTensor on ragged dim")
     return from_values(dispatch(op, (get_values(input), weight, bias)), input)
 
@@ -122,7 +122,7 @@ def _check_linear(input: Tensor, weight: Tensor) -> None:
         )
     if not input.is_contiguous():
         raise RuntimeError("for now linear only supports contiguous nested tensor")
-    lasts = sorted({s[-1] for s in input.array.structure.sizes})
+    lasts = sorted({s[-1] for s in input._array.structure.sizes})
     if len(lasts) > 1:
         raise RuntimeError(
             "Expected all tensors in nested tensor to have the same trailing dimension, instead last dimension equals: "
@@ -138,7 +138,7 @@ def attention(op: Operator, query, key, value, mask=None, dropout: float = 0.0, 
         raise RuntimeError(
             "scaled_dot_product_attention(): not supported when an explicit attn_mask is set and inputs are nested"
         )
-    count = query.array.structure.count if is_nested(query) else query.shape[0]
+    count = query._array.structure.count if is_nested(query) else query.shape[0]
     if causal and strided:
         raise RuntimeError("scaled_dot_product_attention(): not supported when is_causal=True for nested inputs")
     rows = [components(t) if is_nested(t) else [t[i] for i in range(count)] for t in (query, key, value)]
@@ -156,6 +156,6 @@ def attention(op: Operator, query, key, value, mask=None, dropout: float = 0.0, 
 def embedding(op: Operator, weight: Tensor, indices: Tensor, *rest) -> Tensor:
     if is_jagged(indices):
         return nest(
-            dispatch(op, (weight, get_values(indices), *rest)), indices.array.structure, indices.array.ragged_idx
+            dispatch(op, (weight, get_values(indices), *rest)), indices._array.structure, indices._array.ragged_idx
         )
     return rebuild([dispatch(op, (weight, p, *rest)) for p in components(indices)], indices)

@@ -42,7 +42,7 @@ def reduce(op: Operator, self, *rest):
         return _reduce_all(op, self, rest)
     given = args[at]
     dims = set(wrap_dims(given if isinstance(given, (tuple, list)) else (given,), self.ndim))
-    ragged = self.array.ragged_idx
+    ragged = self._array.ragged_idx
     _check_dims(op, self, dims)
     along = {d - 1 for d in dims if d}
     spread = args[: at + 1], args[at + 1 :]
@@ -54,8 +54,8 @@ def reduce(op: Operator, self, *rest):
         return _stacked(parts)
     result = _reduced(op, get_values(self), along, *spread)
     if isinstance(result, Tensor):
-        return nest(result, self.array.structure, _moved(op, args, dims, ragged))
-    return type(result)([nest(r, self.array.structure, _moved(op, args, dims, ragged)) for r in result])
+        return nest(result, self._array.structure, _moved(op, args, dims, ragged))
+    return type(result)([nest(r, self._array.structure, _moved(op, args, dims, ragged)) for r in result])
 
 
 def _moved(op: Operator, args: tuple, dims: set, ragged: int) -> int:
@@ -84,8 +84,8 @@ def _reduce_all(op: Operator, self: Tensor, rest: tuple):
 
 
 def _check_dims(op: Operator, self: Tensor, dims: set) -> None:
-    ragged = self.array.ragged_idx
-    if ragged in dims and self.array.structure.lengths is not None:
+    ragged = self._array.ragged_idx
+    if ragged in dims and self._array.structure.lengths is not None:
         raise RuntimeError(
             f"{op.name}(): reducing across the ragged dimension is not supported for non-contiguous nested tensors with holes"
         )
@@ -128,13 +128,13 @@ def along(op: Operator, self, dim: int, *rest):
         return rebuild([dispatch(op, (p, d - 1, *rest)) for p in components(self)], self)
     if d == 0:
         raise RuntimeError(f"{name}(): not supported when reducing across the batch dimension for NestedTensor")
-    if d != self.array.ragged_idx:
+    if d != self._array.ragged_idx:
         return from_values(dispatch(op, (get_values(self), d - 1, *rest)), self)
-    if self.array.ragged_idx > 1:
+    if self._array.ragged_idx > 1:
         raise RuntimeError(
             f"{name}(): not supported when reducing along the ragged dimension for ragged_idx > 1 for NestedTensor"
         )
-    if self.array.structure.lengths is not None:
+    if self._array.structure.lengths is not None:
         raise RuntimeError(
             f"{name}(): not supported where lengths is not None if reducing across the ragged dimension for NestedTensor"
         )
@@ -150,11 +150,11 @@ def layer_norm(op: Operator, self, normalized_shape, *rest):
         raise RuntimeError("layer_norm(): not supported for NestedTensor objects with 2 or fewer dimensions")
     if len(normalized_shape) >= self.ndim:
         raise RuntimeError("layer_norm(): not supported when normalizing over the batch dimension for NestedTensor")
-    ragged = self.array.ragged_idx
+    ragged = self._array.ragged_idx
     if len(normalized_shape) < self.ndim - ragged:
         result = dispatch(op, (get_values(self), normalized_shape, *rest))
         return from_values(result[0], self), from_values(result[1], self), from_values(result[2], self)
-    if self.array.structure.lengths is not None:
+    if self._array.structure.lengths is not None:
         raise RuntimeError(
             "layer_norm(): not supported where lengths is not None if operating on the ragged dimension for NestedTensor"
         )

@@ -32,7 +32,7 @@ def _inner(op: Operator, self: Tensor, dim: int, ragged_too: bool = False) -> in
     d = wrap_dim(dim, self.ndim)
     if d == 0:
         raise RuntimeError(f"{op.name}(): not supported for NestedTensor on dim=0")
-    if not ragged_too and is_jagged(self) and d == self.array.ragged_idx:
+    if not ragged_too and is_jagged(self) and d == self._array.ragged_idx:
         raise RuntimeError(f"{op.name}(): not supported for NestedTensor on ragged dim")
     return d - 1
 
@@ -49,8 +49,8 @@ def unbind(op: Operator, self, dim: int = 0):
 
 
 def _check_spans(self: Tensor) -> None:
-    total = self.array.values.shape[self.array.ragged_idx - 1]
-    for i, (start, length) in enumerate(self.array.structure.spans()):
+    total = self._array.values.shape[self._array.ragged_idx - 1]
+    for i, (start, length) in enumerate(self._array.structure.spans()):
         if start + length > total:
             raise RuntimeError(
                 f"unbind(): nested tensor offsets and lengths do not match ragged_idx dimension: component {i} ends at "
@@ -67,13 +67,13 @@ def select(op: Operator, self, dim: int, index: int):
         return parts[index]
     if not is_jagged(self):
         return rebuild([dispatch(op, (p, wrap_dim(dim, self.ndim) - 1, index)) for p in components(self)], self)
-    if self.array.structure.lengths is not None:
+    if self._array.structure.lengths is not None:
         raise RuntimeError("select(): not yet supported on dim != 0 for non-contiguous nested tensor with holes")
     d = wrap_dim(dim, self.ndim)
-    ragged = self.array.ragged_idx
+    ragged = self._array.ragged_idx
     if d == ragged:
         return function("stack")([dispatch(op, (p, d - 1, index)) for p in components(self)])
-    return nest(dispatch(op, (get_values(self), d - 1, index)), self.array.structure, ragged - (d < ragged))
+    return nest(dispatch(op, (get_values(self), d - 1, index)), self._array.structure, ragged - (d < ragged))
 
 
 @nested_rule("slice")
@@ -81,7 +81,7 @@ def slice_(op: Operator, self, dim: int = 0, start=None, end=None, step: int = 1
     d = wrap_dim(dim, self.ndim)
     if d == 0:
         return rebuild(components(self)[slice(start, end, step)], self)
-    if is_jagged(self) and d == self.array.ragged_idx:
+    if is_jagged(self) and d == self._array.ragged_idx:
         whole = (start or 0) == 0 and (end is None or isinstance(end, RaggedSize) or end == 2**63 - 1) and step == 1
         if not whole:
             raise RuntimeError("slice(): not supported for NestedTensor on ragged dim")
@@ -113,9 +113,9 @@ def split(op: Operator, self, sizes, dim: int = 0):
     inner = _inner(op, self, dim)
     if is_jagged(self):
         return type(pieces := dispatch(op, (get_values(self), sizes, inner)))([from_values(p, self) for p in pieces])
-    if not self.array.structure.sizes:
+    if not self._array.structure.sizes:
         return (self,)
-    last = self.array.structure.sizes[0][-1]
+    last = self._array.structure.sizes[0][-1]
     lengths = [min(sizes, last - at) for at in range(0, last, sizes)] if isinstance(sizes, int) else list(sizes)
     return _pieces(self, inner, lengths)
 
@@ -126,7 +126,7 @@ def _pieces(self: Tensor, d: int, lengths: list[int]) -> tuple:
 
 
 def _check_sum(op: Operator, self: Tensor, sizes) -> None:
-    last = self.array.structure.sizes[0][-1] if self.array.structure.sizes else 0
+    last = self._array.structure.sizes[0][-1] if self._array.structure.sizes else 0
     if op.name == "split_with_sizes" and sum(sizes) != last:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {last} (input tensor's size at dimension -1), but got "
@@ -152,7 +152,7 @@ def chunk(op: Operator, self, chunks: int, dim: int = 0):
             raise RuntimeError("Chunk for nested tensors is currently only supported for the last dimension.")
         if not self.is_contiguous():
             raise RuntimeError("chunk expects `self` to be contiguous.")
-        if any(s[-1] % chunks for s in self.array.structure.sizes):
+        if any(s[-1] % chunks for s in self._array.structure.sizes):
             raise RuntimeError(
                 f"Chunk for nested tensors is only supported for nested tensors with trailing dimension divisible by chunks. Got {chunks}"
             )
@@ -192,7 +192,7 @@ def permute(op: Operator, self, dims):
         raise ValueError("permute(): duplicate dims are not allowed.")
     if order[0]:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
-    if is_jagged(self) and self.array.structure.lengths is not None:
+    if is_jagged(self) and self._array.structure.lengths is not None:
         raise ValueError("permute(): not supported on jagged layout nested tensor with holes")
     return _permuted(self, order)
 
@@ -200,7 +200,7 @@ def permute(op: Operator, self, dims):
 def _permuted(self: Tensor, order: list[int]) -> Tensor:
     inner = [d - 1 for d in order[1:]]
     if is_jagged(self):
-        return nest(get_values(self).permute(inner), self.array.structure, order.index(self.array.ragged_idx))
+        return nest(get_values(self).permute(inner), self._array.structure, order.index(self._array.ragged_idx))
     return strided_view(
         self, lambda size, stride, start: (tuple(size[d] for d in inner), tuple(stride[d] for d in inner), start)
     )
@@ -208,7 +208,7 @@ def _permuted(self: Tensor, order: list[int]) -> Tensor:
 
 def strided_view(self: Tensor, window) -> Tensor:
     """The same memory, of which `window(size, stride, start)` says what each component now is."""
-    s = self.array.structure
+    s = self._array.structure
     rows = [window(*row) for row in zip(s.sizes, *s.places(), strict=True)]
     sizes, strides, starts = (tuple(column) for column in zip(*rows, strict=True))
     return nest(get_values(self), Structure(s.layout, sizes=sizes, strides=strides, starts=starts))
@@ -233,8 +233,8 @@ def unsqueeze(op: Operator, self, dim: int):
         raise RuntimeError("For nested tensors, unsqueezing dimension 0 is not supported")
     if not is_jagged(self):
         return rebuild([p.unsqueeze(d - 1) for p in components(self)], self)
-    ragged = self.array.ragged_idx
-    return nest(get_values(self).unsqueeze(d - 1), self.array.structure, ragged + (d <= ragged))
+    ragged = self._array.ragged_idx
+    return nest(get_values(self).unsqueeze(d - 1), self._array.structure, ragged + (d <= ragged))
 
 
 @nested_rule("squeeze")
@@ -244,9 +244,9 @@ def squeeze(op: Operator, self, dim=None):
     if dim is None:
         raise not_implemented(op, (self,))
     dims = sorted(_inner(op, self, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
-    gone = [d for d in dims if self.array.values.shape[d] == 1]
-    ragged = self.array.ragged_idx - sum(d + 1 < self.array.ragged_idx for d in gone)
-    return nest(get_values(self).squeeze(tuple(gone)), self.array.structure, ragged) if gone else self
+    gone = [d for d in dims if self._array.values.shape[d] == 1]
+    ragged = self._array.ragged_idx - sum(d + 1 < self._array.ragged_idx for d in gone)
+    return nest(get_values(self).squeeze(tuple(gone)), self._array.structure, ragged) if gone else self
 
 
 def _squeeze_strided(self: Tensor, dim) -> Tensor:
@@ -271,7 +271,7 @@ def view(op: Operator, self, size, *rest):
     size = tuple(size)
     if not is_jagged(self):
         return _view_strided(op, self, size)
-    a = self.array
+    a = self._array
     if op.name == "expand":
         return _expand(self, size)
     if len(size) == self.ndim and tuple(_known(size, a.shape)) == tuple(a.shape):
@@ -301,7 +301,7 @@ def _known(size: tuple, shape: tuple) -> list:
 
 
 def _expand(self: Tensor, size: tuple) -> Tensor:
-    a = self.array
+    a = self._array
     wanted = _known(size, a.shape) if len(size) == self.ndim else None
     fits = wanted is not None and wanted[0] == a.shape[0] and wanted[a.ragged_idx] == a.shape[a.ragged_idx]
     if not fits:
@@ -336,22 +336,22 @@ def flatten(op: Operator, self, start_dim: int = 0, end_dim: int = -1):
     a, b = wrap_dim(start_dim, self.ndim), wrap_dim(end_dim, self.ndim)
     if a == b:
         return self
-    if a == 0 or is_jagged(self) and a <= self.array.ragged_idx <= b:
+    if a == 0 or is_jagged(self) and a <= self._array.ragged_idx <= b:
         raise RuntimeError("flatten(): not supported for NestedTensor on the batch or the ragged dimension")
     if not is_jagged(self):
         return rebuild([p.flatten(a - 1, b - 1) for p in components(self)], self)
-    ragged = self.array.ragged_idx
-    return nest(get_values(self).flatten(a - 1, b - 1), self.array.structure, ragged - (b - a if b < ragged else 0))
+    ragged = self._array.ragged_idx
+    return nest(get_values(self).flatten(a - 1, b - 1), self._array.structure, ragged - (b - a if b < ragged else 0))
 
 
 @nested_rule("unflatten")
 def unflatten(op: Operator, self, dim: int, sizes):
     d = _inner(op, self, dim)
-    ragged = self.array.ragged_idx
+    ragged = self._array.ragged_idx
     if not is_jagged(self):
         return rebuild([p.unflatten(d, sizes) for p in components(self)], self)
     return nest(
-        get_values(self).unflatten(d, sizes), self.array.structure, ragged + (len(sizes) - 1 if d + 1 < ragged else 0)
+        get_values(self).unflatten(d, sizes), self._array.structure, ragged + (len(sizes) - 1 if d + 1 < ragged else 0)
     )
 
 
@@ -371,11 +371,11 @@ def cat(op: Operator, tensors, dim: int = 0):
         return _cat_strided(op, tensors, d)
     if d == 0:
         raise RuntimeError("cat(): not supported for NestedTensor on dim=0")
-    if any(t.array.structure.ragged != first.array.structure.ragged for t in tensors):
+    if any(t._array.structure.ragged != first._array.structure.ragged for t in tensors):
         raise RuntimeError(
             "cat(): expected all nested tensors to have matching ragged structures outside of the concatenated dim"
         )
-    return nest(dispatch(op, (tuple(map(get_values, tensors)), d - 1)), first.array.structure, first.array.ragged_idx)
+    return nest(dispatch(op, (tuple(map(get_values, tensors)), d - 1)), first._array.structure, first._array.ragged_idx)
 
 
 def _cat_strided(op: Operator, tensors: tuple, d: int) -> Tensor:
@@ -384,7 +384,7 @@ def _cat_strided(op: Operator, tensors: tuple, d: int) -> Tensor:
         raise RuntimeError("cat(): only contiguous nested tensors are supported")
     if d == 0:
         return rebuild([p for t in tensors for p in components(t)], first)
-    sizes = [[(*s[: d - 1], *s[d:]) for s in t.array.structure.sizes] for t in tensors]
+    sizes = [[(*s[: d - 1], *s[d:]) for s in t._array.structure.sizes] for t in tensors]
     if any(s != sizes[0] for s in sizes):
         raise RuntimeError(
             "cat(): expected all nested tensors to have matching ragged structures outside of the concatenated dim"
@@ -400,19 +400,19 @@ def stack(op: Operator, tensors, dim: int = 0):
     first = tensors[0]
     if any(t.ndim != first.ndim for t in tensors):
         raise RuntimeError("stack(): expected all nested tensors to have the same dim")
-    if any(t.array.shape != first.array.shape for t in tensors) or not is_jagged(first):
+    if any(t._array.shape != first._array.shape for t in tensors) or not is_jagged(first):
         raise RuntimeError("stack(): expected all nested tensors to have the same nested structure")
     d = wrap_dim(dim, first.ndim + 1)
     if d == 0:
         raise RuntimeError("stack(): not supported for NestedTensor on dim=0")
-    ragged = first.array.ragged_idx
-    return nest(dispatch(op, (tuple(map(get_values, tensors)), d - 1)), first.array.structure, ragged + (d <= ragged))
+    ragged = first._array.ragged_idx
+    return nest(dispatch(op, (tuple(map(get_values, tensors)), d - 1)), first._array.structure, ragged + (d <= ragged))
 
 
 @nested_rule("new_zeros", "new_ones", "new_full", "new_empty")
 def new(op: Operator, self, *rest):
     """A dense tensor of the dtype and device of a nested one."""
-    return dispatch(op, (self.array.values, *rest))
+    return dispatch(op, (self._array.values, *rest))
 
 
 @nested_rule("expand_as")

@@ -28,10 +28,10 @@ def write_sparse(target: Tensor, result: Tensor) -> None:
         return
     if not is_sparse(result):
         raise RuntimeError(f"a dense result cannot be written into a tensor of layout {target.layout}")
-    output = result.array
+    output = result._array
     if result.dtype is not target.dtype:
-        output = wrap_sparse(output.with_values(output.values.to(target.dtype))).array
-    target.array = output
+        output = wrap_sparse(output.with_values(output.values.to(target.dtype)))._array
+    target._array = output
     inplace.bump(target)
 
 

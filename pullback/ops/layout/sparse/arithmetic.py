@@ -34,18 +34,18 @@ from .table import not_implemented, run_dense, sparse_rule
 
 def with_values(t: Tensor, values: Tensor) -> Tensor:
     """The same indices with other values."""
-    return wrap_sparse(t.array.with_values(values))
+    return wrap_sparse(t._array.with_values(values))
 
 
 def linear(op: Operator, self, *rest):
     """f(a + b) = f(a) + f(b): values at one index may stay apart."""
-    return with_values(self, run_dense(op, self.array.values, *rest))
+    return with_values(self, run_dense(op, self._array.values, *rest))
 
 
 def unary(op: Operator, self, *rest):
     """f(0) = 0, but f(a + b) is not f(a) + f(b)."""
     source = coalesced(self) if is_coo(self) else self
-    return with_values(source, run_dense(op, source.array.values, *rest))
+    return with_values(source, run_dense(op, source._array.values, *rest))
 
 
 for _op in registry.values():
@@ -56,7 +56,7 @@ for _op in registry.values():
 @sparse_rule("_conj")
 def conj(op: Operator, self):
     """At once: the values of a sparse tensor have no lazy bits."""
-    return with_values(self, self.array.values.conj_physical())
+    return with_values(self, self._array.values.conj_physical())
 
 
 @sparse_rule("pow")
@@ -73,7 +73,7 @@ def threshold_backward(op: Operator, grad_output, self, threshold):
         raise not_implemented(op, (grad_output, self, threshold))
     source = coalesced(self) if is_coo(self) else self
     g = masked(grad_output, source)
-    return with_values(source, run_dense(op, g.array.values, source.array.values, threshold))
+    return with_values(source, run_dense(op, g._array.values, source._array.values, threshold))
 
 
 # ---- products
@@ -82,7 +82,7 @@ def _is_number(x) -> bool:
 
 
 def _scale(op: Operator, t: Tensor, by, *rest) -> Tensor:
-    return with_values(t, run_dense(op, t.array.values, by, *rest))
+    return with_values(t, run_dense(op, t._array.values, by, *rest))
 
 
 @sparse_rule("mul")
@@ -109,7 +109,7 @@ def _mul_dense(op: Operator, t: Tensor, dense: Tensor) -> Tensor:
             f"mul: a sparse tensor of shape {list(t.shape)} cannot be broadcast to the dense shape {list(dense.shape)}"
         )
     there = masked(dense.expand(t.shape), t)
-    return with_values(t, run_dense(op, t.array.values, there.array.values))
+    return with_values(t, run_dense(op, t._array.values, there._array.values))
 
 
 def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
@@ -120,17 +120,17 @@ def _intersect(op: Operator, a: Tensor, b: Tensor) -> Tensor:
                 f"mul(sparse_csr, sparse_csr): expected both operands to have one layout, but got {a.layout} and "
                 f"{b.layout}"
             )
-        return with_values(a, run_dense(op, a.array.values, masked(b, a).array.values))
-    if a.array.sparse_dim != b.array.sparse_dim:
+        return with_values(a, run_dense(op, a._array.values, masked(b, a)._array.values))
+    if a._array.sparse_dim != b._array.sparse_dim:
         raise RuntimeError(
-            f"mul operands have incompatible sparse dimensions: {a.array.sparse_dim} and {b.array.sparse_dim}"
+            f"mul operands have incompatible sparse dimensions: {a._array.sparse_dim} and {b._array.sparse_dim}"
         )
     a, b = coalesced(a), coalesced(b)
     xp = library(a.device)
-    keys_a, keys_b = (kernels.flat_keys(xp, t.array.indices.array, t.array.shape) for t in (a, b))
+    keys_a, keys_b = (kernels.flat_keys(xp, t._array.indices._array, t._array.shape) for t in (a, b))
     at, there = kernels.find(xp, keys_a, keys_b)
-    values = run_dense(op, as_tensor(a.array.values.array[there], a), as_tensor(b.array.values.array[at[there]], b))
-    return wrap_coo(as_tensor(a.array.indices.array[:, there], a), values, a.array.shape, True)
+    values = run_dense(op, as_tensor(a._array.values._array[there], a), as_tensor(b._array.values._array[at[there]], b))
+    return wrap_coo(as_tensor(a._array.indices._array[:, there], a), values, a._array.shape, True)
 
 
 @sparse_rule("div", "floor_divide")
@@ -177,20 +177,20 @@ def _add(op: Operator, self, other, alpha):
         )
     dtype = result_type(self, other)
     left, right = _cast(self, dtype), _cast(other, dtype)
-    right = right if alpha == 1 else with_values(right, right.array.values * alpha)
+    right = right if alpha == 1 else with_values(right, right._array.values * alpha)
     return _add_coo(left, right) if is_coo(left) else _add_compressed(left, right)
 
 
 def _cast(t: Tensor, dtype) -> Tensor:
-    return t if t.dtype is dtype else with_values(t, t.array.values.to(dtype))
+    return t if t.dtype is dtype else with_values(t, t._array.values.to(dtype))
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
-    return a is b or a.array is b.array or a.shape == b.shape and bool((a.array == b.array).all())
+    return a is b or a._array is b._array or a.shape == b.shape and bool((a._array == b._array).all())
 
 
 def _add_coo(a: Tensor, b: Tensor) -> Tensor:
-    x, y = a.array, b.array
+    x, y = a._array, b._array
     if x.sparse_dim != y.sparse_dim:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same number of sparse dimensions, but 'self' has "
@@ -199,14 +199,14 @@ def _add_coo(a: Tensor, b: Tensor) -> Tensor:
     if _same(x.indices, y.indices):
         return wrap_coo(x.indices, x.values + y.values, x.shape, x.coalesced, True)
     xp = library(a.device)
-    indices = as_tensor(xp.concatenate((x.indices.array, y.indices.array), axis=1), a)
-    values = as_tensor(xp.concatenate((x.values.array, y.values.array)), a)
+    indices = as_tensor(xp.concatenate((x.indices._array, y.indices._array), axis=1), a)
+    values = as_tensor(xp.concatenate((x.values._array, y.values._array)), a)
     result = wrap_coo(indices, values, x.shape, False, True)
     return coalesced(result) if x.coalesced and y.coalesced else result
 
 
 def _add_compressed(a: Tensor, b: Tensor) -> Tensor:
-    x, y = a.array, b.array
+    x, y = a._array, b._array
     if (
         x.layout is y.layout
         and x.blocksize == y.blocksize
@@ -225,20 +225,20 @@ def _add_to_dense(dense: Tensor, other: Tensor, alpha) -> Tensor:
     if not is_coo(other):
         return dense.add(to_dense(other), alpha=alpha)
     dtype = result_type(dense, other)
-    a = coalesced(_cast(other, dtype)).array
-    kernels.check_range(a.indices.array, a.shape)
+    a = coalesced(_cast(other, dtype))._array
+    kernels.check_range(a.indices._array, a.shape)
     scaled = a.values if alpha == 1 else a.values * alpha
-    out = as_tensor(dense.to(dtype).array.copy(), dense)
+    out = as_tensor(dense.to(dtype)._array.copy(), dense)
     if not a.sparse_dim:
         return out.add(scaled.sum(0))
-    out.array[tuple(a.indices.array)] += scaled.array
+    out._array[tuple(a.indices._array)] += scaled._array
     return out
 
 
 # ---- copies
 @sparse_rule("clone")
 def clone(op: Operator, self, memory_format=None):
-    a = self.array
+    a = self._array
     if is_coo(self):
         return wrap_coo(a.indices.clone(), a.values.clone(), a.shape, a.coalesced)
     return wrap_sparse(CompressedArray(a.layout, a.compressed.clone(), a.plain.clone(), a.values.clone(), a.shape))
@@ -264,7 +264,7 @@ def to_copy(op: Operator, self, dtype, layout, device, *rest):
 
 def _moved(t: Tensor, device) -> Tensor:
     """The same elements on another device."""
-    a = t.array
+    a = t._array
     if is_coo(t):
         return wrap_coo(a.indices.to(device), a.values.to(device), a.shape, a.coalesced)
     parts = [p.to(device) for p in (a.compressed, a.plain, a.values)]
@@ -291,15 +291,15 @@ def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
             "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
             f"self layout is {layout_name(self)} and src layout is {layout_name(src)}"
         )
-    if self.array.nnz != src.array.nnz:
+    if self._array.nnz != src._array.nnz:
         raise RuntimeError(
             "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported, "
-            f"but got {self.array.nnz} and {src.array.nnz}."
+            f"but got {self._array.nnz} and {src._array.nnz}."
         )
-    if self.array.blocksize != src.array.blocksize:
+    if self._array.blocksize != src._array.blocksize:
         raise RuntimeError(
             "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. "
-            f"self and src block sizes are {self.array.blocksize} and {src.array.blocksize}, respectively."
+            f"self and src block sizes are {self._array.blocksize} and {src._array.blocksize}, respectively."
         )
 
 
@@ -316,7 +316,7 @@ def filled_like(op: Operator, self, *options):
     if is_coo(self) and op.name == "empty_like":
         return zeros(op, self, *options)
     plain = (*options[:at], None, *options[at + 1 :])
-    return with_values(self, dispatch(op, (self.array.values, *plain)))
+    return with_values(self, dispatch(op, (self._array.values, *plain)))
 
 
 @sparse_rule("zero", "zeros_like")
@@ -326,7 +326,7 @@ def zeros(op: Operator, self, *options):
     layout = options[1] if options and options[1] is not None else self.layout
     if layout is devices.strided:
         return dense_zeros(self.shape, dtype=dtype or self.dtype)
-    a = self.array
+    a = self._array
     if is_coo(self):
         indices, values = a.indices[:, :0].clone(), a.values[:0].clone()
         result = wrap_coo(indices, values, a.shape, True)
@@ -336,7 +336,7 @@ def zeros(op: Operator, self, *options):
 
 
 def _empty_compressed(t: Tensor) -> Tensor:
-    a, at = t.array, t.array.batch_dim
+    a, at = t._array, t._array.batch_dim
     values = a.values.narrow(at, 0, 0).clone()
     return wrap_sparse(
         CompressedArray(

@@ -67,12 +67,12 @@ compressed_from_parts = layout_operator(
 
 def _shared(t: Tensor) -> Tensor:
     """Another tensor on the same memory."""
-    return view_of(t, t.array, t.dtype, t.offset)
+    return view_of(t, t._array, t.dtype, t._offset)
 
 
 def _rebuild(g, self):
     """A sparse gradient with the indices of `self` and the gradient of its values."""
-    a = self.array
+    a = self._array
     if is_coo(self):
         return dispatch(
             coo_from_parts, (a.sparse_dim, a.dense_dim, a.shape, a.indices, g, None, None, None, None, a.coalesced)
@@ -82,12 +82,12 @@ def _rebuild(g, self):
 
 values_op = layout_operator(
     "values(Tensor(a) self) -> Tensor(a)",
-    run=lambda self: _shared(self.array.values),
+    run=lambda self: _shared(self._array.values),
     vjp={"self": _rebuild},
     jvp=LINEAR,
 )
 raw_values_op = layout_operator(
-    "_values(Tensor(a) self) -> Tensor(a)", run=lambda self: _shared(self.array.values), vjp=NONDIFFERENTIABLE
+    "_values(Tensor(a) self) -> Tensor(a)", run=lambda self: _shared(self._array.values), vjp=NONDIFFERENTIABLE
 )
 
 
@@ -354,21 +354,21 @@ def _require_coo(name: str, t: Tensor) -> None:
 
 def _require_coalesced(name: str, t: Tensor) -> None:
     _require_coo(name, t)
-    if not t.array.coalesced:
+    if not t._array.coalesced:
         raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
 
 
 @front("Tensor.indices")
 def indices(self) -> Tensor:
     _require_coalesced("indices", self)
-    return _shared(self.array.indices)
+    return _shared(self._array.indices)
 
 
 @front("Tensor._indices")
 def raw_indices(self) -> Tensor:
     if not is_coo(self):
         raise refuse_dense("_indices", self)
-    return _shared(self.array.indices)
+    return _shared(self._array.indices)
 
 
 @front("Tensor.values")
@@ -393,7 +393,7 @@ def raw_values(self) -> Tensor:
 
 def _own_values(self):
     """Of jagged nested tensors, the packed values; of all others a method, which COO tensors have."""
-    if self.keys & NESTED and self.layout is devices.jagged:
+    if self._keys & NESTED and self.layout is devices.jagged:
         return self.values()
     return MethodType(raw_values, self)
 
@@ -407,7 +407,7 @@ def _index_part(name: str, part: str, kind: str):
     def get(self) -> Tensor:
         if not is_compressed(self) or (self.layout in BY_ROW) != by_row:
             raise RuntimeError(f"{name} expected sparse {kind} compressed tensor layout but got {layout_name(self)}")
-        return _shared(getattr(self.array, part))
+        return _shared(getattr(self._array, part))
 
     get.__name__ = name
     return front(f"Tensor.{name}")(get)
@@ -423,17 +423,17 @@ row_indices = _index_part("row_indices", "plain", "column")
 def nnz(self) -> int:
     if not (is_coo(self) or is_compressed(self)):
         raise refuse_dense("_nnz", self)
-    return self.array.nnz
+    return self._array.nnz
 
 
 @front("Tensor.sparse_dim")
 def sparse_dim(self) -> int:
-    return self.array.sparse_dim if is_coo(self) or is_compressed(self) else 0
+    return self._array.sparse_dim if is_coo(self) or is_compressed(self) else 0
 
 
 @front("Tensor.dense_dim")
 def dense_dim(self) -> int:
-    return self.array.dense_dim if is_coo(self) or is_compressed(self) else self.ndim
+    return self._array.dense_dim if is_coo(self) or is_compressed(self) else self.ndim
 
 
 @front("Tensor._dimI")
@@ -449,13 +449,13 @@ def raw_dense_dim(self) -> int:
 @front("Tensor.is_coalesced")
 def is_coalesced(self) -> bool:
     _require_coo("is_coalesced", self)
-    return self.array.coalesced
+    return self._array.coalesced
 
 
 @front("Tensor._coalesced_")
 def set_coalesced(self, coalesced: bool) -> Tensor:
     _require_coo("_coalesced_", self)
-    self.array.coalesced = bool(coalesced)
+    self._array.coalesced = bool(coalesced)
     return self
 
 

@@ -21,7 +21,7 @@ from .table import layout_operator
 def to_layout(g, info):
     """A gradient in the layout that an input had."""
     if info.layout is devices.strided:
-        return to_dense(g) if g.keys & SPARSE else g
+        return to_dense(g) if g._keys & SPARSE else g
     if info.layout is devices.sparse_coo and is_sparse(g):
         return g if is_coo(g) else dispatch(to_sparse_op, (g, devices.sparse_coo, None, None))
     return dispatch(to_sparse_op, (g, info.layout, info.blocksize, info.dense_dim))
@@ -30,7 +30,7 @@ def to_layout(g, info):
 def _dense_grad(g, self, masked_grad):
     if masked_grad is None or masked_grad:
         return sparse_mask(g, pattern_of(self))
-    a = self.array
+    a = self._array
     if is_coo(self):
         return dispatch(to_sparse_dim, (g, a.sparse_dim))
     return dispatch(to_sparse_op, (g, a.layout, a.blocksize, a.dense_dim))
@@ -110,7 +110,7 @@ coalesce_op = layout_operator(
 @front("Tensor.to_dense")
 def to_dense(self, dtype=None, *, masked_grad=None) -> Tensor:
     """The same numbers, all of them; a dense tensor itself."""
-    if self.keys & OPAQUE:
+    if self._keys & OPAQUE:
         return dispatch(find("_mkldnn_to_dense.default"), (self, dtype))
     if not is_sparse(self):
         return self if dtype is None else self.to(dtype)
@@ -129,11 +129,11 @@ def to_sparse(self, *args, sparse_dim=None, layout=None, blocksize=None, dense_d
     if sparse_dim is not None and not isinstance(sparse_dim, int):
         raise TypeError(f"to_sparse(): argument 'sparse_dim' (position 1) must be int, not {type(sparse_dim).__name__}")
     if sparse_dim is not None:
-        if is_coo(self) and sparse_dim == self.array.sparse_dim:
+        if is_coo(self) and sparse_dim == self._array.sparse_dim:
             return self
         return dispatch(to_sparse_dim, (self, sparse_dim))
     layout = layout or devices.sparse_coo
-    if self.layout is layout and (blocksize is None or tuple(self.array.blocksize or ()) == _block(blocksize)):
+    if self.layout is layout and (blocksize is None or tuple(self._array.blocksize or ()) == _block(blocksize)):
         return self
     return dispatch(to_sparse_op, (self, layout, _block(blocksize), dense_dim))
 
@@ -177,7 +177,7 @@ def _to_blocked(t: Tensor, layout, blocksize, dense_dim) -> Tensor:
     block = _block(blocksize)
     if len(block) != 2:
         raise RuntimeError(f"to_{layout.name}: blocksize needs to be of length 2, but got {len(block)}")
-    if t.layout is layout and tuple(t.array.blocksize) == block:
+    if t.layout is layout and tuple(t._array.blocksize) == block:
         return t
     return dispatch(_to_compressed[layout], (t, block, dense_dim))
 
@@ -187,4 +187,4 @@ def coalesce(self) -> Tensor:
     """Indices sorted, values at the same index added up."""
     if not is_coo(self):
         raise RuntimeError(f"coalesce expected sparse coordinate tensor layout but got {layout_name(self)}")
-    return self if self.array.coalesced else dispatch(coalesce_op, (self,))
+    return self if self._array.coalesced else dispatch(coalesce_op, (self,))

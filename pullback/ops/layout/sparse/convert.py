@@ -32,12 +32,12 @@ def as_tensor(array, like: Tensor) -> Tensor:
 # ---- coordinates
 def coalesced(t: Tensor) -> Tensor:
     """A COO tensor with sorted distinct indices; itself if it is so already."""
-    a = t.array
+    a = t._array
     if a.coalesced:
         return t
     if a.nnz < 2:
         return wrap_coo(a.indices, a.values, a.shape, True)
-    indices, values = kernels.coalesce(library(t.device), a.indices.array, a.values.array, a.shape)
+    indices, values = kernels.coalesce(library(t.device), a.indices._array, a.values._array, a.shape)
     return wrap_coo(as_tensor(indices, t), as_tensor(values, t), a.shape, True)
 
 
@@ -49,7 +49,7 @@ def dense_to_coo(t: Tensor, sparse_dim: int | None) -> Tensor:
         )
     if k == 0 and t.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    xp, array = library(t.device), t.array
+    xp, array = library(t.device), t._array
     filled = array != 0
     if k < t.ndim:
         filled = filled.any(axis=tuple(range(k, t.ndim)))
@@ -63,24 +63,24 @@ def dense_to_coo(t: Tensor, sparse_dim: int | None) -> Tensor:
 
 
 def coo_to_dense(t: Tensor) -> Tensor:
-    a = coalesced(t).array
-    kernels.check_range(a.indices.array, a.shape)
-    return as_tensor(kernels.scatter(library(t.device), a.indices.array, a.values.array, a.shape), t)
+    a = coalesced(t)._array
+    kernels.check_range(a.indices._array, a.shape)
+    return as_tensor(kernels.scatter(library(t.device), a.indices._array, a.values._array, a.shape), t)
 
 
 # ---- compressed
 def cells_of(t: Tensor):
     """(batch, block row, block column) of each block of a compressed tensor."""
-    a = t.array
-    return kernels.compressed_cells(library(t.device), a.compressed.array, a.plain.array, a.layout in BY_ROW)
+    a = t._array
+    return kernels.compressed_cells(library(t.device), a.compressed._array, a.plain._array, a.layout in BY_ROW)
 
 
 def block_values(t: Tensor):
     """Values as (all batches' nnz, br, bc, *dense)."""
-    a = t.array
-    values = a.values.array
+    a = t._array
+    values = a.values._array
     dense = values.shape[values.ndim - a.dense_dim :] if a.dense_dim else ()
-    return values.reshape(a.plain.array.size, *(a.blocksize or (1, 1)), *dense)
+    return values.reshape(a.plain._array.size, *(a.blocksize or (1, 1)), *dense)
 
 
 def block_counts(shape: tuple, batch: int, blocksize) -> tuple:
@@ -93,7 +93,7 @@ def block_counts(shape: tuple, batch: int, blocksize) -> tuple:
 
 
 def compressed_to_dense(t: Tensor) -> Tensor:
-    a, xp = t.array, library(t.device)
+    a, xp = t._array, library(t.device)
     values = block_values(t)
     counts = block_counts(a.shape, a.batch_dim, a.blocksize)
     cells = cells_of(t)
@@ -120,11 +120,11 @@ def assemble(layout, cells, values, counts: tuple, shape: tuple, batch: int, lik
 def dense_to_compressed(t: Tensor, layout, blocksize, dense_dim: int) -> Tensor:
     xp = library(t.device)
     batch = check_geometry(t.shape, layout, blocksize, dense_dim, "dense_to_" + layout.name)
-    counts = block_counts(t.array.shape, batch, blocksize)
-    blocks = kernels.to_blocks(t.array, blocksize or (1, 1), batch)
+    counts = block_counts(t._array.shape, batch, blocksize)
+    blocks = kernels.to_blocks(t._array, blocksize or (1, 1), batch)
     filled = (blocks != 0).any(axis=tuple(range(3, blocks.ndim)))
     cells = xp.nonzero(filled)
-    return assemble(layout, cells, blocks[cells], counts, t.array.shape, batch, t)
+    return assemble(layout, cells, blocks[cells], counts, t._array.shape, batch, t)
 
 
 def check_geometry(shape, layout, blocksize, dense_dim: int, name: str) -> int:
@@ -150,7 +150,7 @@ def check_geometry(shape, layout, blocksize, dense_dim: int, name: str) -> int:
 
 def compressed_to_coo(t: Tensor) -> Tensor:
     """Every element of every block by its coordinates, batch dimensions among them."""
-    a, xp = t.array, library(t.device)
+    a, xp = t._array, library(t.device)
     values = block_values(t)
     br, bc = a.blocksize or (1, 1)
     batch, row, column = cells_of(t)
@@ -163,7 +163,7 @@ def compressed_to_coo(t: Tensor) -> Tensor:
 
 
 def coo_to_compressed(t: Tensor, layout, blocksize, dense_dim: int | None) -> Tensor:
-    a, xp = coalesced(t).array, library(t.device)
+    a, xp = coalesced(t)._array, library(t.device)
     k = a.sparse_dim
     if k < 2:
         raise RuntimeError(f"sparse_coo_to_{layout.name}: expected at least 2 sparse dimensions, but got {k}")
@@ -175,7 +175,7 @@ def coo_to_compressed(t: Tensor, layout, blocksize, dense_dim: int | None) -> Te
     check_geometry(a.shape, layout, blocksize, a.dense_dim, "sparse_to_" + layout.name)
     br, bc = blocksize or (1, 1)
     counts = block_counts(a.shape, k - 2, blocksize)
-    indices, values = a.indices.array, a.values.array
+    indices, values = a.indices._array, a.values._array
     batch = kernels.flat_keys(xp, indices[: k - 2], a.shape)
     row, column = indices[k - 2], indices[k - 1]
     keys = (batch * counts[1] + row // br) * counts[2] + column // bc
@@ -195,7 +195,7 @@ def to_coo(t: Tensor, sparse_dim: int | None = None) -> Tensor:
     """COO of any tensor; a COO tensor itself."""
     if not is_sparse(t):
         return dense_to_coo(t, sparse_dim)
-    have = t.array.sparse_dim if is_coo(t) else t.array.ndim - t.array.dense_dim
+    have = t._array.sparse_dim if is_coo(t) else t._array.ndim - t._array.dense_dim
     if sparse_dim is not None and sparse_dim != have:
         raise RuntimeError(
             f"to_sparse: conversion from {NAMES[t.layout]} to Sparse with sparse_dim argument !=self.sparse_dim() is "
@@ -216,7 +216,7 @@ def to_compressed(t: Tensor, layout, blocksize=None, dense_dim: int | None = Non
         )
     if not is_sparse(t):
         return dense_to_compressed(t, layout, blocksize, dense_dim or 0)
-    if t.layout is layout and tuple(t.array.blocksize or ()) == tuple(blocksize or ()):
+    if t.layout is layout and tuple(t._array.blocksize or ()) == tuple(blocksize or ()):
         return t
     return coo_to_compressed(t if is_coo(t) else compressed_to_coo(t), layout, blocksize, dense_dim)
 

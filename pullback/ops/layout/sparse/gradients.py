@@ -21,7 +21,7 @@ def _from_parts(indices: Tensor, values: Tensor, shape: tuple, owned: bool = Fal
         coo_from_parts,
         (indices.shape[0], values.ndim - 1, tuple(shape), indices, values, None, None, None, None, False),
     )
-    result.array.fresh = owned
+    result._array.fresh = owned
     return result
 
 
@@ -44,18 +44,18 @@ def gather_gradient(g: Tensor, shape: tuple, dim: int, index: Tensor) -> Tensor:
     """The gradient of `gather(self, dim, index)`, one sparse element per element of the result."""
     if not shape:
         return _from_parts(index.new_zeros((0, max(index.numel(), 1))).long(), g.reshape(-1), ())
-    if index.keys & (FAKE | META):
+    if index._keys & (FAKE | META):
         raise NoShapeRule("the sparse gradient of gather() is not implemented for tensors without data")
     index = index.detach().reshape(1) if not index.ndim else index.detach()
     xp, d = library(g.device), dim % len(shape)
-    places = xp.indices(index.array.shape).reshape(index.ndim, -1).astype(xp.int64)
-    places[d] = index.array.reshape(-1)
+    places = xp.indices(index._array.shape).reshape(index.ndim, -1).astype(xp.int64)
+    places[d] = index._array.reshape(-1)
     return _from_parts(as_tensor(places, index), g.reshape(-1), shape)
 
 
 def take_over(g: Tensor) -> Tensor:
     """A sparse gradient for a leaf to keep: the same parts where nobody else has them, else a copy."""
-    a = g.array
+    a = g._array
     parts = (a.indices, a.values) if is_coo(g) else ()
     if is_coo(g) and a.fresh and all(p.is_contiguous() for p in parts):
         a.fresh = False

@@ -64,22 +64,22 @@ def wanted(check_invariants: bool | None) -> bool:
 def coo_shape(indices: Tensor, values: Tensor) -> tuple:
     """The smallest shape that holds the indices."""
     check_coo_parts(indices, values)
-    array = indices.array
+    array = indices._array
     nnz = array.shape[1]
     sparse = tuple(int(m) + 1 for m in array.max(axis=1)) if nnz else (0,) * array.shape[0]
     if nnz and array.size and array.min() < 0:
         low = array.min(axis=1)
         d = int((low < 0).argmax())
         raise RuntimeError(f"found negative index {int(low[d])} for dim {d}")
-    return (*sparse, *values.array.shape[1:])
+    return (*sparse, *values._array.shape[1:])
 
 
 def check_coo_parts(indices: Tensor, values: Tensor) -> None:
-    if (indices.keys | values.keys) & META:
+    if (indices._keys | values._keys) & META:
         raise NotImplementedError(
             "sparse tensors of indices without data (on device meta, or fake) are not implemented"
         )
-    if indices.keys or values.keys & ~3:
+    if indices._keys or values._keys & ~3:
         raise RuntimeError(
             f"expected indices and values to be dense tensors, but got layouts {indices.layout} and {values.layout}"
         )
@@ -110,7 +110,7 @@ def check_coo(indices: Tensor, values: Tensor, size: tuple) -> None:
 
 def check_coo_indices(indices: Tensor, size: tuple, is_coalesced: bool | None) -> None:
     """Indices inside the shape, and sorted where they are said to be."""
-    array = indices.array
+    array = indices._array
     if array.size:
         low, high = array.min(axis=1), array.max(axis=1)
         for d, (a, b) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
@@ -147,7 +147,7 @@ def compressed_shape(layout, compressed: Tensor, plain: Tensor, values: Tensor) 
         raise RuntimeError(f"values must have dimensionality >= {batch + 1 + 2 * blocked} but got {values.ndim}")
     br, bc = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
     along = compressed.shape[-1] - 1
-    across = int(plain.array.max()) + 1 if plain.numel() else 0
+    across = int(plain._array.max()) + 1 if plain.numel() else 0
     rows, columns = (along, across) if layout in BY_ROW else (across, along)
     dense = values.shape[batch + 1 + 2 * blocked :]
     return (*compressed.shape[:-1], rows * br, columns * bc, *dense)
@@ -194,8 +194,8 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
             f"{first}.shape[-1] must be equal to the {kind} + 1 (={along + 1}), but got {compressed.shape[-1]}"
         )
     _check_compressed_indices(
-        compressed.array,
-        plain.array,
+        compressed._array,
+        plain._array,
         along,
         across,
         (first, second, other, f"n{'rows' if layout in BY_ROW else 'cols'}"),

@@ -48,15 +48,15 @@ class CooArray(SparseArray):
 
     @property
     def sparse_dim(self) -> int:
-        return self.indices.array.shape[0]
+        return self.indices._array.shape[0]
 
     @property
     def dense_dim(self) -> int:
-        return self.values.array.ndim - 1
+        return self.values._array.ndim - 1
 
     @property
     def nnz(self) -> int:
-        return self.values.array.shape[0]
+        return self.values._array.shape[0]
 
     def with_values(self, values: Tensor) -> CooArray:
         return CooArray(self.indices, values, self.shape, self.coalesced)
@@ -78,12 +78,12 @@ class CompressedArray(SparseArray):
             values,
             tuple(shape),
         )
-        at = plain.array.ndim
-        self.blocksize = values.array.shape[at : at + 2] if layout in BLOCKED else None
+        at = plain._array.ndim
+        self.blocksize = values._array.shape[at : at + 2] if layout in BLOCKED else None
 
     @property
     def batch_dim(self) -> int:
-        return self.plain.array.ndim - 1
+        return self.plain._array.ndim - 1
 
     @property
     def sparse_dim(self) -> int:
@@ -91,11 +91,11 @@ class CompressedArray(SparseArray):
 
     @property
     def dense_dim(self) -> int:
-        return self.values.array.ndim - self.plain.array.ndim - (2 if self.blocksize else 0)
+        return self.values._array.ndim - self.plain._array.ndim - (2 if self.blocksize else 0)
 
     @property
     def nnz(self) -> int:
-        return self.plain.array.shape[-1]
+        return self.plain._array.shape[-1]
 
     def with_values(self, values: Tensor) -> CompressedArray:
         return CompressedArray(self.layout, self.compressed, self.plain, values, self.shape)
@@ -111,15 +111,15 @@ def wrap_coo(indices: Tensor, values: Tensor, shape: tuple, coalesced: bool = Fa
 
 
 def is_sparse(t) -> bool:
-    return isinstance(t, Tensor) and bool(t.keys & SPARSE)
+    return isinstance(t, Tensor) and bool(t._keys & SPARSE)
 
 
 def is_coo(t) -> bool:
-    return is_sparse(t) and t.array.layout is devices.sparse_coo
+    return is_sparse(t) and t._array.layout is devices.sparse_coo
 
 
 def is_compressed(t) -> bool:
-    return is_sparse(t) and t.array.layout is not devices.sparse_coo
+    return is_sparse(t) and t._array.layout is not devices.sparse_coo
 
 
 def layout_name(t: Tensor) -> str:

@@ -26,13 +26,13 @@ def masked(t: Tensor, mask: Tensor) -> Tensor:
 
 
 def _masked_coo(t: Tensor, mask: Tensor) -> Tensor:
-    a = mask.array
-    where = a.indices.array
+    a = mask._array
+    where = a.indices._array
     kernels.check_range(where, a.shape)
     if not is_sparse(t):
-        values = as_tensor(kernels.take_at(where, t.array), t)
-    elif is_coo(t) and t.array.sparse_dim != a.sparse_dim:
-        values = as_tensor(kernels.take_at(where, to_dense(t).array), t)
+        values = as_tensor(kernels.take_at(where, t._array), t)
+    elif is_coo(t) and t._array.sparse_dim != a.sparse_dim:
+        values = as_tensor(kernels.take_at(where, to_dense(t)._array), t)
     else:
         values = _look_up(t, where, a.sparse_dim)
     return wrap_coo(a.indices, values, a.shape, a.coalesced)
@@ -40,23 +40,23 @@ def _masked_coo(t: Tensor, mask: Tensor) -> Tensor:
 
 def _look_up(t: Tensor, where, sparse_dim: int) -> Tensor:
     """Values of a sparse tensor at coordinates; zero where it has none."""
-    xp, source = library(t.device), coalesced(to_coo(t, sparse_dim if is_coo(t) else None)).array
+    xp, source = library(t.device), coalesced(to_coo(t, sparse_dim if is_coo(t) else None))._array
     if source.sparse_dim != sparse_dim:
-        return as_tensor(kernels.take_at(where, to_dense(t).array), t)
+        return as_tensor(kernels.take_at(where, to_dense(t)._array), t)
     keys = kernels.flat_keys(xp, where, source.shape)
-    at, there = kernels.find(xp, keys, kernels.flat_keys(xp, source.indices.array, source.shape))
-    values = xp.zeros((keys.size, *source.values.array.shape[1:]), dtype=source.values.array.dtype)
-    values[there] = source.values.array[at[there]]
+    at, there = kernels.find(xp, keys, kernels.flat_keys(xp, source.indices._array, source.shape))
+    values = xp.zeros((keys.size, *source.values._array.shape[1:]), dtype=source.values._array.dtype)
+    values[there] = source.values._array[at[there]]
     return as_tensor(values, t)
 
 
 def _masked_compressed(t: Tensor, mask: Tensor) -> Tensor:
-    a = mask.array
-    blocks = kernels.to_blocks(to_dense(t).array, a.blocksize or (1, 1), a.batch_dim)
+    a = mask._array
+    blocks = kernels.to_blocks(to_dense(t)._array, a.blocksize or (1, 1), a.batch_dim)
     xp = library(t.device)
     cells = cells_of(mask)
     kernels.check_range(xp.stack(cells), block_counts(a.shape, a.batch_dim, a.blocksize))
-    return wrap_sparse(a.with_values(as_tensor(blocks[cells].reshape(a.values.array.shape), t)))
+    return wrap_sparse(a.with_values(as_tensor(blocks[cells].reshape(a.values._array.shape), t)))
 
 
 def pattern_of(t: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def pattern_of(t: Tensor) -> Tensor:
 def _mask_grad(g, mask, self_info):
     from .conversion import to_layout
 
-    if not g.keys & 8:
+    if not g._keys & 8:
         g = sparse_mask(g, pattern_of(mask))
     return to_layout(g, self_info)
 

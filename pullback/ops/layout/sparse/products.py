@@ -28,7 +28,7 @@ def _matrix(t: Tensor):
     """A SciPy matrix of a 2-d sparse tensor: CSR, in a dtype that SciPy computes with. Those of a device are copied to the CPU."""
     import scipy.sparse as sp
 
-    a = t.array
+    a = t._array
     if a.dense_dim or a.ndim != 2:
         raise RuntimeError(
             f"sparse matrix products need 2-d tensors without dense dimensions, but got shape {list(a.shape)} with "
@@ -36,10 +36,10 @@ def _matrix(t: Tensor):
         )
     if is_compressed(t) and a.blocksize is None:
         result = sp.csr_matrix if a.layout in BY_ROW else sp.csc_matrix
-        return result((_wide(a.values.array), to_host(a.plain.array), to_host(a.compressed.array)), a.shape)
-    a = to_coo(t).array
-    kernels.check_range(a.indices.array, a.shape)
-    return sp.coo_matrix((_wide(a.values.array), tuple(to_host(a.indices.array))), a.shape).tocsr()
+        return result((_wide(a.values._array), to_host(a.plain._array), to_host(a.compressed._array)), a.shape)
+    a = to_coo(t)._array
+    kernels.check_range(a.indices._array, a.shape)
+    return sp.coo_matrix((_wide(a.values._array), tuple(to_host(a.indices._array))), a.shape).tocsr()
 
 
 def _wide(values):
@@ -54,9 +54,9 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if is_sparse(a) and is_sparse(b):
         return _sparse_product(a, b)
     if is_sparse(a):
-        result = _matrix(a) @ _wide(b.array)
+        result = _matrix(a) @ _wide(b._array)
     else:
-        result = (_matrix(b).T @ _wide(a.array).T).T
+        result = (_matrix(b).T @ _wide(a._array).T).T
     return as_tensor(result.astype(a.dtype.numpy, copy=False), a)
 
 
@@ -77,7 +77,7 @@ def _sparse_product(a: Tensor, b: Tensor) -> Tensor:
     return coo_to_compressed(
         out,
         a.layout,
-        (a.array.blocksize[0], b.array.blocksize[1]) if a.array.blocksize and b.array.blocksize else None,
+        (a._array.blocksize[0], b._array.blocksize[1]) if a._array.blocksize and b._array.blocksize else None,
         None,
     )
 
@@ -159,7 +159,7 @@ def _bmm(op: Operator, self, mat2):
     xp = library(mat2.device)
     if not parts:
         return mat2.new_zeros((0, self.shape[1], mat2.shape[2]))
-    return as_tensor(xp.stack([p.array for p in parts]), mat2)
+    return as_tensor(xp.stack([p._array for p in parts]), mat2)
 
 
 @sparse_rule("dot")
@@ -172,7 +172,7 @@ def _left_grad(g, mat1, mat2, alpha):
     """d/d mat1 at mat1's places."""
     result = g.mm(conj(mat2.t()))
     result = result if alpha == 1 else result * conj(alpha)
-    return sparse_mask(result, pattern_of(mat1)) if mat1.keys & SPARSE else result
+    return sparse_mask(result, pattern_of(mat1)) if mat1._keys & SPARSE else result
 
 
 def _right_grad(g, mat1, alpha):
@@ -250,10 +250,10 @@ def smm(input, mat2) -> Tensor:
 def _run_sspaddmm(self, mat1, mat2, beta, alpha):
     if not is_coo(mat1):
         raise refuse_dense("sspaddmm", mat1)
-    rows = coalesced(mat1).array.indices.array[0]
+    rows = coalesced(mat1)._array.indices._array[0]
     xp = library(mat1.device)
     keep = xp.unique(rows)
-    result = product(mat1, to_dense(mat2)).array[keep] * alpha
+    result = product(mat1, to_dense(mat2))._array[keep] * alpha
     n = mat2.shape[1]
     indices = xp.stack((xp.repeat(keep, n), xp.tile(xp.arange(n), keep.size))).astype(xp.int64)
     out = wrap_coo(
@@ -276,8 +276,8 @@ def _run_hspmm(mat1, mat2):
         raise refuse_dense("hspmm", mat1)
     _check_pair("hspmm", mat1, mat2)
     xp = library(mat1.device)
-    rows = xp.unique(coalesced(mat1).array.indices.array[0])
-    result = product(mat1, to_dense(mat2)).array[rows]
+    rows = xp.unique(coalesced(mat1)._array.indices._array[0])
+    result = product(mat1, to_dense(mat2))._array[rows]
     return wrap_coo(
         as_tensor(rows[None].astype(xp.int64), mat1), as_tensor(result, mat1), (mat1.shape[0], mat2.shape[1]), True
     )
@@ -306,8 +306,8 @@ def _run_sampled(self, mat1, mat2, beta, alpha):
             f"sampled_addmm: self.shape{list(self.shape)} must match the product's shape "
             f"{[mat1.shape[-2], mat2.shape[-1]]}"
         )
-    there = masked(mat1.matmul(mat2), self).array.values * alpha
-    return wrap_sparse(self.array.with_values(there + self.array.values * beta))
+    there = masked(mat1.matmul(mat2), self)._array.values * alpha
+    return wrap_sparse(self._array.with_values(there + self._array.values * beta))
 
 
 def _sampled_left(g, self, mat2, alpha):

@@ -24,8 +24,8 @@ def mm_reduce(sparse: Tensor, dense: Tensor, reduce: str) -> Tensor:
         raise refuse_dense("_sparse_mm_reduce_impl", sparse)
     if sparse.shape[1] != dense.shape[0]:
         raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {sparse.shape[1]}, got {dense.shape[0]}")
-    a = sparse.array
-    rows = as_tensor(kernels.rows_of(library(sparse.device), a.compressed.array), sparse)
+    a = sparse._array
+    rows = as_tensor(kernels.rows_of(library(sparse.device), a.compressed._array), sparse)
     terms = sparse.values().unsqueeze(1) * dense.index_select(0, a.plain)
     out = dense.new_zeros((sparse.shape[0], dense.shape[1]))
     if reduce == "sum":

@@ -21,7 +21,7 @@ from .table import layout_operator, refuse_dense, run_dense, sparse_rule
 @sparse_rule("sum")
 def total(op: Operator, self, *rest):
     if len(rest) < 2:  # sum(Tensor self, *, dtype)
-        return self.array.values.sum(dtype=rest[0] if rest else None)
+        return self._array.values.sum(dtype=rest[0] if rest else None)
     dim, keepdim, dtype = rest
     if is_compressed(self) and not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
@@ -35,7 +35,7 @@ def total(op: Operator, self, *rest):
 
 def sum_dims(t: Tensor, dims, keepdim: bool = False) -> Tensor:
     """A COO tensor summed over dimensions."""
-    a, xp = t.array, library(t.device)
+    a, xp = t._array, library(t.device)
     gone = set(wrap_dims(tuple(dims), a.ndim))
     k = a.sparse_dim
     axes = [d - k + 1 for d in sorted(gone) if d >= k]
@@ -43,7 +43,7 @@ def sum_dims(t: Tensor, dims, keepdim: bool = False) -> Tensor:
     kept = [d for d in range(k) if d not in gone]
     if not kept and not keepdim:
         return values.sum(0)
-    indices = a.indices.array if keepdim else a.indices.array[kept]
+    indices = a.indices._array if keepdim else a.indices._array[kept]
     if keepdim:
         indices = indices.copy()
         indices[[d for d in range(k) if d in gone]] = 0
@@ -62,13 +62,13 @@ def over_values(op: Operator, self, *rest):
     ):
         raise RuntimeError(f"{op.name}: a sparse tensor can only be reduced over all of its dimensions")
     source = coalesced(self) if is_coo(self) else self
-    return run_dense(op, source.array.values.reshape(-1), *rest)
+    return run_dense(op, source._array.values.reshape(-1), *rest)
 
 
 # ---- sparse.sum
 def _sum_grad(g, self, dim):
     """The gradient at the places of `self`: each element gets what its sum got."""
-    a = self.array
+    a = self._array
     gone = sorted(wrap_dims(dim, a.ndim))
     dense = to_dense(g) if is_sparse(g) else g
     for d in gone:
@@ -120,7 +120,7 @@ def _check_dims(name: str, size, sparse_dim: int, dense_dim: int) -> tuple:
 def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
     """Another shape, in place; specified elements stay where they are."""
     _check_resizable("sparse_resize_", self)
-    size, a = _check_dims("sparse_resize_", size, sparse_dim, dense_dim), self.array
+    size, a = _check_dims("sparse_resize_", size, sparse_dim, dense_dim), self._array
     if a.nnz:
         if sparse_dim != a.sparse_dim:
             raise RuntimeError(
@@ -143,7 +143,7 @@ def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
     values = a.values.new_zeros((a.nnz, *size[sparse_dim:]))
     values[tuple(slice(0, n) for n in a.values.shape)] = a.values
     indices = a.indices if sparse_dim == a.sparse_dim else a.indices.new_zeros((sparse_dim, 0))
-    self.array = wrap_coo(indices, values, size, a.coalesced).array
+    self._array = wrap_coo(indices, values, size, a.coalesced)._array
     return self
 
 
@@ -151,17 +151,17 @@ def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
 def sparse_resize_and_clear_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
     """Another shape, in place, without elements."""
     _check_resizable("sparse_resize_and_clear_", self)
-    size, a = _check_dims("sparse_resize_and_clear_", size, sparse_dim, dense_dim), self.array
-    self.array = wrap_coo(
+    size, a = _check_dims("sparse_resize_and_clear_", size, sparse_dim, dense_dim), self._array
+    self._array = wrap_coo(
         a.indices.new_zeros((sparse_dim, 0)), a.values.new_zeros((0, *size[sparse_dim:])), size, True
-    ).array
+    )._array
     return self
 
 
 @front("torch.resize_as_sparse_", "Tensor.resize_as_sparse_")
 def resize_as_sparse_(input, the_template) -> Tensor:
     """The shape of another sparse tensor, in place."""
-    a = the_template.array
+    a = the_template._array
     if not is_coo(the_template):
         raise RuntimeError("resize_as_sparse_: self and other must be sparse")
     return sparse_resize_(input, a.shape, a.sparse_dim, a.dense_dim)

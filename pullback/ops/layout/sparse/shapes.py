@@ -25,10 +25,10 @@ _TRANSPOSED = {
 
 @sparse_rule("t")
 def t(op: Operator, self):
-    if is_coo(self) and (self.array.sparse_dim > 2 or self.array.dense_dim):
+    if is_coo(self) and (self._array.sparse_dim > 2 or self._array.dense_dim):
         raise RuntimeError(
-            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {self.array.sparse_dim} sparse "
-            f"and {self.array.dense_dim} dense dimensions"
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {self._array.sparse_dim} sparse "
+            f"and {self._array.dense_dim} dense dimensions"
         )
     return self.shallow() if self.ndim < 2 else transpose(op, self, 0, 1)
 
@@ -56,7 +56,7 @@ def permute(op: Operator, self, dims):
 
 
 def _permute(op: Operator, self: Tensor, order: tuple) -> Tensor:
-    a = self.array
+    a = self._array
     shape = tuple(a.shape[d] for d in order)
     if order == tuple(range(a.ndim)):
         return self.shallow()
@@ -76,7 +76,7 @@ def _permute(op: Operator, self: Tensor, order: tuple) -> Tensor:
 
 
 def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple) -> Tensor:
-    a = self.array
+    a = self._array
     b = a.batch_dim
     swapped = (*range(b), b + 1, b, *range(b + 2, a.ndim))
     if order != swapped:
@@ -96,13 +96,13 @@ def _transpose_compressed(op: Operator, self: Tensor, order: tuple, shape: tuple
 def unsqueeze(op: Operator, self, dim: int):
     if not is_coo(self):
         raise not_implemented(op, (self, dim))
-    a = self.array
+    a = self._array
     d = wrap_dim(dim, self.ndim + 1)
     shape = (*a.shape[:d], 1, *a.shape[d:])
     if d > a.sparse_dim:
         return wrap_coo(a.indices, a.values.unsqueeze(d - a.sparse_dim + 1), shape, a.coalesced)
     xp = library(self.device)
-    indices = xp.insert(a.indices.array, d, 0, axis=0)
+    indices = xp.insert(a.indices._array, d, 0, axis=0)
     return wrap_coo(as_tensor(indices, self), a.values, shape, a.coalesced)
 
 
@@ -110,7 +110,7 @@ def unsqueeze(op: Operator, self, dim: int):
 def squeeze(op: Operator, self, dim=None):
     if not is_coo(self):
         raise not_implemented(op, (self, dim))
-    a = self.array
+    a = self._array
     asked = (
         range(self.ndim)
         if dim is None
@@ -119,7 +119,7 @@ def squeeze(op: Operator, self, dim=None):
     gone = {d for d in asked if a.shape[d] == 1}
     keep = [d for d in range(a.sparse_dim) if d not in gone]
     dense = [n for d, n in enumerate(a.shape) if d >= a.sparse_dim and d not in gone]
-    indices = as_tensor(a.indices.array[keep], self)
+    indices = as_tensor(a.indices._array[keep], self)
     shape = tuple(n for d, n in enumerate(a.shape) if d not in gone)
     return wrap_coo(indices, a.values.reshape(a.nnz, *dense), shape, a.coalesced)
 
@@ -130,7 +130,7 @@ def select(op: Operator | None, self, dim: int, index: int):
     if is_compressed(self) and (whole := _select_compressed(self, dim, index)) is not None:
         return whole
     source = to_coo(self)
-    a = source.array
+    a = source._array
     d = wrap_dim(dim, a.ndim)
     n = a.shape[d]
     if not -n <= index < n:
@@ -139,17 +139,17 @@ def select(op: Operator | None, self, dim: int, index: int):
     shape = (*a.shape[:d], *a.shape[d + 1 :])
     if d >= a.sparse_dim:
         return wrap_coo(a.indices, a.values.select(d - a.sparse_dim + 1, index).contiguous(), shape, a.coalesced)
-    there = a.indices.array[d] == index
-    values = as_tensor(a.values.array[there], self)
+    there = a.indices._array[d] == index
+    values = as_tensor(a.values._array[there], self)
     if a.sparse_dim == 1:
         return values.sum(0)
     keep = [i for i in range(a.sparse_dim) if i != d]
-    return wrap_coo(as_tensor(a.indices.array[keep][:, there], self), values, shape, a.coalesced)
+    return wrap_coo(as_tensor(a.indices._array[keep][:, there], self), values, shape, a.coalesced)
 
 
 def _select_compressed(self: Tensor, dim: int, index: int) -> Tensor | None:
     """One element of the batch, or of a dense dimension, in the same layout; None for a row or column of one matrix."""
-    a = self.array
+    a = self._array
     d = wrap_dim(dim, a.ndim)
     if not -a.shape[d] <= index < a.shape[d]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(a.shape)} at dimension {d}")
@@ -173,9 +173,9 @@ def index_select(op: Operator, self, dim: int, index: Tensor):
         raise not_implemented(op, (self, dim, index))
     if index.ndim > 1 or index.dtype.category != 1:
         raise IndexError("index_select(): Expected dtype int32/int64 and at most one dimension for index")
-    xp, a = library(self.device), self.array
+    xp, a = library(self.device), self._array
     d = wrap_dim(dim, a.ndim)
-    wanted = index.array.reshape(-1)
+    wanted = index._array.reshape(-1)
     n = a.shape[d]
     if wanted.size and (wanted.min() < -n or wanted.max() >= n):
         raise IndexError(
@@ -184,17 +184,17 @@ def index_select(op: Operator, self, dim: int, index: Tensor):
     shape = (*a.shape[:d], wanted.size, *a.shape[d + 1 :])
     if d >= a.sparse_dim:
         return wrap_coo(a.indices, a.values.index_select(d - a.sparse_dim + 1, index), shape, a.coalesced)
-    hits = a.indices.array[d][None, :] == (wanted % max(n, 1))[:, None]
+    hits = a.indices._array[d][None, :] == (wanted % max(n, 1))[:, None]
     place, element = xp.nonzero(hits)
-    indices = a.indices.array[:, element].copy()
+    indices = a.indices._array[:, element].copy()
     indices[d] = place
-    return wrap_coo(as_tensor(indices, self), as_tensor(a.values.array[element], self), shape)
+    return wrap_coo(as_tensor(indices, self), as_tensor(a.values._array[element], self), shape)
 
 
 @sparse_rule("narrow", "slice")
 def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
     """A range of one dimension."""
-    a = to_coo(self).array
+    a = to_coo(self)._array
     d = wrap_dim(dim, a.ndim)
     begin, stop, _ = slice(start, end).indices(a.shape[d]) if op.name == "slice" else (start, start + end, 1)
     count = max(0, -(-(stop - begin) // step))
@@ -202,12 +202,12 @@ def narrow(op: Operator, self, dim=0, start=None, end=None, step=1):
     if d >= a.sparse_dim:
         values = a.values[(slice(None),) * (d - a.sparse_dim + 1) + (slice(begin, stop, step),)].contiguous()
         return wrap_coo(a.indices, values, shape, a.coalesced)
-    row = a.indices.array[d] - begin
+    row = a.indices._array[d] - begin
     there = (row >= 0) & (row < stop - begin) & (row % step == 0)
-    indices = a.indices.array[:, there].copy()
+    indices = a.indices._array[:, there].copy()
     indices[d] = row[there] // step
-    result = wrap_coo(as_tensor(indices, self), as_tensor(a.values.array[there], self), shape, a.coalesced)
-    return result if is_coo(self) else coo_to_compressed(result, self.layout, self.array.blocksize, None)
+    result = wrap_coo(as_tensor(indices, self), as_tensor(a.values._array[there], self), shape, a.coalesced)
+    return result if is_coo(self) else coo_to_compressed(result, self.layout, self._array.blocksize, None)
 
 
 @sparse_rule("cat")
@@ -217,10 +217,10 @@ def cat(op: Operator, tensors, dim: int = 0):
         raise RuntimeError(
             f"Concatenating sparse tensors, but a dense or compressed tensor was found among them: {kinds}"
         )
-    xp, first = library(tensors[0].device), tensors[0].array
+    xp, first = library(tensors[0].device), tensors[0]._array
     d = wrap_dim(dim, first.ndim)
     for x in tensors:
-        a = x.array
+        a = x._array
         if a.sparse_dim != first.sparse_dim or a.dense_dim != first.dense_dim:
             raise RuntimeError(
                 "All tensors must have the same: sparse_dim and dense_dim, but tensor 0 has "
@@ -231,33 +231,33 @@ def cat(op: Operator, tensors, dim: int = 0):
                 f"All tensors must have the same shape: {list(first.shape)} (except in the concatenating dimension), "
                 f"but found shape: {list(a.shape)}"
             )
-    shape = (*first.shape[:d], sum(x.array.shape[d] for x in tensors), *first.shape[d + 1 :])
+    shape = (*first.shape[:d], sum(x._array.shape[d] for x in tensors), *first.shape[d + 1 :])
     return _cat_sparse(xp, tensors, d, shape) if d < first.sparse_dim else _cat_dense(xp, tensors, d, shape)
 
 
 def _cat_sparse(xp, tensors, d: int, shape: tuple) -> Tensor:
     parts, start = [], 0
     for x in tensors:
-        indices = x.array.indices.array.copy()
+        indices = x._array.indices._array.copy()
         indices[d] += start
-        start += x.array.shape[d]
+        start += x._array.shape[d]
         parts.append(indices)
-    values = xp.concatenate([x.array.values.array for x in tensors])
+    values = xp.concatenate([x._array.values._array for x in tensors])
     return wrap_coo(as_tensor(xp.concatenate(parts, axis=1), tensors[0]), as_tensor(values, tensors[0]), shape)
 
 
 def _cat_dense(xp, tensors, d: int, shape: tuple) -> Tensor:
-    k = tensors[0].array.sparse_dim
+    k = tensors[0]._array.sparse_dim
     parts, start = [], 0
     for x in tensors:
-        a = x.array
-        block = xp.zeros((a.nnz, *shape[k:]), dtype=a.values.array.dtype)
+        a = x._array
+        block = xp.zeros((a.nnz, *shape[k:]), dtype=a.values._array.dtype)
         at = [slice(None)] * block.ndim
         at[d - k + 1] = slice(start, start + a.shape[d])
-        block[tuple(at)] = a.values.array
+        block[tuple(at)] = a.values._array
         start += a.shape[d]
         parts.append(block)
-    indices = xp.concatenate([x.array.indices.array for x in tensors], axis=1)
+    indices = xp.concatenate([x._array.indices._array for x in tensors], axis=1)
     return wrap_coo(as_tensor(indices, tensors[0]), as_tensor(xp.concatenate(parts), tensors[0]), shape)
 
 

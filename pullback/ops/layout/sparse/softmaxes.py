@@ -22,7 +22,7 @@ from .table import layout_operator, refuse_dense
 def _groups(xp, a, dim: int):
     """The group of each element, numbered from 0, and an order that brings groups together, and where they start."""
     rest = [d for d in range(a.sparse_dim) if d != dim]
-    keys = kernels.flat_keys(xp, a.indices.array[rest], [a.shape[d] for d in rest])
+    keys = kernels.flat_keys(xp, a.indices._array[rest], [a.shape[d] for d in rest])
     order = xp.argsort(keys, kind="stable")
     starts = kernels.group_starts(xp, keys[order])
     group = xp.empty(keys.size, dtype=xp.int64)
@@ -33,7 +33,7 @@ def _groups(xp, a, dim: int):
 def _softmax(t: Tensor, dim: int, log: bool) -> Tensor:
     if not is_coo(t):
         raise refuse_dense("_sparse_log_softmax" if log else "_sparse_softmax", t)
-    a, xp = coalesced(t).array, library(t.device)
+    a, xp = coalesced(t)._array, library(t.device)
     d = wrap_dim(dim, a.ndim)
     if d >= a.sparse_dim:
         axis = d - a.sparse_dim + 1
@@ -42,7 +42,7 @@ def _softmax(t: Tensor, dim: int, log: bool) -> Tensor:
     if not a.nnz:
         return wrap_coo(a.indices, a.values, a.shape, True)
     group, order, starts = _groups(xp, a, d)
-    values = a.values.array
+    values = a.values._array
     with xp.errstate(all="ignore"):
         shifted = values - xp.maximum.reduceat(values[order], starts, axis=0)[group]
         powers = xp.exp(shifted)
@@ -52,10 +52,10 @@ def _softmax(t: Tensor, dim: int, log: bool) -> Tensor:
 
 
 def _softmax_backward(g: Tensor, out: Tensor, dim: int, log: bool) -> Tensor:
-    a, xp = out.array, library(out.device)
+    a, xp = out._array, library(out.device)
     d = wrap_dim(dim, a.ndim)
-    incoming = masked(g, out).array.values.array
-    y = a.values.array
+    incoming = masked(g, out)._array.values._array
+    y = a.values._array
     term = incoming if log else incoming * y
     if d >= a.sparse_dim:
         sums = term.sum(axis=d - a.sparse_dim + 1, keepdims=True)

@@ -61,7 +61,7 @@ def layout_operator(schema: str, run, **options) -> Operator:
 def without_history(a):
     """A tensor (or the tensors of a list) as data alone."""
     if isinstance(a, Tensor):
-        return a if a.autograd is None else a.shallow()
+        return a if a._autograd is None else a.shallow()
     if a.__class__ is tuple and a and isinstance(a[0], Tensor):
         return tuple(without_history(x) for x in a)
     return a
@@ -101,5 +101,5 @@ def run_dense(op: Operator, *args):
     """An operator on plain tensors, under autograd."""
     keys = 0
     for t in op.tensors(args):
-        keys |= t.keys
+        keys |= t._keys
     return execute(op, args, keys)

@@ -36,14 +36,14 @@ def _leaf(x, masked: bool):
     if not (isinstance(x, Tensor) and is_sparse(x) and x.requires_grad):
         return x, lambda p: p
     if not masked:
-        a = x.array
+        a = x._array
         leaf = x.detach().to_dense().requires_grad_()
         return leaf, lambda p: p.to_sparse(layout=a.layout, blocksize=a.blocksize, dense_dim=a.dense_dim)
     pattern = x.detach().coalesce() if is_coo(x) else x.detach()
     leaf = pattern.values().detach().clone().requires_grad_()
 
     def build(values):
-        a = pattern.array
+        a = pattern._array
         if is_coo(pattern):
             return exports["torch"]["sparse_coo_tensor"](a.indices, values, a.shape, is_coalesced=True)
         return exports["torch"]["sparse_compressed_tensor"](a.compressed, a.plain, values, a.shape, layout=a.layout)
