@@ -83,3 +83,8 @@ def __getattr__(name: str):
     if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Names that are loaded later are there too."""
+    return sorted({*globals(), *_LATER, *_HOMES})

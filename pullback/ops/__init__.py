@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 from ..core.tensor import Tensor
+from . import texts
 from .system import dunders
 from .system.operator import exports
 
@@ -38,6 +39,7 @@ MODULES = (
 for _module in MODULES:
     importlib.import_module(f"{__name__}.{_module}")
 
+texts.attach(exports)
 for _name, _function in exports["Tensor"].items():
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, _function)

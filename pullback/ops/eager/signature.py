@@ -1,7 +1,7 @@
 """What `inspect.signature` and `help` say of public functions, before their first call too.
 
 In: a public function and the operators it calls. Out: a signature read from their schemas when somebody asks for it, so
-that importing hundreds of functions costs nothing, and a docstring that names the schemas.
+that importing hundreds of functions costs nothing, and a docstring that names the schemas (`ops.texts` says more).
 """
 
 from __future__ import annotations
@@ -38,7 +38,5 @@ def describe(function: Callable, operators: tuple[Operator, ...], inplace: bool 
     """Say on a function what it does: `inplace` for the form that writes."""
     function.__signature__ = result = _new(SchemaSignature)  # type: ignore[attr-defined]
     result.about = (function, operators, inplace)
-    name = function.__name__
-    texts = [op.text for op in operators]
-    function.__doc__ = f"{name}: `{texts[0]}`" if len(texts) == 1 else f"{name}: " + "; ".join(f"`{t}`" for t in texts)
+    function.__doc__ = "; ".join([f"`{op.text}`" for op in operators])
     return function
