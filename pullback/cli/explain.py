@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ..report import Account
 
 __all__ = ["explain"]
@@ -55,24 +57,52 @@ def explain(target: str, arguments: Sequence[str] = (), html: str | None = None)
 
 
 def report(account: Account) -> None:
-    """Print the table."""
+    """Print the tables."""
     from rich.console import Console
     from rich.table import Table
 
+    from ..report.advice import advised
+
+    console = Console()
     table = Table("function", "graphs", "operators", "graphs end because", title="What was captured")
     for function in account.functions:
         if not function.graphs and not function.breaks:
             continue
-        why = Counter((reason.splitlines()[0], where) for reason, where in function.breaks)
-        lines = [
-            f"{reason}{f' ({place})' if place else ''}{f', {n} times' if n > 1 else ''}"
-            for (reason, place), n in why.items()
-        ]
         operators = sum(n.op.startswith("call_") for k in function.graphs for n in account.graphs[k].nodes)
-        table.add_row(function.name, str(len(function.graphs)), str(operators), "\n".join(lines) or "they do not")
-    Console().print(table)
+        table.add_row(
+            function.name, str(len(function.graphs)), str(operators), _plain("\n".join(_ends(function.breaks)))
+        )
+    console.print(table)
     if account.refusals:
         refused_table = Table("operator", "line", "because", title="What native code has no loops for")
         for refused in account.refusals:
-            refused_table.add_row(refused.operator, ":".join(map(str, refused.line or ())), refused.reason)
-        Console().print(refused_table)
+            refused_table.add_row(refused.operator, ":".join(map(str, refused.line or ())), _plain(refused.reason))
+        console.print(refused_table)
+    advice = advised(b for f in account.functions for b in f.breaks)
+    if advice:
+        advice_table = Table("lines", "advice", title="What to try")
+        for text, places in advice.items():
+            advice_table.add_row(_plain("\n".join(place.partition(" in ")[0] for place in places)), _plain(text))
+        console.print(advice_table)
+
+
+def _ends(breaks: list[tuple[str, str | None]]) -> list[str]:
+    """Why graphs end, each reason of a line once; those inside libraries as a count."""
+    from ..report.advice import is_library
+
+    why = Counter((reason.splitlines()[0], where) for reason, where in breaks if not is_library(where))
+    lines = [
+        f"{reason}{f' ({place})' if place else ''}{f', {n} times' if n > 1 else ''}"
+        for (reason, place), n in why.items()
+    ]
+    inside = sum(is_library(where) for _, where in breaks)
+    if inside:
+        lines.append(f"and {inside} times inside libraries that it calls (--html lists them)")
+    return lines or ["they do not"]
+
+
+def _plain(text: str) -> Text:
+    """Text in which square brackets are no markup."""
+    from rich.text import Text
+
+    return Text(text)

@@ -57,6 +57,7 @@ def show(seen: Profile) -> None:
     """Print the tables."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from ..report.flame import data_of
 
@@ -66,7 +67,7 @@ def show(seen: Profile) -> None:
         kinds.add_row(kind, f"{seconds:.3f}", f"{seconds / seen.seconds:.0%}")
     lines = Table("line", "text", "seconds", "share", title="Lines of the program")
     for file, line, _, text, seconds in data["lines"]:
-        lines.add_row(f"{os.path.basename(file)}:{line}", text, f"{seconds:.3f}", f"{seconds / seen.seconds:.0%}")
+        lines.add_row(f"{os.path.basename(file)}:{line}", Text(text), f"{seconds:.3f}", f"{seconds / seen.seconds:.0%}")
     console = Console()
     console.print(kinds)
     console.print(lines)

@@ -103,7 +103,8 @@ def _inlined(step: Compute, e: Expr, source: Compute) -> Compute | None:
 class Kernel:
     """Steps over common loops. `inner`: which loops are a row's elements, once a reduction has said so."""
 
-    def __init__(self, step: Compute):
+    def __init__(self, step: Compute, apart: list[tuple[int, str]] | None = None):
+        self.apart = apart or []  # kernels and calls that it was not joined with, by number, and why
         self.dims = list(step.dims)
         self.steps: list[Compute] = [step]
         self.rows: set[int] = set()  # ids of steps that run once per row
@@ -150,18 +151,16 @@ def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
             result.append(step)
             home[step.buffer] = len(result) - 1
             continue
-        place = _place(step, result, home) if fusing else None
+        place, apart = _place(step, result, home) if fusing else (None, [])
         if place is None:
-            result.append(Kernel(step))
+            result.append(Kernel(step, apart))
             place = len(result) - 1
         home[step.buffer] = place
     return result
 
 
-def _place(step: Compute, result: list, home: dict[Buffer, int]) -> int | None:
-    """The kernel that takes a step in, if one does."""
-    if step.alone or len(step.buffer.writers) > 1:
-        return None
+def _place(step: Compute, result: list, home: dict[Buffer, int]) -> tuple[int | None, list[tuple[int, str]]]:
+    """The kernel that takes a step in, if one does; and why those do not that were asked."""
     earliest = max((home[b] for b in step.reads() if b in home), default=-1)
     candidates = [earliest] if earliest >= 0 else []
     reads = step.reads()
@@ -169,45 +168,57 @@ def _place(step: Compute, result: list, home: dict[Buffer, int]) -> int | None:
         k = result[n]
         if isinstance(k, Kernel) and any(s.reads() & reads for s in k.steps):
             candidates.append(n)
+    apart: list[tuple[int, str]] = []
     for n in candidates:
-        kernel = result[n]
-        if isinstance(kernel, Kernel) and not kernel.alone and len(kernel.steps[0].buffer.writers) == 1:
-            if fit(step, kernel):
-                return n
-    return None
+        why = _closed(step, result[n]) or fit(step, result[n])
+        if not why:
+            return n, apart
+        apart.append((n, why))
+    return None, apart
 
 
-def fit(step: Compute, kernel: Kernel) -> bool:
-    """Add a step to a kernel if it can run over the kernel's loops."""
+def _closed(step: Compute, item: Kernel | Call) -> str:
+    """Why nothing can be joined with a kernel or call, whatever its loops are; empty where something may be."""
+    if isinstance(item, Call):
+        return "it is a call, which writes its whole result before anything reads it"
+    if step.alone or item.alone:
+        return "one of them stands alone: a scan, a sort or a scatter, whose loops run in an order of their own"
+    if len(step.buffer.writers) > 1 or len(item.steps[0].buffer.writers) > 1:
+        return "several steps write one of the results"
+    return ""
+
+
+def fit(step: Compute, kernel: Kernel) -> str:
+    """Add a step to a kernel if it can run over the kernel's loops; where it cannot, why."""
     produced = kernel.written
     if any(e.args[3] and e.args[0] in produced for e in step.loads()):
-        return False
+        return "it is read at places that are known only when it is whole"
     matched = _matched(step, kernel)
     if matched is None:
-        return False
+        return "the elements of one loop are not those of the other"
     step, pairs = matched  # pairs: loop of the step -> loop of the kernel
     sizes = list(step.dims)
     free = [k for k in range(len(sizes)) if k not in pairs]
     left = [d for d in range(len(kernel.dims)) if d not in pairs.values()]
     if free:
         if [sizes[k] for k in free] != [kernel.dims[d] for d in left]:
-            return False
+            return f"loops over {sizes} are not those over {kernel.dims}"
         pairs |= dict(zip(free, left, strict=True))
         left = []
     row = bool(left)
     if row and (kernel.inner is None or set(left) != set(kernel.inner) or step.reduce):
-        return False
+        return f"loops over {sizes} leave out a part of those over {kernel.dims}"
     reduced = frozenset(pairs[k] for k in step.reduced)
     if step.reduce and kernel.inner is not None and reduced != kernel.inner:
-        return False
+        return "they reduce different dimensions"
     inner = kernel.inner if kernel.inner is not None else reduced
     if inner and not row:
         outer = math.prod(n for d, n in enumerate(kernel.dims) if d not in inner)
         if outer < 8 and math.prod(kernel.dims) > SERIAL and not (step.reduce and kernel.inner is not None):
-            return False
+            return f"threads would share no more than {outer} rows"
     rows = [([(pairs[k], 1)], 0) for k in range(len(sizes))]
     kernel.add(step.over(kernel.dims, rows), row)
-    return True
+    return ""
 
 
 def _matched(step: Compute, kernel: Kernel):

@@ -79,9 +79,12 @@ class Written(Protocol):
     outputs: list[Buffer]
     kernels: list[str]
     functions: list[str]
+    items: list
 
     @property
     def text(self) -> str: ...
+
+    def text_of(self, k: int) -> str: ...
 
     @property
     def arena(self) -> int: ...

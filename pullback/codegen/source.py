@@ -7,6 +7,7 @@ allocates, the size of the arena; for people, the kernels' functions alone, and 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from ..core import dtype as dtypes
@@ -39,6 +40,12 @@ class Source:
     kernels: list[str]
     calls: list[str]  # the lines of the entry point that run them
     items: list  # what `kernels` describes, where somebody listens (see `core.events`)
+
+    def text_of(self, k: int) -> str:
+        """The function that a line of the entry point runs, or the line itself."""
+        call = self.calls[k]
+        name = re.search(r"run\((kernel\d+),", call)
+        return next((f for f in self.functions if name and f"void {name.group(1)}(" in f), call)
 
 
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> Source:

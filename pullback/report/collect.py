@@ -15,6 +15,7 @@ from typing import Any
 
 from ..core.events import listening
 from ..graph import Graph, GraphModule, Node
+from .advice import advised
 from .kernels import Kernel, kernels_of, limits
 from .memory import Alive, bytes_alive, size_of
 from .places import line_of
@@ -94,7 +95,7 @@ class Account:
         return list({str(r): r for g in self.graphs for r in g.refusals}.values())
 
     def as_data(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "advice": advised(b for f in self.functions for b in f.breaks)}
 
 
 class Collector:

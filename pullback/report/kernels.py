@@ -1,7 +1,8 @@
 """What each kernel of a native program moves, computes and takes.
 
-In: a `codegen` program that was compiled while somebody listened. Out: a `Kernel` for each of its loops and products: C text,
-the user's lines behind it, bytes, operations; after `measure`, its time beside what the machine could do.
+In: a `codegen` program that was compiled while somebody listened. Out: a `Kernel` for each of its loops and products: C or CUDA
+text, the user's lines behind it, bytes, operations, why it was not joined with those before it, and on the CPU its time beside
+what the machine could do.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from ..runtime.cpu import Library, arena
 from .places import line_of
 
 TIMED = "\n#include <time.h>\ndouble spent[{count}];\nstatic double now_(void) {{ struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + 1e-9 * t.tv_nsec; }}\n"
-NAMED = re.compile(r"run\((kernel\d+),")
 REPEATS = 5
 
 
@@ -43,6 +42,7 @@ class Kernel:
     seconds: float | None = None
     share: float | None = None  # of the machine's limit: bandwidth or arithmetic, whichever binds
     bound: str = ""
+    apart: list[str] = field(default_factory=list)  # kernels that it was not joined with, and why
 
 
 def kernels_of(program: Any) -> list[Kernel]:
@@ -52,25 +52,27 @@ def kernels_of(program: Any) -> list[Kernel]:
 
 def _of_segment(segment: Segment) -> list[Kernel]:
     source = segment.source
-    if not isinstance(source, Source):  # launches on a device, which no C program can time
-        return []
-    texts = {m.group(1): f for f in source.functions if (m := re.search(r"void (kernel\d+)\(", f))}
     stored = {b for item in source.items for b in _written(item)}
-    seconds = measure(segment, source)
+    seconds = measure(segment, source) if isinstance(source, Source) else None  # a C program times no launches
     found = []
     for k, item in enumerate(source.items):
-        call = source.calls[k]
-        name = NAMED.search(call)
         nodes = _nodes_behind(item, segment, stored)
         lines = list(dict.fromkeys(place for n in nodes if (place := line_of(n)) is not None))
         kernel = Kernel(
-            source.kernels[k], texts.get(name.group(1), call) if name else call, [n.name for n in nodes], lines, _moved(item), _operations(item)
+            source.kernels[k], source.text_of(k), [n.name for n in nodes], lines, _moved(item), _operations(item), apart=_apart(source, item)
         )  # fmt: skip
         if seconds is not None:
             kernel.seconds = seconds[k]
             kernel.share, kernel.bound = share_of_limit(kernel)
         found.append(kernel)
     return found
+
+
+def _apart(source: Any, item: Any) -> list[str]:
+    """Which kernels an item was not joined with, in words."""
+    if isinstance(item, Call):
+        return []
+    return [f"{source.kernels[n].partition(chr(10))[0]}: {why}" for n, why in item.apart]
 
 
 def _written(item: Any) -> set[Buffer]:

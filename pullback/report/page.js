@@ -6,6 +6,8 @@ function overview(parent) {
   table(parent, ["function", "graphs", "operators", "breaks", "recompiles", "file"], account.functions.map(f => [
     f.name, f.graphs.length, f.graphs.reduce((n, k) => n + operators(account.graphs[k]), 0), f.breaks.length, f.recompiles.length, f.file ? short(f.file) + ":" + f.first : ""]));
   if (!account.functions.length) put(parent, "p", {class: "faint"}, "Nothing was compiled.");
+  const advice = Object.entries(account.advice);
+  if (advice.length) { put(parent, "h2", {}, "What to try"); table(parent, ["lines", "advice"], advice.map(([text, places]) => [places.map(p => short(p.split(" in ")[0])).join(", "), text])); }
   put(parent, "h2", {}, "Where compile time went");
   const stages = Object.entries(account.stages).sort((a, b) => b[1] - a[1]), most = Math.max(...stages.map(s => s[1]), 1e-9);
   table(parent, ["stage", "time", ""], stages.map(([name, s]) => [name, seconds(s), put(null, "span", {class: "bar", style: `width:${(200 * s / most).toFixed(0)}px`})]));
@@ -47,7 +49,7 @@ function sources(parent) {
 let chosen = 0;
 function graphs(parent) {
   const list = put(parent, "p");
-  account.graphs.forEach(g => put(list, "button", {class: "choice", "aria-current": g.number === chosen, on: ["click", () => { chosen = g.number; show(); }]}, `${g.number} ${g.kind} (${operators(g)})`));
+  account.graphs.filter(g => operators(g)).forEach(g => put(list, "button", {class: "choice", "aria-current": g.number === chosen, on: ["click", () => { chosen = g.number; show(); }]}, `${g.number} ${g.kind} (${operators(g)})`));
   const g = account.graphs[chosen];
   if (!g) return;
   put(parent, "h2", {}, `Graph ${g.number}: ${g.title}`);
@@ -96,7 +98,10 @@ function kernels(parent) {
       const d = put(parent, "details"), s = put(d, "summary");
       put(s, "code", {}, k.what.split("\n")[0] + (k.nodes.length ? "  " + k.nodes.join(", ").slice(0, 90) : ""));
       put(s, "div", {class: "faint"}, [seconds(k.seconds), bytes(k.moved), k.operations.toLocaleString() + " operations", k.share === null ? "" : k.share > 1 ? "faster than main memory: it stays in cache" : `${(100 * k.share).toFixed(0)}% of the limit of ${k.bound}`].filter(Boolean).join(" · "));
-      put(d, "pre", {}, lines.join("\n")); put(d, "pre", {}, k.what); put(d, "pre", {}, k.text);
+      put(d, "pre", {}, lines.join("\n")); put(d, "pre", {}, k.what);
+      if (k.nodes.length > 1) put(d, "p", {}, `Joined in one kernel: ${k.nodes.join(", ")}.`);
+      if (k.apart.length) { put(d, "p", {}, "Not joined with"); const ul = put(d, "ul", {class: "code"}); k.apart.forEach(w => put(ul, "li", {}, w)); }
+      put(d, "pre", {}, k.text);
     });
     if (g.refusals.length) { put(parent, "h3", {}, "Not in a kernel"); table(parent, ["operator", "because", "line"], g.refusals.map(r => [r.operator, r.reason, r.line ? `${short(r.line[0])}:${r.line[1]}` : ""])); }
   }
@@ -125,12 +130,12 @@ function guards(parent) {
   }
 }
 function backwards(parent) {
-  const found = account.graphs.filter(g => g.kind === "compiled backward");
-  found.forEach(g => {
-    put(parent, "h2", {}, `Graph ${g.number}: ${g.notes[0] || ""}`);
-    table(parent, ["", "step", "what"], g.nodes.filter(n => n.op.startsWith("call_")).map((n, i) => [i, n.name, n.target]).filter(r => !hidden(r[1] + r[2])));
+  const found = account.graphs.filter(g => g.kind === "compiled backward"), ahead = account.graphs.filter(g => g.kind === "backward" && operators(g));
+  [...found, ...ahead].forEach(g => {
+    put(parent, "h2", {}, `Graph ${g.number}: ${g.notes[0] || g.title}`);
+    table(parent, ["", "step", "what", "of the line"], g.nodes.filter(n => n.op.startsWith("call_")).map((n, i) => [i, n.name, n.target, n.line ? `${short(n.line[0])}:${n.line[1]}  ${(account.files[n.line[0]] || [])[n.line[1] - 1]?.trim() ?? ""}` : ""]).filter(r => !hidden(r.join())));
   });
-  if (!found.length) put(parent, "p", {class: "faint"}, "No backward was captured at run time; those of ahead-of-time graphs are among the graphs.");
+  put(parent, "p", {class: "faint"}, found.length ? "" : "Hooks stand among the steps of backwards that are captured at run time (torch._dynamo.config.compiled_autograd = True); these graphs were made ahead of time.");
 }
 
 const show = furnish({Overview: overview, Source: sources, Graphs: graphs, Kernels: kernels, Memory: memory, Guards: guards, Backward: backwards});

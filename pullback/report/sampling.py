@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import sysconfig
 import threading
 import time
 from collections import defaultdict
@@ -22,7 +23,8 @@ from ..core import events
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MACHINERY = (PACKAGE + "cli" + os.sep, PACKAGE + "report" + os.sep)
-STARTING = ("<frozen runpy>", "<frozen importlib", os.path.join(os.path.dirname(os.__file__), "runpy.py"))
+COMMAND = os.path.join(sysconfig.get_path("scripts"), "pullback")
+STARTING = ("<frozen runpy>", "<frozen importlib", os.path.join(os.path.dirname(os.__file__), "runpy.py"), COMMAND)
 LIBRARIES = (os.path.dirname(os.__file__) + os.sep, "<")  # the standard library, and what is installed beside it
 ENGINE = (f"autograd{os.sep}engine", f"backward{os.sep}")
 INTERVAL = 0.002

@@ -46,6 +46,7 @@ def test_functions_are_listed_with_what_ended_their_graphs(script):
     assert done.returncode == 0, done.stderr
     assert "seen (3, 1)" in done.stdout and "Tensor [1]" in done.stdout
     assert "it prints" in done.stdout and "noisy" in done.stdout
+    assert "What to try" in done.stdout and "Print after" in done.stdout
 
 
 def test_operators_without_loops_are_listed_with_the_reason(tmp_path):

@@ -1,12 +1,19 @@
 """Accounts of what was compiled: functions, graphs, cuts, kernels, and the user's lines on all of them."""
 
+import os
+
 import pytest
 
 import pullback as torch
 import pullback.nn.functional as F
 from pullback.backward.compiled import enable
+from pullback.capture.fake.mode import FakeTensorMode
+from pullback.capture.trace.make_fx import make_fx
+from pullback.codegen import Native
 from pullback.core import events
 from pullback.report import collecting
+from pullback.report.advice import is_library
+from pullback.report.kernels import kernels_of
 from pullback.runtime.build import NoCompiler, compiler
 
 
@@ -59,6 +66,9 @@ def test_kernels_have_text_bytes_operations_and_time(account):
     assert product.operations == 2 * 4 * 3 * 5 and product.moved == 4 * (4 * 3 + 3 * 5 + 4 * 5)
     assert "gelu" in gelu.nodes and "for (i64" in gelu.text and gelu.lines[0][0] == __file__
     assert all(k.seconds is not None and k.seconds >= 0 and k.share > 0 for k in graph.kernels)
+    assert [why.partition(": ")[2] for why in gelu.apart] == [
+        "it is a call, which writes its whole result before anything reads it"
+    ]
     assert graph.memory.native > 0 and max(graph.memory.operators) >= 2 * 4 * 4 * 5
 
 
@@ -81,3 +91,22 @@ def test_a_backward_captured_at_run_time_is_listed():
     with collecting() as account, enable(torch.compile(backend="eager")):
         (x * 2).sum().backward()
     assert any(g.kind == "compiled backward" for g in account.graphs)
+
+
+def test_advice_names_the_lines_that_it_is_for(account):
+    (advice,) = account.as_data()["advice"].items()
+    assert "Print after" in advice[0] and len(advice[1]) == 1 and "test_collect.py" in advice[1][0]
+
+
+def test_places_in_libraries_are_told_from_those_in_programs():
+    assert is_library("<frozen posixpath>:142 in basename") and is_library(f"{os.__file__}:1 in f")
+    assert not is_library(f"{__file__}:1 in f") and not is_library(None)
+
+
+def test_kernels_of_a_cuda_device_are_listed_with_their_text():
+    with FakeTensorMode(), events.listening(lambda kind, facts: None):
+        x, w = torch.empty(8, 4, device="cuda"), torch.empty(4, 4, device="cuda")
+        product, relu = kernels_of(Native(make_fx(lambda x, w: torch.relu(x @ w + 1))(x, w)))
+    assert product.text.startswith("cublasGemm") and product.operations == 2 * 8 * 4 * 4
+    assert "__global__" in relu.text and "relu" in relu.nodes[-1] and relu.seconds is None
+    assert relu.moved == 2 * 8 * 4 * 4 and "it is a call" in relu.apart[0]

@@ -11,6 +11,7 @@ import pullback as torch
 from pullback.capture.front.explain import explain
 from pullback.report import Account, page
 from pullback.report.collect import FunctionRecord, GraphNode, GraphRecord
+from pullback.report.kernels import Kernel
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -46,15 +47,10 @@ def test_explain_gives_the_page(tmp_path):
     assert file.read_text() == text and data_of(text)["graphs"][0]["nodes"]
 
 
-@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
-@pytest.mark.parametrize(
-    ("room", "shown"), [("Overview", "Functions"), ("Graphs", "n1999"), ("Guards", "f depends on")]
-)
-def test_a_browser_shows_it(tmp_path, room, shown):
-    account = large()
-    account.functions[0].guards.append("x is a tensor")
+def browsed(tmp_path, text: str, room: str) -> str:
+    """What a browser makes of a page; nothing may appear on its console."""
     file = tmp_path / "report.html"
-    file.write_text(page(account))
+    file.write_text(text)
     done = subprocess.run(
         [
             BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
@@ -63,5 +59,31 @@ def test_a_browser_shows_it(tmp_path, room, shown):
         ],
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
-    rendered = done.stdout.partition("<main")[2].partition("</main>")[0]
-    assert shown in rendered and "CONSOLE" not in done.stderr
+    assert "CONSOLE" not in done.stderr
+    return done.stdout.partition("<main")[2].partition("</main>")[0]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+@pytest.mark.parametrize(
+    ("room", "shown"), [("Overview", "Functions"), ("Graphs", "n1999"), ("Guards", "f depends on")]
+)
+def test_a_browser_shows_it(tmp_path, room, shown):
+    account = large()
+    account.functions[0].guards.append("x is a tensor")
+    assert shown in browsed(tmp_path, page(account), room)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+def test_search_and_folding_work(tmp_path):
+    account = large()
+    account.graphs[0].kernels = [
+        Kernel(f"loop {name}", f"text of {name}", [name], [], 1, 1, apart=["loop a: a reason"]) for name in ("a", "b")
+    ]
+    act = """<script>search.value = "n1998"; search.dispatchEvent(new Event("input"));</script></body>"""
+    found = browsed(tmp_path, page(account).replace("</body>", act), "Graphs")
+    table = found.partition("Nodes</h3>")[2]
+    assert "n1998" in table and "n1996<" not in table and 'class="node found"' in found
+    act = """<script>document.querySelectorAll("details")[1].querySelector("summary").click();</script></body>"""
+    rendered = browsed(tmp_path, page(account).replace("</body>", act), "Kernels")
+    first, second = rendered.split("<details")[1:]
+    assert not first.startswith(" open") and second.startswith(" open") and "a reason" in second

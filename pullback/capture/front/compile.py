@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 import copy
 import functools
+import inspect
 import types
 import warnings
 import weakref
@@ -120,7 +121,7 @@ class CompiledFunction:
         self.on_guard_failure = on_guard_failure  # called with a `GuardFail` when a further graph is made
         self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
         functools.update_wrapper(self, fn, updated=())
-        self.name = getattr(fn, "__qualname__", type(fn).__name__)
+        self.name = getattr(fn, "__qualname__", None) or type(inspect.unwrap(fn)).__name__
         self.is_disabled = getattr(
             fn, "_torchdynamo_disable", False
         )  # it is never captured, only what it differentiates

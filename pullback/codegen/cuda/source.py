@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import dtype as dtypes
+from ...core.events import listeners
 from ...ops.lowering.loops import Buffer, Call, Product, Value
 from ...runtime.launcher import Plan
 from ..describe import describe
@@ -32,6 +33,7 @@ class CudaSource:
     outputs: list[Buffer]
     plan: Plan
     kernels: list[str]
+    items: list  # what `kernels` describes and `plan` runs, where somebody listens (see `core.events`)
 
     @property
     def text(self) -> str:
@@ -41,6 +43,11 @@ class CudaSource:
     @property
     def arena(self) -> int:
         return self.plan.arena
+
+    def text_of(self, k: int) -> str:
+        """The function that an entry of the plan launches; of a product, what it is."""
+        entry = self.plan.entries[k]
+        return f"cublasGemmStridedBatchedEx: {self.kernels[k]}" if entry[0] == 1 else self.functions[entry[1]]
 
 
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> CudaSource:
@@ -67,7 +74,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
     names, functions, entries = _entries(items, slots)
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena)
-    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, [describe(item) for item in order])
+    described = [describe(item) for item in order]
+    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, described, order if listeners else [])
 
 
 def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:
