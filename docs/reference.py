@@ -71,6 +71,12 @@ def entry(name: str, value: object) -> list[str]:
 
 
 def paragraph(text: str | None) -> str:
-    """A docstring as Markdown: indented lines are code, the rest as it is; what looks like markup is not."""
-    lines = (text or "").strip().splitlines()
-    return "\n".join(line if line.startswith("    ") else line.replace("<", "&lt;") for line in lines)
+    """A docstring as Markdown: examples and indented lines are code, the rest as it is; what looks like markup is not."""
+    parts = []
+    for block in (text or "").strip().split("\n\n"):
+        if block.startswith(">>> "):
+            parts.append(f"```pycon\n{block}\n```")
+        else:
+            lines = block.splitlines()
+            parts.append("\n".join(line if line.startswith("    ") else line.replace("<", "&lt;") for line in lines))
+    return "\n\n".join(parts)

@@ -22,7 +22,7 @@ from typing import Any
 from ..core import events
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-MACHINERY = (PACKAGE + "cli" + os.sep, PACKAGE + "report" + os.sep)
+MACHINERY = (PACKAGE + "cli" + os.sep, PACKAGE + "report" + os.sep, PACKAGE + "__main__.py")
 COMMAND = os.path.join(sysconfig.get_path("scripts"), "pullback")
 STARTING = ("<frozen runpy>", "<frozen importlib", os.path.join(os.path.dirname(os.__file__), "runpy.py"), COMMAND)
 LIBRARIES = (os.path.dirname(os.__file__) + os.sep, "<")  # the standard library, and what is installed beside it

@@ -16,7 +16,15 @@ import pullback as torch
 
 ROOT = Path(__file__).resolve().parents[2]
 LEARN = ("tensors", "gradients", "training", "compiling", "engine", "compiler")
-PAGES = ("joint.md", "compile.md", "export.md", "codegen.md", *(f"learn/{name}.md" for name in LEARN))
+USE = ("moving", "debugging", "custom_operators", "gpu")
+PAGES = (
+    "joint.md",
+    "compile.md",
+    "export.md",
+    "codegen.md",
+    *(f"{name}.md" for name in USE),
+    *(f"learn/{name}.md" for name in LEARN),
+)
 BLOCK = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 FILE = "example.py"  # what the blocks are called in the comments of graphs
 
@@ -45,7 +53,7 @@ def test_pages_show_what_their_code_prints(name: str, tmp_path, monkeypatch) -> 
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path)
     shown = [match.group(2) for match in BLOCK.finditer(page)]
-    assert len(shown) == page.count("```python") == page.count("```text") >= 4
+    assert len(shown) == page.count("```python") == page.count("```text") > 0
     for expected, printed in zip(shown, outputs(page), strict=True):
         assert printed == expected
     for drawn in (tmp_path / "docs").iterdir():

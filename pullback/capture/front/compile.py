@@ -38,6 +38,7 @@ from .backends import BACKENDS, lookup_backend
 from .boxing import stolen_names
 from .config import config
 from .dynamic import Sizes
+from .explaining import explaining
 from .verify import checked
 
 
@@ -355,8 +356,17 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
     guard_fail_fn: Callable | None = None,
+    explain: bool = False,
 ) -> Callable:
-    """Compile a function or module: it gives the same results, through graphs that `backend` compiled."""
+    """Compile a function or module: it gives the same results, through graphs that `backend` compiled.
+
+    With `explain`, what comes back has a method of that name: `compiled.explain("report.html")` says what became of the program.
+    """
+    if explain:
+        how = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+        if model is None:
+            return functools.partial(compile, **how, guard_fail_fn=guard_fail_fn, explain=True)  # type: ignore[arg-type]
+        return explaining(compile(model, **how, guard_fail_fn=guard_fail_fn))  # type: ignore[arg-type]
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     if mode is not None and options is not None:
