@@ -19,10 +19,15 @@ from .extension import extension
 from .modes import process
 
 
+def processors() -> int:
+    """How many processors this process may use, where the system says so; else how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def thread_count() -> int:
     """How many threads large work uses."""
     if process.threads is None:
-        process.threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
+        process.threads = int(os.environ.get("OMP_NUM_THREADS") or processors())
     return process.threads
 
 

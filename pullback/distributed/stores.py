@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import datetime
-import fcntl
 import json
 import threading
 import time
@@ -23,6 +22,17 @@ DEFAULT_TIMEOUT = 300.0
 
 def as_bytes(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def lock(file: Any) -> None:
+    """Wait until this process alone has a file; closing it lets go."""
+    try:
+        import fcntl
+    except ImportError:
+        raise DistStoreError(
+            "FileStore: files cannot be locked on this system (there is no fcntl); use TCPStore"
+        ) from None
+    fcntl.flock(file, fcntl.LOCK_EX)
 
 
 class Store:
@@ -158,7 +168,7 @@ class FileStore(Store):
         if what == "wait":
             return self._wait(*args)
         with open(self.path, "a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock(file)
             file.seek(0)
             table = Table({k: base64.b64decode(v) for k, v in json.loads(file.read() or b"{}").items()})
             before = dict(table.values)

@@ -60,6 +60,26 @@ def test_pages_show_what_their_code_prints(name: str, tmp_path, monkeypatch) -> 
         assert drawn.read_text(encoding="utf-8") == (ROOT / "docs" / drawn.name).read_text(encoding="utf-8")
 
 
+def test_the_readme_runs(capsys) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out == "tensor([-0.9093, -0.8415,  0.0000,  0.8415,  0.9093])\n"
+    assert len(page.splitlines()) < 60  # one screen
+
+
+def test_every_page_with_code_is_run() -> None:
+    elsewhere = {
+        "architecture.md",
+        "errors.md",
+        "distributed.md",
+    }  # test_declarations, test_errors; what needs several ranks
+    with_code = {
+        str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md") if "```python" in p.read_text("utf-8")
+    }
+    assert with_code - elsewhere == set(PAGES)
+
+
 def test_the_picture_is_drawn(tmp_path, monkeypatch) -> None:
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ...core.cupy_library import device_count
 from ...core.random import Generator
+from ...core.threads import processors
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset
 from .fetch import DatasetKind
@@ -113,8 +113,8 @@ class DataLoader(Generic[T]):
         """Warn where there are more workers than this process may use processors."""
         if not self.num_workers:
             return
-        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        if available is None or self.num_workers > available:
+        available = processors()
+        if self.num_workers > available:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
                 f"of worker in current system is {available}, which is smaller than what this DataLoader is going to "
