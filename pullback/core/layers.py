@@ -313,7 +313,7 @@ class Seams:
         promise="a graph as it is, of which listeners learn what native code has no loops for",
     )
     collecting: Callable[[], Any] = seam(
-        _without("the report"), asked_by="capture.front.explain", set_by="surface.loading",
+        _without("the report"), asked_by="capture.front.explain capture.front.explaining", set_by="surface.loading",
         promise="a context that gives an account of what is compiled inside; its `html()` is a page",
     )
     backwards_compiled_by: Callable[[Callable, bool], Any] = seam(
