@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _GROUPING = "pullback.optim.grouping"
 _FUNCTIONS = "pullback.compat.functions"
+_NAMES = "pullback.compat.package_names"
 
 ROWS: dict[str, dict[str, str]] = {
     "torch.utils._ordered_set": {"OrderedSet": "pullback.utils.ordered_set:OrderedSet"},
@@ -40,6 +41,32 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.profiler.profiler": {"_default_schedule_fn": f"{_FUNCTIONS}:always_record"},
     "torch.cuda.profiler": {"profile": f"{_FUNCTIONS}:no_cuda_profile"},
     "torch._inductor": {"cudagraph_mark_step_begin": "pullback.surface.compiler:cudagraph_mark_step_begin"},
+    "torch._dynamo": {"reset_code_caches": "pullback.surface.compiler:reset"},
+    "torch._dynamo.utils": {"warn_once": f"{_NAMES}:warn_once"},
+    "torch._utils": {"is_compiling": "pullback.surface.compiler:is_compiling"},
+    "torch.utils._triton": {name: f"{_NAMES}:{name}" for name in ("has_triton", "has_triton_package")},
+    "torch.utils._device": {name: f"{_NAMES}:{name}" for name in ("DeviceContext", "set_device")},
+    "torch.cuda": {"_lazy_call": f"{_NAMES}:when_cuda_starts"},
+    "torch.cuda.amp.common": {"amp_definitely_not_available": f"{_NAMES}:amp_definitely_not_available"},
+    "torch.cuda.amp.grad_scaler": {
+        "GradScaler": "pullback.cuda.amp:GradScaler",
+        "OptState": "pullback.amp.grad_scaler:OptState",
+    },
+    "torch.cuda.amp.autocast_mode": {
+        name: f"pullback.cuda.amp:{name}" for name in ("autocast", "custom_bwd", "custom_fwd")
+    },
+    "torch.autograd": {"_is_checkpoint_valid": f"{_NAMES}:is_checkpoint_valid"},
+    "torch.autograd.profiler": {"format_time": "pullback.autograd.profiler.times:format_time"},
+    "torch.autograd.profiler_util": {"_format_time": "pullback.autograd.profiler.times:format_time"},
+    "torch.distributions.transforms": {"_clipped_sigmoid": f"{_NAMES}:clipped_sigmoid"},
+    "torch.nn.functional": {"_none_or_dtype": f"{_NAMES}:none_or_dtype", "_canonical_mask": f"{_NAMES}:canonical_mask"},
+    "torch.nn.modules.pooling": {
+        "_AdaptiveAvgPoolNd": "pullback.nn.pooling:_AdaptivePool",
+        "_AdaptiveMaxPoolNd": "pullback.nn.pooling:_AdaptiveMaxPool",
+    },
+    "torch.distributed": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
+    "torch._C._distributed_c10d": {"GradBucket": "pullback.distributed.data_parallel:GradBucket"},
+    "torch.optim.swa_utils": {"_group_tensors_by_device_and_dtype": f"{_GROUPING}:group_by_device_and_dtype"},
     "torch.distributed.utils": {"_sync_module_states": f"{_FUNCTIONS}:sync_module_states"},
 }
 
@@ -59,4 +86,6 @@ TORCH_ROWS: dict[str, str] = {
         for name in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
     },
     "TensorType": f"{_FUNCTIONS}:TensorType",
+    "_disable_dynamo": "pullback.surface.compiler:disable",
+    "_amp_foreach_non_finite_check_and_unscale_": f"{_NAMES}:unscale_lists",
 }

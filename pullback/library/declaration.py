@@ -73,6 +73,7 @@ class _Reader:
         self.tokens = _tokens(text)
         self.at = 0
         self.in_results = False
+        self.fresh = 0
 
     @property
     def now(self) -> Token:
@@ -157,7 +158,7 @@ class _Reader:
             hint = _INSTEAD.get(base)
             words = f"\nUse {hint} instead of `{base}` in an operator's schema string:" if hint else _UNKNOWN
             raise RuntimeError(f"{words}\n{_marked(self.text, token.start, len(base))}")
-        text = base + (self.alias() if self.now.kind == "(" else "")
+        text = base + (self.alias() if self.now.kind == "(" else self.fresh_alias() if self.have("!") else "")
         is_list, size = False, ""
         while self.now.kind in ("[", "?"):
             if self.have("?"):
@@ -194,6 +195,11 @@ class _Reader:
                 break
         self.take(")")
         return f"({text})"
+
+    def fresh_alias(self) -> str:
+        """`Tensor!` is written and shares memory with nothing else: a set of its own, which has a number for a name."""
+        self.fresh += 1
+        return f"(${self.fresh - 1}! -> )"
 
     def default(self, base: str, is_list: bool, size: str) -> str:
         token = self.now

@@ -3,6 +3,7 @@
 import pytest
 
 from pullback.library.declaration import read
+from pullback.ops.system.schema import Schema
 
 GOOD = {
     "g(Tensor x) -> Tensor": None,
@@ -49,3 +50,10 @@ def test_refused(text):
 def test_not_supported(text):
     with pytest.raises(NotImplementedError, match="not supported"):
         read(text)
+
+
+def test_a_tensor_that_is_written_needs_no_letter():
+    schema = Schema(read("g(Tensor! x, Tensor!? y) -> ()").text)
+    assert [a.writes for a in schema.arguments] == [True, True]
+    assert [a.alias_info.before_set for a in schema.arguments] == [{"$0"}, {"$1"}]
+    assert schema.arguments[0].alias_info.after_set == set()

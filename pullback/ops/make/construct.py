@@ -20,6 +20,7 @@ from ...core.storage import StorageBase, UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
 from ...core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
+from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import cast_array
@@ -273,10 +274,6 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
 @front("Tensor.new")
 def new(self, *args, device=None, size=None) -> Tensor:
     """The old constructor with this tensor's dtype."""
-    if len(args) == 1 and isinstance(args[0], Tensor):
-        if args[0].dtype is not self.dtype:
-            raise TypeError(f"expected {self.dtype.scalar_name} (got {args[0].dtype.scalar_name})")
-        return args[0].detach()
     if len(args) == 1 and isinstance(args[0], TypedStorage) and args[0].dtype is not self.dtype:
         raise RuntimeError(f"Expected a storage of {self.dtype}, but got one of {args[0].dtype}")
     return legacy(self.dtype, args if size is None else tuple(size), device or self.device)
@@ -400,11 +397,25 @@ extend(Tensor, __name__, __dlpack__=_dlpack, __dlpack_device__=_dlpack_device, _
 
 # ---- constructors
 def construct(cls, *args, **kwargs) -> Tensor:
-    """`Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`, and the same for subclasses."""
+    """`Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`, and the same for subclasses.
+
+    Another tensor, of any dtype, is aliased: the result is a view of it and gradients flow through.
+    """
     device = kwargs.pop("device", None)
     kwargs.pop("requires_grad", None)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError(
+                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+                "Use torch.tensor(...) or torch.as_tensor(...) instead."
+            )
+        return _alias(args[0]) if type(args[0]) is cls is Tensor else args[0].as_subclass(cls)
     result = legacy(ambient.default_dtype, args, device)
     return result if cls is Tensor else core_tensor.subclass_of(cls, result)
+
+
+def _alias(t: Tensor) -> Tensor:
+    return dispatch(alias_op, (t,))
 
 
 def legacy(d: dtype, args: tuple, device=None) -> Tensor:
@@ -413,7 +424,9 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
         return _place(np.empty(0, d.numpy), d, device)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
-        return first.detach().to(d)
+        if first.dtype is not d:
+            raise TypeError(f"expected {d.scalar_name} (got {first.dtype.scalar_name})")
+        return _alias(first)
     if len(args) == 1 and isinstance(first, (UntypedStorage, TypedStorage)):
         storage = first._storage if isinstance(first, UntypedStorage) else first._untyped_storage._storage
         return on_storage(storage, d)

@@ -22,7 +22,7 @@ from ...core.random import Generator
 from ...core.tensor import Tensor
 
 _ARGUMENT = re.compile(
-    r"^(?P<type>[A-Za-z]+(?:\([a-z0-9!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
+    r"^(?P<type>[A-Za-z]+(?:\([a-z0-9$!|>\-* ]*\))?(?:\[\d*\])?\??(?:\[\d*\])?\??)\s+(?P<name>\w+)(?:=(?P<default>.+))?$"
 )
 
 
@@ -35,7 +35,7 @@ class AliasInfo:
         before, arrow, after = (part.strip() for part in text.partition("->"))
         self.is_write = "!" in text
         self.before_set = {s.strip(" !") for s in before.split("|")}
-        self.after_set = {s.strip(" !") for s in after.split("|")} if arrow else set(self.before_set)
+        self.after_set = {s.strip(" !") for s in after.split("|") if s} if arrow else set(self.before_set)
 
     def __repr__(self) -> str:
         return f"AliasInfo(is_write={self.is_write}, before_set={self.before_set}, after_set={self.after_set})"

@@ -65,3 +65,20 @@ def test_factories_follow_the_default_dtype_and_refuse_another_out():
     assert torch.zeros(3, dtype=torch.float32, out=out) is out
     with pytest.raises(RuntimeError, match=r"dimensionality of sizes \(1\) must match dimensionality of strides \(0\)"):
         out.new_empty_strided((2,), ())
+
+
+def test_a_tensor_made_of_another_is_a_view_of_it():
+    class Labelled(torch.Tensor):
+        pass
+
+    x, numbers = torch.ones(2, requires_grad=True), torch.tensor([1, 2])
+    for made in (torch.Tensor(x * 2), torch.FloatTensor(x * 2), Labelled(x * 2), x.new(x * 2)):
+        assert torch.autograd.grad(made.sum(), x)[0].tolist() == [2, 2]
+    view = torch.Tensor(numbers)
+    view[0] = 5
+    assert view.dtype is torch.int64 and numbers.tolist() == [5, 2] and view._base is numbers
+    assert type(Labelled(numbers)) is Labelled and type(torch.Tensor(Labelled(numbers))) is torch.Tensor
+    with pytest.raises(TypeError, match=r"expected Float \(got Long\)"):
+        torch.FloatTensor(numbers)
+    with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
+        torch.Tensor(x, device="cpu")

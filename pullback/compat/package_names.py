@@ -1,0 +1,116 @@
+"""What packages import of modules of PyTorch's own and that has no other home here: devices, switches, checks of arguments."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import cuda
+from ..core import dtype as dtypes
+from ..core.device import device as Device
+from ..core.dtype import finfo
+from ..core.modes import ambient
+from ..core.tensor import Tensor
+from ..ops.network.multihead import additive_mask
+from ..surface.settings import get_default_device
+
+_warned: set[str] = set()
+
+
+def warn_once(msg: str, stacklevel: int = 1) -> None:
+    """A warning, the first time that its text is heard (`torch._dynamo.utils.warn_once`)."""
+    if msg not in _warned:
+        _warned.add(msg)
+        warnings.warn(msg, stacklevel=stacklevel + 1)
+
+
+def has_triton() -> bool:
+    """Whether kernels of Triton can run: nothing here makes or runs them."""
+    return False
+
+
+def has_triton_package() -> bool:
+    """Whether the package is installed."""
+    return importlib.util.find_spec("triton") is not None
+
+
+class DeviceContext:
+    """A block in which a device is the default one, or the one in use where None is said (`torch.utils._device`)."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = Device(device) if device is not None else get_default_device()
+
+    def __enter__(self) -> DeviceContext:
+        self.device.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.device.__exit__(*exc)
+
+
+def set_device(device: Any) -> Callable[[Callable], Callable]:
+    """A decorator: the function runs with another default device."""
+
+    def decorate(function: Callable) -> Callable:
+        from functools import wraps
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with DeviceContext(device):
+                return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def amp_definitely_not_available() -> bool:
+    """Whether there is no device for the mixed precision of CUDA."""
+    return not cuda.is_available()
+
+
+def when_cuda_starts(function: Callable, **options: Any) -> None:
+    """Call a function once CUDA is up: now where there is a device, never where there is none."""
+    if cuda.is_available():
+        function()
+
+
+def is_checkpoint_valid() -> bool:
+    """Whether a backward inside the one that runs would reach all it must: not where gradients of some inputs are asked for."""
+    return not ambient.tasks or ambient.tasks[-1].needed is None
+
+
+def unscale_lists(tensors: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Gradients times `inv_scale`, in place; `found_inf` becomes 1 where one of them was not finite."""
+    for t in tensors:
+        if not bool(t.isfinite().all()):
+            found_inf.fill_(1.0)
+        t.mul_(inv_scale)
+
+
+def clipped_sigmoid(x: Tensor) -> Tensor:
+    """`sigmoid`, kept a little away from 0 and 1."""
+    info = finfo(x.dtype)
+    return x.sigmoid().clamp(min=info.tiny, max=1.0 - info.eps)
+
+
+def none_or_dtype(input: Tensor | None) -> dtypes.dtype | None:
+    """The dtype of a tensor that may be absent."""
+    if input is None or isinstance(input, Tensor):
+        return None if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def canonical_mask(
+    mask: Tensor | None, mask_name: str, other_type: dtypes.dtype | None, other_name: str,
+    target_type: dtypes.dtype, check_other: bool = True,
+) -> Tensor | None:  # fmt: skip
+    """A mask of attention as numbers to add: -inf where a boolean one is True."""
+    if mask is not None and check_other and other_type is not None and mask.dtype is not other_type:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.",
+            stacklevel=2,
+        )
+    return additive_mask(mask, mask_name, target_type)

@@ -1,0 +1,77 @@
+"""Functions behind names of PyTorch that packages import: what each does."""
+
+import warnings
+
+import pytest
+
+import pullback as torch
+from pullback.compat import package_names as names
+from pullback.nn import common_types
+
+
+def test_a_warning_is_heard_once():
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            names.warn_once("heard once in this test")
+    assert [str(w.message) for w in heard] == ["heard once in this test"]
+
+
+def test_default_devices_of_blocks_and_functions():
+    with names.DeviceContext("meta"):
+        assert torch.ones(1).device.type == "meta"
+    assert names.set_device("meta")(torch.ones)(2).device.type == "meta"
+    assert torch.ones(1).device.type == "cpu"
+
+
+def test_a_backward_for_some_inputs_is_no_place_for_another():
+    seen = []
+
+    class Look(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(names.is_checkpoint_valid())
+            return g * 2
+
+    x = torch.ones(1, requires_grad=True)
+    Look.apply(x).backward()
+    torch.autograd.grad(Look.apply(x), x)
+    assert seen == [True, False] and names.is_checkpoint_valid()
+
+
+def test_unscaled_gradients_say_whether_all_were_finite():
+    found, grads = torch.zeros(1), [torch.full((2,), 4.0), torch.ones(1)]
+    names.unscale_lists(grads, found, torch.tensor(0.5))
+    assert grads[0].tolist() == [2.0, 2.0] and found.item() == 0
+    names.unscale_lists([torch.tensor([float("inf")])], found, torch.tensor(0.5))
+    assert found.item() == 1
+
+
+def test_masks_and_dtypes_of_attention():
+    mask = names.canonical_mask(torch.tensor([True, False]), "mask", None, "", torch.float32)
+    assert mask.tolist() == [-float("inf"), 0.0]
+    with pytest.warns(UserWarning, match="mismatched mask and other"):
+        names.canonical_mask(torch.tensor([True]), "mask", torch.float32, "other", torch.float32)
+    assert names.none_or_dtype(None) is None and names.none_or_dtype(mask) is torch.float32
+    with pytest.raises(RuntimeError, match="must be None or torch.Tensor"):
+        names.none_or_dtype(3)
+
+
+def test_a_sigmoid_that_stays_inside():
+    ends = names.clipped_sigmoid(torch.tensor([-1000.0, 0.0, 1000.0]))
+    assert 0 < ends[0] and ends[1] == 0.5 and ends[2] < 1
+
+
+def test_cuda_and_triton_are_asked_for():
+    calls = []
+    names.when_cuda_starts(lambda: calls.append(1))
+    assert len(calls) == torch.cuda.is_available() == (not names.amp_definitely_not_available())
+    assert not names.has_triton() and isinstance(names.has_triton_package(), bool)
+
+
+def test_sizes_of_layers_in_annotations():
+    assert common_types._size_2_t == int | tuple[int, int]
