@@ -87,6 +87,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo.utils": {
         "ifdynstaticdefault": "pullback.compat.dynamo_names:ifdynstaticdefault",
         "range_iterator": "pullback.compat.dynamo_names:range_iterator",
+        "disable_cache_limit": "pullback.compat.dynamo_names:disable_cache_limit",
         "istype": "pullback.compat.dynamo_names:istype",
         "counters": f"{_COMPILE}:counters",
         "is_compile_supported": "pullback.compat.private_names:is_compile_supported",

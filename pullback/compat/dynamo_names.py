@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import cuda
@@ -41,3 +43,10 @@ def get_interface_for_device(device: str | Device) -> Any:
     if Device(device).type == "cuda":
         return cuda
     raise NotImplementedError(f"No interface for device {device}")
+
+
+@contextmanager
+def disable_cache_limit() -> Iterator[None]:
+    """A block in which a function is compiled again as often as its arguments ask for."""
+    with config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
+        yield

@@ -72,6 +72,14 @@ class TensorType:
         return TensorType()
 
 
+class DeviceObjType(TensorType):
+    """TorchScript's type of devices."""
+
+    @staticmethod
+    def get() -> DeviceObjType:
+        return DeviceObjType()
+
+
 def always_record(_: int) -> Any:
     """The schedule of a profiler that was given none: every step is recorded."""
     from ..profiler import ProfilerAction

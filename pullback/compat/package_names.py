@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import cuda
 from ..core import dtype as dtypes
@@ -16,7 +16,49 @@ from ..core.tensor import Tensor
 from ..ops.network.multihead import additive_mask
 from ..surface.settings import get_default_device
 
+HAS_XPU = False  # no device of Intel's can be used
 _warned: set[str] = set()
+_tuned: dict[tuple, dict] = {}  # parameters of Triton's kernels, by operator, device and version
+
+
+class AsyncCollectiveTensor(Tensor):
+    """A result of a collective that has not arrived. Here collectives have finished when they return: nothing is one."""
+
+    def __new__(cls, *args: Any, **kwargs: Any):
+        raise TypeError("AsyncCollectiveTensor: collectives return tensors that have arrived; none can be made")
+
+
+class JitState:
+    """Whether `torch.jit.script` is asked for (`torch.jit._state._enabled`): it gives the Python function either way."""
+
+    enabled = True
+
+    def __bool__(self) -> bool:
+        return self.enabled
+
+
+jit_state = JitState()
+
+
+def get_meta_triton(
+    op: str, key: tuple, device_name: str | None = None, version: Any = (0, dtypes.float16, 0.5), exact: bool = False
+) -> dict | None:
+    """The parameters that were put down for a kernel of Triton; None where nobody did."""
+    return _tuned.get((op, device_name, version), {}).get(key)
+
+
+def update_triton(op: str, device_name: str | None, version: Any, key: tuple, value: Any) -> None:
+    """Put parameters of a kernel down."""
+    _tuned.setdefault((op, device_name, version), {})[key] = value
+
+
+def minimize_triton(*args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError("parameters of Triton's kernels cannot be searched for: no such kernels run here")
+
+
+def has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Whether a tensor can take over the data of another by `.data = `: of one layout, on one type of device."""
+    return input.layout is from_.layout and input.device.type == from_.device.type
 
 
 def warn_once(msg: str, stacklevel: int = 1) -> None:

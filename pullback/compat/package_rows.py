@@ -44,6 +44,24 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {"reset_code_caches": "pullback.surface.compiler:reset"},
     "torch._dynamo.utils": {"warn_once": f"{_NAMES}:warn_once"},
     "torch._utils": {"is_compiling": "pullback.surface.compiler:is_compiling"},
+    "torch._inductor.decomposition": {
+        "register_decomposition": "pullback.export.decompositions:register_decomposition"
+    },
+    "torch.sparse._triton_ops_meta": {name: f"{_NAMES}:{name}_triton" for name in ("get_meta", "update", "minimize")},
+    "torch.distributed._functional_collectives": {"AsyncCollectiveTensor": f"{_NAMES}:AsyncCollectiveTensor"},
+    "torch.distributed.distributed_c10d": {"_get_global_rank": "pullback.distributed:get_global_rank"},
+    "torch._C._cpu": {
+        name: f"pullback.surface.cpu:{name}"
+        for name in (
+            "_is_amx_tile_supported",
+            "_is_avx2_supported",
+            "_is_avx512_bf16_supported",
+            "_is_avx512_supported",
+            "_is_vnni_supported",
+        )
+    },
+    "torch.nn.parallel.comm": {"*": "pullback.cuda.comm"},
+    "torch.jit._state": {"_enabled": f"{_NAMES}:jit_state"},
     "torch.utils._triton": {name: f"{_NAMES}:{name}" for name in ("has_triton", "has_triton_package")},
     "torch.utils._device": {name: f"{_NAMES}:{name}" for name in ("DeviceContext", "set_device")},
     "torch.cuda": {"_lazy_call": f"{_NAMES}:when_cuda_starts"},
@@ -86,6 +104,8 @@ TORCH_ROWS: dict[str, str] = {
         for name in ("Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short")
     },
     "TensorType": f"{_FUNCTIONS}:TensorType",
+    "DeviceObjType": f"{_FUNCTIONS}:DeviceObjType",
+    "_has_compatible_shallow_copy_type": f"{_NAMES}:has_compatible_shallow_copy_type",
     "_disable_dynamo": "pullback.surface.compiler:disable",
     "_amp_foreach_non_finite_check_and_unscale_": f"{_NAMES}:unscale_lists",
 }

@@ -7,6 +7,7 @@ work on tensors in place; functional collectives are operators that graphs hold.
 
 from __future__ import annotations
 
+from . import group_operators as _group_operators  # noqa: F401 - sets the operators of `c10d`
 from . import sync_batch_norm as _sync_batch_norm  # noqa: F401 - sets its seam
 from .collectives import (
     all_gather,

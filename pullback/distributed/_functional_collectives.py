@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.system.operator import public
+from . import legacy_operators as _legacy_operators  # noqa: F401 - declares the operators of `c10d_functional`
 from . import operators
 from .device_mesh import DeviceMesh
 from .groups import group_by_name, world_or_raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Optional
 
 from ..core.dtype import dtype as DType
 from ..core.tensor import Tensor
+from ..ops.linalg.scaled import ScalingType, SwizzleType
 from ..ops.system.operator import exports as _exports
 from ..ops.system.overrides import (
     handle_torch_function,

@@ -75,3 +75,42 @@ def test_cuda_and_triton_are_asked_for():
 
 def test_sizes_of_layers_in_annotations():
     assert common_types._size_2_t == int | tuple[int, int]
+
+
+def test_tensors_over_devices():
+    from pullback.cuda import comm
+
+    x = torch.arange(6.0).requires_grad_()
+    parts = comm.scatter(x, ["cpu", "cpu"], [2, 4])
+    assert [p.tolist() for p in parts] == [[0, 1], [2, 3, 4, 5]]
+    joined = comm.gather(parts, destination="cpu")
+    assert torch.autograd.grad((joined * 2).sum(), x)[0].tolist() == [2] * 6
+    assert [t.tolist() for t in comm.broadcast(x, ["cpu"] * 2)] == [x.tolist()] * 2
+    assert comm.reduce_add([x, x]).tolist() == (2 * x).tolist()
+    assert comm.reduce_add_coalesced([[x, x + 1], [x, x]])[1].tolist() == (2 * x + 1).tolist()
+    assert len(comm.broadcast_coalesced([x, x], ["cpu"])[0]) == 2
+    with pytest.raises(ValueError, match="one shape"):
+        comm.reduce_add([x, x[:2]])
+    with pytest.raises(RuntimeError, match="Exactly one"):
+        comm.broadcast(x)
+
+
+def test_parameters_of_kernels_are_kept_and_not_searched_for():
+    names.update_triton("op", "device", (0,), (1, 2), {"stages": 3})
+    assert names.get_meta_triton("op", (1, 2), "device", (0,)) == {"stages": 3}
+    assert names.get_meta_triton("op", (9, 9), "device", (0,)) is None
+    with pytest.raises(NotImplementedError, match="Triton"):
+        names.minimize_triton()
+
+
+def test_nothing_waits_for_a_collective():
+    with pytest.raises(TypeError, match="have arrived"):
+        names.AsyncCollectiveTensor(torch.ones(1))
+    assert names.jit_state
+
+
+def test_data_can_be_taken_over_from_tensors_of_one_kind():
+    x = torch.ones(2)
+    assert names.has_compatible_shallow_copy_type(x, x.double())
+    assert not names.has_compatible_shallow_copy_type(x, x.to_sparse())
+    assert not names.has_compatible_shallow_copy_type(x, x.to("meta"))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ...core import dtype as dtypes
 from ...core.tensor import Tensor
+from ..family.base import composite
 from ..system.calls import front
+from ..system.dispatch import dispatch
 from ..system.operator import public
 
 _TAKEN = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
@@ -34,6 +36,14 @@ def _check(mat_a: Tensor, mat_b: Tensor, offs, bias, out_dtype) -> None:
 
 @front("nn.functional.grouped_mm")
 def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype=None):
+    """The products of the groups: (rows, columns), or (groups, rows, columns) where groups have all rows and columns."""
+    return dispatch(grouped, (mat_a, mat_b, offs, bias, out_dtype))
+
+
+@composite(
+    "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> Tensor"
+)
+def grouped(mat_a, mat_b, offs, bias, out_dtype):
     """The products of the groups: (rows, columns), or (groups, rows, columns) where groups have all rows and columns."""
     _check(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:

@@ -116,6 +116,29 @@ _FLAGS = {
     "amx_int8": "amx_int8", "amx_bf16": "amx_bf16",
 }  # fmt: skip
 
+
+def _is_amx_tile_supported() -> bool:
+    """Whether the processor has registers for tiles of matrices."""
+    return bool(get_capabilities()["amx_tile"])
+
+
+def _is_avx2_supported() -> bool:
+    return bool(get_capabilities()["avx2"])
+
+
+def _is_avx512_supported() -> bool:
+    """The instructions that PyTorch asks for: F, VL, BW and DQ."""
+    return all(get_capabilities()[f"avx512_{part}"] for part in ("f", "vl", "bw", "dq"))
+
+
+def _is_avx512_bf16_supported() -> bool:
+    return bool(get_capabilities()["avx512_bf16"])
+
+
+def _is_vnni_supported() -> bool:
+    return bool(get_capabilities()["avx512_vnni"])
+
+
 __all__ = [
     "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities",
     "is_available", "is_initialized", "set_device", "stream", "synchronize",

@@ -35,6 +35,9 @@ LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layou
 
 EXEMPT: dict[str, str] = {
     "_pin_memory": "needs a device; tested in tests/cuda",
+    "_scaled_mm": "takes 8-bit floats alone; tested in tests/ops/linalg/test_scaled.py",
+    "is_pinned": "gives a Python value; tested in tests/cuda",
+    "_grouped_mm": "cuts by the numbers of an argument; tested in tests/nn",
     "_int_mm": "takes bytes alone; tested in tests/ops/linalg/test_contraction.py",
     **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided"), UNSET),
     **dict.fromkeys((
@@ -55,7 +58,7 @@ EXEMPT: dict[str, str] = {
         "feature_alpha_dropout_", "embedding_renorm",
     ), WRITES),
     **dict.fromkeys((
-        "sparse_mask", "values", "_values", "_to_dense", "_coalesce", "sspaddmm", "hspmm", "sparse_sampled_addmm",
+        "_nnz", "crow_indices", "col_indices", "ccol_indices", "row_indices", "sparse_mask", "values", "_values", "_to_dense", "_coalesce", "sspaddmm", "hspmm", "sparse_sampled_addmm",
     ), LAYOUT),
     **dict.fromkeys((
         "lift_fresh", "_local_scalar_dense", "sym_size.int", "sym_stride.int", "sym_storage_offset", "sym_numel", "sym_size",

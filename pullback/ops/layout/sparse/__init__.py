@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....core.tensor import SPARSE, Tensor
 from ...system import inplace
-from . import arithmetic, construct, conversion, gradients, masks, products, reductions, shapes, softmaxes, typed
+from . import arithmetic, construct, conversion, gradients, masks, parts, products, reductions, shapes, softmaxes, typed
 from .invariants import check_sparse_tensor_invariants
 from .layouts import is_sparse, wrap_sparse
 from .semi_structured import (
@@ -50,6 +50,7 @@ __all__ = [
     "execute_sparse",
     "gradients",
     "masks",
+    "parts",
     "products",
     "reductions",
     "shapes",
