@@ -56,6 +56,10 @@ def minimize_triton(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError("parameters of Triton's kernels cannot be searched for: no such kernels run here")
 
 
+def inline_asm_elementwise(*inputs: Tensor, asm_str: str, **options: Any) -> NoReturn:
+    raise NotImplementedError("inline_asm_elementwise: instructions of CUDA devices cannot be put into kernels here")
+
+
 def has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
     """Whether a tensor can take over the data of another by `.data = `: of one layout, on one type of device."""
     return input.layout is from_.layout and input.device.type == from_.device.type

@@ -62,6 +62,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.nn.parallel.comm": {"*": "pullback.cuda.comm"},
     "torch.jit._state": {"_enabled": f"{_NAMES}:jit_state"},
+    "torch._higher_order_ops.inline_asm_elementwise": {"inline_asm_elementwise": f"{_NAMES}:inline_asm_elementwise"},
     "torch.utils._triton": {name: f"{_NAMES}:{name}" for name in ("has_triton", "has_triton_package")},
     "torch.utils._device": {name: f"{_NAMES}:{name}" for name in ("DeviceContext", "set_device")},
     "torch.cuda": {"_lazy_call": f"{_NAMES}:when_cuda_starts"},

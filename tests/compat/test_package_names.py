@@ -101,6 +101,8 @@ def test_parameters_of_kernels_are_kept_and_not_searched_for():
     assert names.get_meta_triton("op", (9, 9), "device", (0,)) is None
     with pytest.raises(NotImplementedError, match="Triton"):
         names.minimize_triton()
+    with pytest.raises(NotImplementedError, match="instructions of CUDA"):
+        names.inline_asm_elementwise(torch.ones(1), asm_str="")
 
 
 def test_nothing_waits_for_a_collective():

@@ -387,7 +387,9 @@ def _converter(argument: Argument) -> Callable:
                 return tuple(one(v) for v in value.tolist())
             if size is not None:
                 return (one(value),) * size
-            if hasattr(value, "__iter__") and not isinstance(value, (str, Tensor, dict)):
+            if isinstance(value, Tensor):  # of no dimension: one number
+                value = (value,)
+            elif hasattr(value, "__iter__") and not isinstance(value, (str, dict)):
                 value = tuple(value)
             else:
                 raise Unfit
