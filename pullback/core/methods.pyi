@@ -268,6 +268,7 @@ class TensorMethods:
     _get_min_seqlen: _Any
     _grad: _Any
     _grad_fn: _Any
+    def _grouped_mm(self, mat2: _Tensor, offs: _Tensor | None = None, bias: _Tensor | None = None, out_dtype: _dtype | None = None, *, out: _Tensor | None = None) -> _Tensor: ...
     def _indices(self) -> _Tensor: ...
     _keys: _int
     _lengths: _Any

@@ -32,6 +32,7 @@ from pullback.ops.layout.sparse.layouts import is_sparse as is_sparse
 from pullback.ops.layout.sparse import kernels as kernels
 from pullback.ops.layout.sparse import layouts as layouts
 from pullback.ops.layout.sparse import masks as masks
+from pullback.ops.layout.sparse import parts as parts
 from pullback.ops.layout.sparse import products as products
 from pullback.ops.layout.sparse import reductions as reductions
 from pullback.ops.layout.sparse import semi_structured as semi_structured
