@@ -4,13 +4,14 @@ A program may start its processes itself (`torch.multiprocessing.spawn`, a comma
 rank and one address. An MPI library wants a launcher to tell it who is who, and asks by a protocol of its own: PMI-1, lines
 of text, of which MPICH speaks the client's side. Here is the other side: a small process, started by rank 0, that listens at
 the address, keeps the few values which the libraries exchange while they start, and holds their barriers. Afterwards it
-only watches: when a rank goes without leaving, the others are told and end (`Watch`).
+only watches: when a rank goes without leaving, before its library has started or after, the others are told and end (`Watch`).
 
 Run as a script it is that process: `python pmi.py SIZE HOST PORT` prints the port when it listens.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable
 
+LINGER = 30.0  # seconds in which ranks that come after another is gone are told so
 NAMES = ("PMI_PORT", "PMI_ID", "PMI_RANK", "PMI_SIZE")
 
 
@@ -65,10 +67,14 @@ def forget() -> None:
         os.environ.pop(name, None)
 
 
+_held: list = []  # what closes when this process ends, by which the one beside it knows
+
+
 def _start_server(size: int, host: str, port: int) -> None:
     command = [sys.executable, "-I", "-S", os.path.abspath(__file__), str(size), host, str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    assert server.stdout is not None and server.stderr is not None
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    server = subprocess.Popen(command, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    _held.append(server.stdin)
     if not server.stdout.readline():
         why = server.stderr.read().decode().strip().splitlines()
         raise RuntimeError(
@@ -100,29 +106,37 @@ class Server:
         self.values: dict[str, str] = {}
         self.arrived, self.change = 0, threading.Condition()
         self.watchers: dict[int, socket.socket] = {}
-        self.ended = 0  # libraries that went, well or not
+        self.left: set[int] = set()  # ranks whose library said that it ends
+        self.lost: set[int] = set()  # ranks that went without
 
     def serve(self, connection: socket.socket) -> None:
         """Answer one connection until it closes."""
         state = {"rank": -1, "left": False}
-        watching = False
         try:
             with connection.makefile("r", encoding="utf-8") as lines:
                 for line in lines:
                     words = dict(word.split("=", 1) for word in line.split() if "=" in word)
                     if words.get("cmd") == "watch":
-                        watching = True
-                        with self.change:
-                            self.watchers[int(words["rank"])] = connection
+                        state["rank"] = int(words["rank"])
+                        self.watch(state["rank"], connection)
                         continue
                     reply = self.answer(words, line, state)
                     connection.sendall(reply.encode())
+                    if state["left"]:  # before its other connection closes
+                        self.gone(state["rank"], True)
                     if words.get("cmd") == "abort":
                         break
         except OSError:
             pass  # gone: as good as closed
-        if not watching and state["rank"] >= 0:
+        if state["rank"] >= 0:
             self.gone(state["rank"], bool(state["left"]))
+
+    def watch(self, rank: int, connection: socket.socket) -> None:
+        """A rank wants to know when another is gone; it may be already."""
+        with self.change:
+            self.watchers[rank] = connection
+            for other in self.lost - {rank}:
+                _tell(connection, other)
 
     def answer(self, words: dict[str, str], line: str, state: dict) -> str:
         """The reply to one line of PMI-1."""
@@ -166,20 +180,19 @@ class Server:
             self.change.wait_for(lambda: self.arrived >= goal)
 
     def gone(self, rank: int, left: bool) -> None:
-        """A library's connection is closed: well, after it said so; else the other ranks are told."""
+        """A connection of a rank is closed: well, where its library said that it ends; else the other ranks are told."""
         with self.change:
-            self.ended += 1
-            if not left:
+            if left:
+                self.left.add(rank)
+            elif rank not in self.left | self.lost:
+                self.lost.add(rank)
                 for other, watcher in self.watchers.items():
                     if other != rank:
-                        try:
-                            watcher.sendall(f"cmd=gone rank={rank}\n".encode())
-                        except OSError:
-                            continue  # gone too
+                        _tell(watcher, rank)
             self.change.notify_all()
 
     def run(self, listener: socket.socket) -> None:
-        """Serve until every rank's library is gone."""
+        """Serve until every rank is gone; where one went without leaving, no longer than others may take to hear of it."""
 
         def accept() -> None:
             while True:
@@ -188,13 +201,22 @@ class Server:
 
         threading.Thread(target=accept, daemon=True).start()
         with self.change:
-            self.change.wait_for(lambda: self.ended >= self.size)
+            self.change.wait_for(lambda: self.lost or len(self.left) >= self.size)
+            self.change.wait_for(lambda: len(self.left | self.lost) >= self.size, LINGER)
+
+
+def _tell(watcher: socket.socket, rank: int) -> None:
+    """Say that a rank is gone to one that watches."""
+    with contextlib.suppress(OSError):  # it may be gone too
+        watcher.sendall(f"cmd=gone rank={rank}\n".encode())
 
 
 def main(size: int, host: str, port: int) -> int:
     listener = socket.create_server((host, port))
     print(listener.getsockname()[1], flush=True)
-    Server(size).run(listener)
+    server = Server(size)
+    threading.Thread(target=lambda: (sys.stdin.read(), server.gone(0, False)), daemon=True).start()  # rank 0 holds the other end
+    server.run(listener)
     return 0
 
 

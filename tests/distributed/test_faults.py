@@ -1,11 +1,13 @@
 """Ranks that fail: the job ends at once, and says which and why."""
 
+import random
 import time
 
 import pytest
 
 from pullback.distributed import launcher
 
+from .kills import kill_one
 from .ranks import finish, needs_mpi, start
 
 
@@ -23,6 +25,14 @@ def test_a_fault_ends_the_job(what, level, words):
     report = err.partition("pullback launch: ")[2]
     for word in words:
         assert word in report, err
+
+
+@needs_mpi
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_rank_that_is_killed_at_any_moment_leaves_nothing_behind(joined):
+    """Twice here, and as often as one likes by `python -m tests.distributed.kills`."""
+    outcome = kill_one(2, random.Random(), joined, longest=2.0)
+    assert outcome.good, outcome
 
 
 def test_the_first_failure_is_on_top(tmp_path):

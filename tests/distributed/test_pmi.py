@@ -93,6 +93,23 @@ def test_who_goes_without_leaving_is_told_to_the_others(leaves):
         assert watcher.recv(100) == b"cmd=gone rank=1\n"
 
 
+def test_who_comes_after_another_is_gone_is_told_so(monkeypatch):
+    monkeypatch.setattr(pmi, "LINGER", 2.0)
+    server = pmi.Server(3)
+    listener = socket.create_server(("127.0.0.1", 0))
+    running = threading.Thread(target=server.run, args=(listener,), daemon=True)
+    running.start()
+    with socket.create_connection(listener.getsockname()) as early:
+        early.sendall(b"cmd=watch rank=0\n")  # its library has not even started
+    with socket.create_connection(listener.getsockname(), timeout=10) as late:
+        while not server.lost:
+            pass
+        late.sendall(b"cmd=watch rank=1\n")
+        assert late.recv(100) == b"cmd=gone rank=0\n"
+    running.join(10)
+    assert not running.is_alive()  # although rank 2 never came
+
+
 # ---- addresses
 def test_ranks_without_an_address_are_told_what_is_missing(monkeypatch):
     for name in ("MASTER_ADDR", "MASTER_PORT", *mpi.LAUNCHERS):

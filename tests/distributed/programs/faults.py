@@ -8,8 +8,21 @@ import time
 import torch
 import torch.distributed as dist
 
+what = sys.argv[1]
 dist.init_process_group("gloo")
-what, rank = sys.argv[1], dist.get_rank()
+rank = dist.get_rank()
+if what == "work":  # collectives, data parallel and plain computing, until somebody ends it
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(256, 256), bucket_cap_mb=0.1)
+    parts = [torch.zeros(64) for _ in range(dist.get_world_size())]
+    for step in range(100_000):
+        model(torch.ones(32, 256)).sum().backward()
+        dist.all_gather(parts, torch.full((64,), float(rank)))
+        if step % 5 == rank:
+            time.sleep(0.01)
+        dist.barrier()
 t = torch.ones(3)
 dist.all_reduce(t)
 if what == "raise" and rank == 1:
