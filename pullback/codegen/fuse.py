@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ..ops.lowering.expressions import Expr, reindex, rewrite
-from ..ops.lowering.loops import Buffer, Call, Compute, Value, locate, split_rows
+from ..ops.lowering.loops import Awaited, Buffer, Call, Compute, Started, Value, locate, split_rows
 
 CHEAP, LARGEST = 6, 150  # costs: below, computed again for each reader; above, an expression grows no further
 SERIAL = 1 << 15  # elements that one row may have if nothing else can be split over threads
@@ -38,7 +38,7 @@ def without_dead(steps: list, kept: set[Buffer]) -> list:
     needed = set(kept)
     alive = []
     for step in reversed(steps):
-        if step.buffer in needed:
+        if step.buffer in needed or isinstance(step, (Awaited, Started)):  # others may wait for what is started
             alive.append(step)
             needed |= step.reads()
     return alive[::-1]

@@ -41,7 +41,6 @@ _warned: set[Operator] = set()  # operators whose rule has failed, of which a wa
 class Lowering(Builder):
     """The loops of one graph, as they are written down node by node."""
 
-    device = "cpu"  # the type of device whose tensors have loops here
     supported = SUPPORTED
 
     def __init__(self) -> None:
@@ -109,7 +108,7 @@ class Lowering(Builder):
         if node.target is python_operators.getitem:
             return self.values[node.args[0]][node.args[1]]
         op = node.target
-        if not isinstance(op, Operator) or op.namespace != "aten":
+        if not isinstance(op, Operator) or op.namespace != "aten" and op.lower is None:
             return NotLowerable("not an operator of this package")
         refused = self.refuses_results(node.meta.get("val"))
         if refused is not None:

@@ -19,6 +19,7 @@ from ..graph.module import GraphModule
 from ..graph.node import Node, map_arg
 from ..runtime.build import CompileFailed, NoCompiler
 from ..runtime.cpu import readable
+from .overlap import overlapped
 from .runner import runner
 from .segment import Operators, Segment
 from .sizes import Sized, symbolic_inputs
@@ -111,6 +112,8 @@ def last_uses(stages: list, output: Node) -> list[list[Node]]:
 
 def compile_graph(module: GraphModule) -> Callable:
     """The module as native code; itself where nothing in it has loops, or there is no compiler (then with one warning)."""
+    if overlapped(module.graph):
+        module.recompile()
     watched = symbolic_inputs(module)
     return Sized(module, watched, compile_static) if watched else compile_static(module)
 

@@ -37,6 +37,9 @@ def runner(native) -> Callable:
     for k, (a, v) in enumerate(zip(inputs, segment.source.inputs, strict=True)):
         scope[f"given{k}"] = v.dtype
         busy.append(f"{a}._keys or {a}.dtype is not given{k}")
+    if segment.engine is not None:
+        scope |= {"ready": segment.ready, "failed": segment.failed, "done": segment.engine.done}
+        busy.append(f"not ready({', '.join(f'{a}._array' for a in inputs)})")
     lines = [f"def run({given}):", f"    if {' or '.join(busy)}:", f"        return general({given})"]
     for k, m in enumerate(segment.makers):
         scope[f"dtype{k}"], scope[f"kind{k}"] = m.dtype.numpy, m.dtype
@@ -49,8 +52,11 @@ def runner(native) -> Callable:
             f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",
             "    rooms.append(here)",
             "    if wrong:",
+            *(["        failed(wrong)"] if segment.engine is not None else []),
             f"        return general({given})",
         ]
+        if segment.engine is not None:
+            lines.append(f"    done(({''.join(f'{a}, ' for a in arrays)}))")
     lines += [f"    t{k} = wrap(o{k}, kind{k})" for k in range(len(segment.makers))]
     lines.append(f"    return {_results(native, segment, names, inputs, scope)}")
     exec(compile("\n".join(lines), "<native call>", "exec"), scope)

@@ -22,7 +22,7 @@ from ..core.threads import thread_count
 from ..graph.node import Node, map_arg
 from ..ops.lowering import NotLowerable
 from ..ops.lowering.expressions import forget
-from ..ops.lowering.loops import Buffer, Value
+from ..ops.lowering.loops import Buffer, Engine, Routine, Value
 from ..ops.system.operator import Operator, find
 from ..runtime.build import build
 from ..runtime.cpu import Library
@@ -116,6 +116,8 @@ class Segment:
         self.rooms: list = []  # arenas that no call is using
         self.threads: Callable | None = (lambda: settings.cpp.threads) if settings.cpp.threads > 0 else None
         self.empty = not lowering.steps
+        self.routines: list[Routine] = list(getattr(self.source, "routines", ()))
+        self.engine: Engine | None = self.routines[0].engine if self.routines else None
         self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
 
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
@@ -126,12 +128,26 @@ class Segment:
             keep_freed_memory()
         if not self.empty:
             self.library = Library(build(self.source.text, deterministic_flags()))
+        if self.library is not None and self.engine is not None:
+            self.library.bind([self.engine.begin, self.engine.await_, *[r.address for r in self.routines]])
+
+    def ready(self, *arrays: Any) -> bool:
+        """Whether what other libraries do in it can be called now."""
+        return self.engine is None or self.engine.ready(self.routines, arrays)
+
+    def failed(self, code: int) -> None:
+        """Raise what must not be made good by running operators: something was started, and would be a second time."""
+        if self.engine is None or code > 0:
+            return
+        if code == -1:
+            raise IndexError("index out of range in a compiled graph, which holds collectives and so is not run again")
+        self.engine.failed(code)
 
     def run(self, values: dict) -> None:
         tensors = [values[n] for n in self.given]
         if self.others or any(
             t._keys or t.dtype is not v.dtype for t, v in zip(tensors, self.source.inputs, strict=True)
-        ):
+        ) or not self.ready(*[t._array for t in tensors]):  # fmt: skip
             run_nodes(self.nodes, values)
             return
         outs = [m.make() for m in self.makers]
@@ -142,8 +158,11 @@ class Segment:
             wrong = self.library.call((*[t._array for t in tensors], *outs), here[1], (self.threads or thread_count)())
             self.rooms.append(here)
             if wrong:
+                self.failed(wrong)
                 run_nodes(self.nodes, values)
                 return
+            if self.engine is not None:
+                self.engine.done((*[t._array for t in tensors], *outs))
         result = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
         for node, (kind, at, value) in zip(self.results, self.places, strict=True):
             base: Any = tensors[at] if kind == "given" else result[at]

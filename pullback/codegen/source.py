@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..core import dtype as dtypes
 from ..core.events import listeners
-from ..ops.lowering.loops import Buffer, Call, Product, Sort, Value
+from ..ops.lowering.loops import Awaited, Buffer, Call, Product, Routine, Sort, Started, Value
 from .describe import describe
 from .fuse import Kernel, group, inline
 from .memory import lifetimes, overwrites, plan
@@ -39,6 +39,7 @@ class Source:
     arena: int
     kernels: list[str]
     calls: list[str]  # the lines of the entry point that run them
+    routines: list[Routine]  # of other libraries, that it starts or awaits, in the order in which `bind` takes them
     items: list  # what `kernels` describes, where somebody listens (see `core.events`)
 
     def text_of(self, k: int) -> str:
@@ -72,14 +73,15 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     shared = _shared(flow, nests, given, kept)
     flow = [tuple({shared.get(b, b) for b in side} for side in step) for step in flow]  # type: ignore[misc]
     offsets, arena = plan(flow, given | kept)
-    functions, calls = _calls(printed, bad)
-    entry = _entry(inputs, outputs, offsets, shared, calls)
+    routines = list(dict.fromkeys(p.routine for p in printed if isinstance(p, (Started, Awaited))))
+    functions, calls = _calls(printed, bad, routines)
+    entry = (ROUTINES if routines else "") + _entry(inputs, outputs, offsets, shared, calls, bool(routines))
     numbers = COMPLEX if any(b.dtype.is_complex for sides in flow for side in sides for b in side) else ""
-    routines = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
-    text = PRELUDE + numbers + routines + "\n" + "\n".join(functions) + "\n" + entry
+    sorts = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
+    text = PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n" + entry
     return Source(
-        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, order if listeners else []
-    )
+        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, routines, order if listeners else []
+    )  # fmt: skip
 
 
 def readers_of(order: list) -> dict[Buffer, set[int]]:
@@ -109,13 +111,16 @@ def _shared(flow: list, nests: dict[int, Nest], given: set[Buffer], kept: set[Bu
     return shared
 
 
-def _calls(printed: list, bad: Buffer) -> tuple[list[str], list[str]]:
+def _calls(printed: list, bad: Buffer, routines: list[Routine]) -> tuple[list[str], list[str]]:
     """Function texts, equal ones once, and the lines that call them."""
     names: dict[str, str] = {}
     functions, calls = [], []
     for item in printed:
         if isinstance(item, (Product, Sort)):
             calls.append(_product(item) if isinstance(item, Product) else _sort(item))
+            continue
+        if isinstance(item, (Started, Awaited)):
+            calls.append(_started(item, routines) if isinstance(item, Started) else _awaited(item))
             continue
         name = names.get(item.text)
         if name is None:
@@ -153,13 +158,10 @@ def _product(p: Product) -> str:
     flat = [ta, tb, m, n, k, lda, ldb, ldc, len(batch), int(by_columns), block, *[x for row in batch for x in row]]
     count = math.prod(row[0] for row in batch) * blocks
     grain = max(WORK_OF_PRODUCT // max(block * min(m, n) * k, 1), 1) if count > 1 else 0
-    at = [
-        f"({C_TYPES[v.dtype]} *){v.buffer.name} + {v.offset}L" if v.offset else v.buffer.name
-        for v in (p.a, p.b, p.target)
-    ]
+    at = ", ".join(_at(v) for v in (p.a, p.b, p.target))
     numbers = ", ".join(f"{x}L" for x in flat)
     return (
-        f"{{ static const i64 s[] = {{{numbers}}}; void *const a[] = {{{', '.join(at)}, (void *)s}}; "
+        f"{{ static const i64 s[] = {{{numbers}}}; void *const a[] = {{{at}, (void *)s}}; "
         f"run({letter}_task, {count}L, {grain}L, a); }}"
     )
 
@@ -176,7 +178,30 @@ def _sort(s: Sort) -> str:
     )
 
 
-def _entry(inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict, calls: list[str]) -> str:
+# What other libraries do: `bind` hands over the engine's two functions, then the description of each routine.
+ROUTINES = """
+static void *const *routines;
+void bind(void *const *table) { routines = table; }
+#define STARTED(k, source, target) if ((wrong = ((i64 (*)(void *, const void *, void *))routines[0])(routines[2 + k], source, target))) goto over;
+#define AWAITED(target) if ((wrong = ((i64 (*)(void *))routines[1])(target))) goto over;
+"""
+
+
+def _at(v: Value) -> str:
+    return f"({C_TYPES[v.dtype]} *){v.buffer.name} + {v.offset}L" if v.offset else v.buffer.name
+
+
+def _started(s: Started, routines: list[Routine]) -> str:
+    return f"STARTED({routines.index(s.routine)}, {_at(s.source or s.target)}, {_at(s.target)})"
+
+
+def _awaited(s: Awaited) -> str:
+    return f"AWAITED({_at(s.target)})"
+
+
+def _entry(
+    inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: dict, calls: list[str], routines: bool
+) -> str:
     lines = ["i32 bad = 0;", "i64 wrong;"]
     for k, v in enumerate(inputs):
         itemsize = v.dtype.itemsize
@@ -192,7 +217,8 @@ def _entry(inputs: list[Value], outputs: list[Buffer], offsets: dict, shared: di
         "threads = n;",
         "const int before = begin_products();",
         *calls,
+        *(["over:"] if routines else []),
         "end_products(before);",
-        "return bad ? -1 : 0;",
+        f"return {'wrong ? wrong : ' if routines else ''}bad ? -1 : 0;",
     ]
     return "long entry(void *t, char *arena, long n) {\n" + "\n".join(f"    {line}" for line in lines) + "\n}\n"

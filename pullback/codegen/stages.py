@@ -39,12 +39,12 @@ def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]
             if i in level:
                 same_kind = (i in loops) == native
                 low = max(low, level[i] if same_kind else level[i] + 1)
-        if getattr(n.target, "awaits", False):  # what was written before it may run meanwhile
-            low = max([low, *[level[i] + 1 for i in loops if i in level]])
+        if getattr(n.target, "awaits", False):  # what stands before it may run meanwhile
+            low = max([low, *[at + ((at % 2 == 1) != native) for at in level.values()]])
         if not native and keeps_order(n):
             low = ordered = max(low, ordered)
         level[n] = low
-        if getattr(n.target, "begins", False):
+        if not native and getattr(n.target, "begins", False):
             begun = low + 1
     stages: list[Operators | Segment] = []
     for number in sorted(set(level.values())):
@@ -111,7 +111,7 @@ def lowerable(graph: Graph, kind: type[Lowering] = Lowering) -> tuple[Lowering, 
             reasons[n] = refused.reason
             logger("perf_hints").debug("%s runs by itself, not in a loop with others: %s", n, refused.reason)
             lowering.input(n)
-    kept = drop_torn(graph, found)
+    kept = drop_torn(graph, drop_unpaired(found))
     return lowering, kept, reasons | dict.fromkeys(found - kept, "a result of it has no loops")
 
 
@@ -124,6 +124,14 @@ def _refusal(lowering: Lowering, node: Node) -> NotLowerable | None:
         return NotLowerable(f"its input {missing[0]} has no loops")
     result = lowering.run_node(node)
     return result if isinstance(result, NotLowerable) else None
+
+
+def drop_unpaired(found: set[Node]) -> set[Node]:
+    """Without waits for what operators began, and without what native code would begin and nobody would see the end of."""
+    begins, awaits = (lambda n: getattr(n.target, "begins", False)), (lambda n: getattr(n.target, "awaits", False))
+    lost = {n for n in found if begins(n) and not n.users}
+    kept = found - lost
+    return kept - {n for n in kept if awaits(n) and (n.args[0] not in kept or not begins(n.args[0]))}
 
 
 def drop_torn(graph: Graph, found: set[Node]) -> set[Node]:

@@ -6,6 +6,8 @@ In: arrays in host memory. Out: MPI's own requests. Calls are nonblocking, so th
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import os
 from typing import Any
 
@@ -30,6 +32,7 @@ def join(address: tuple[str, int], rank: int, size: int, limit: float) -> None:
     if not is_installed():
         library()  # which says how to get it
     watch = pmi.join(*address, rank, size, limit)
+    _start_library()
     comm = library().COMM_WORLD
     pmi.forget()
     if comm.Get_size() != size:
@@ -40,6 +43,22 @@ def join(address: tuple[str, int], rank: int, size: int, limit: float) -> None:
             "python script.py); or install MPICH, which joins any: pip install mpich"
         )
     _joined.append(watch)
+
+
+def _start_library() -> None:
+    """Start MPI without holding up other threads: it waits for the other ranks, and one of them may be gone.
+
+    Importing mpi4py would do it too, but not let the thread run that hears of that.
+    """
+    import importlib.util
+
+    spec = importlib.util.find_spec("mpi4py.MPI")
+    if spec is None or spec.origin is None:
+        return
+    code = ctypes.CDLL(spec.origin).MPI_Init_thread(None, None, 3, ctypes.byref(ctypes.c_int()))  # 3: safe for threads
+    if code:
+        raise RuntimeError(f"init_process_group: MPI_Init_thread gives the error {code}")
+    atexit.register(lambda: library().Is_finalized() or library().Finalize())  # mpi4py ends only what it started
 
 
 def library() -> Any:

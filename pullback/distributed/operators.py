@@ -13,28 +13,14 @@ from ..core.tensor import Tensor, wrap
 from ..graph.node import has_side_effect
 from ..ops.family.base import operator
 from ..ops.system.operator import NOT_IMPLEMENTED, Operator, Spec, public
+from . import lowering, native
 from .groups import group_by_name
 from .parts import parts_of
 from .process_group import ProcessGroup
 from .reduce_op import Reduction, as_reduce_op
-from .work import Work
+from .under_way import finish_pending, owner, under_way
 
 LIBRARY = {"library": "_c10d_functional", "function": False, "method": False, "out": False}
-
-pending: dict[int, tuple[Any, Work]] = {}  # by the identity of the array that a call writes
-
-
-def under_way(array: Any, work: Work) -> Any:
-    """Note that an array is written by a call that was started."""
-    pending[id(array)] = array, work
-    return array
-
-
-def _owner(array: Any) -> Any:
-    """The array whose memory a view is of."""
-    while array.base is not None and hasattr(array.base, "base"):
-        array = array.base
-    return array
 
 
 def _host(pg: ProcessGroup, array: Any) -> Any:
@@ -134,11 +120,10 @@ def _all_to_all_kernel(xp, x, output_split_sizes, input_split_sizes, group_name)
 
 
 def _wait_kernel(xp, x):
-    found = pending.pop(id(_owner(x)), None)
-    if found is None:
-        return x.copy()
-    found[1].wait()
-    return x
+    if finish_pending(x):
+        return x
+    engine = native.loaded()
+    return x if engine is not None and engine.wait(owner(x)) else x.copy()
 
 
 def _group_of_size(name: str, size: int) -> ProcessGroup:
@@ -194,6 +179,7 @@ def _reduce_scatter_meta(x: Tensor, reduce_op: str, group_size: int, group_name:
 all_reduce: Operator = operator(
     "all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor",
     kernel=_all_reduce_kernel,
+    lower=lowering.lower_all_reduce,
     meta=_same,
     vjp={
         "input": lambda g, reduce_op, group_name: summed(g.contiguous(), group_name, _linear(reduce_op, "all_reduce"))
@@ -203,6 +189,7 @@ all_reduce: Operator = operator(
 all_gather_into_tensor: Operator = operator(
     "all_gather_into_tensor(Tensor input, int group_size, str group_name) -> Tensor",
     kernel=_gather_kernel,
+    lower=lowering.lower_gather,
     meta=_gather_meta,
     vjp={"input": lambda g, group_size, group_name: _gathered_gradient(g, group_size, group_name)},
     **LIBRARY,
@@ -210,6 +197,7 @@ all_gather_into_tensor: Operator = operator(
 reduce_scatter_tensor: Operator = operator(
     "reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor",
     kernel=_reduce_scatter_kernel,
+    lower=lowering.lower_reduce_scatter,
     meta=_reduce_scatter_meta,
     vjp={
         "input": lambda g, reduce_op, group_size, group_name: _scattered_gradient(g, reduce_op, group_size, group_name)
@@ -219,6 +207,7 @@ reduce_scatter_tensor: Operator = operator(
 all_to_all_single: Operator = operator(
     "all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, str group_name) -> Tensor",
     kernel=_all_to_all_kernel,
+    lower=lowering.lower_all_to_all,
     meta=lambda x, output_split_sizes, input_split_sizes, group_name: Spec(
         (sum(output_split_sizes), *x.shape[1:]), x.dtype
     ),
@@ -232,17 +221,24 @@ all_to_all_single: Operator = operator(
 broadcast: Operator = operator(
     "broadcast(Tensor input, int src, str group_name) -> Tensor",
     kernel=_broadcast_kernel,
+    lower=lowering.lower_broadcast,
     meta=_same,
     vjp={"input": lambda g, src, group_name: _broadcast_gradient(g, src, group_name)},
     **LIBRARY,
 )
 wait_tensor: Operator = operator(
-    "wait_tensor(Tensor tensor) -> Tensor", kernel=_wait_kernel, meta=_same, vjp={"tensor": lambda g: g}, **LIBRARY
+    "wait_tensor(Tensor tensor) -> Tensor",
+    kernel=_wait_kernel,
+    lower=lowering.lower_wait,
+    meta=_same,
+    vjp={"tensor": lambda g: g},
+    **LIBRARY,
 )
 STARTS = (all_reduce, all_gather_into_tensor, reduce_scatter_tensor, all_to_all_single, broadcast)
 for _op in (*STARTS, wait_tensor):  # other ranks wait for the call, whether this one uses its result or not
     has_side_effect(_op)
     _op.begins, _op.awaits = _op is not wait_tensor, _op is wait_tensor
+all_gather_into_tensor.begins = "gather"
 
 
 # ---- several tensors, or written in place: composed of the above

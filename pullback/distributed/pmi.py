@@ -131,6 +131,11 @@ class Server:
         if state["rank"] >= 0:
             self.gone(state["rank"], bool(state["left"]))
 
+    def watch_parent(self) -> None:
+        """Rank 0, which started this process, holds the other end of its standard input."""
+        sys.stdin.read()
+        self.gone(0, False)
+
     def watch(self, rank: int, connection: socket.socket) -> None:
         """A rank wants to know when another is gone; it may be already."""
         with self.change:
@@ -215,7 +220,7 @@ def main(size: int, host: str, port: int) -> int:
     listener = socket.create_server((host, port))
     print(listener.getsockname()[1], flush=True)
     server = Server(size)
-    threading.Thread(target=lambda: (sys.stdin.read(), server.gone(0, False)), daemon=True).start()  # rank 0 holds the other end
+    threading.Thread(target=server.watch_parent, daemon=True).start()
     server.run(listener)
     return 0
 

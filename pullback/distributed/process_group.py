@@ -53,9 +53,14 @@ class ProcessGroup:
         self.timeout, self.board, self.store = timeout, board, store
         self.group_desc = description or ("default_pg" if name == "0" else "undefined")
         self.checker = checker  # the channel on which calls are compared, in the mode DETAIL
-        self.number = 0
+        self.cell = board.counter(name)  # how many calls have begun: native code counts here too
         self.log: list[Work] | None = None  # works as they end, where somebody measures
         self.bound_device_id = None
+
+    @property
+    def number(self) -> int:
+        """Of the call that was begun last."""
+        return int(self.cell[0])
 
     # ---- what programs ask
     def rank(self) -> int:
@@ -87,7 +92,7 @@ class ProcessGroup:
         """Start a call. `watched`: the program goes on computing, and the thread `progress` keeps the call going;
         `nbytes`: the size of the whole that is reduced, gathered or scattered, for those who measure."""
         if collective:
-            self.number += 1
+            self.cell[0] += 1
             self.board.began(self.group_name, name, self.number)
             if self.checker is not None:
                 self._compare(f"{name} #{self.number} of group {self.group_name}{facts}")
@@ -112,7 +117,8 @@ class ProcessGroup:
 
     def over(self, work: Work) -> None:
         """A call has ended."""
-        self.board.ended(self.group_name, work.name, work.number)
+        if work.number == self.number:
+            self.board.ended()
         if self.log is not None:
             self.log.append(work)
 

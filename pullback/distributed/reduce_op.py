@@ -84,6 +84,11 @@ def as_reduce_op(op: Any) -> ReduceOp:
     raise ValueError(f"op: expected a ReduceOp or one of {', '.join(n.lower() for n in NAMES)}, got {op!r}")
 
 
+def mpi_name(op: ReduceOp) -> str:
+    """The operation's name in MPI, for numbers."""
+    return _OF_NUMBERS[op.name]
+
+
 class Reduction:
     """An array on its way through a reduction over `size` ranks."""
 

@@ -58,6 +58,11 @@ class Library:
         self.call.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_long]
         self.call.restype = ctypes.c_long
 
+    def bind(self, addresses: list[int]) -> None:
+        """Hand over functions and descriptions of another library, as the text's `bind` takes them."""
+        self.table = (ctypes.c_void_p * len(addresses))(*addresses)
+        self.handle.bind(self.table)
+
 
 def arena(size: int) -> np.ndarray:
     """Memory of at least this many bytes, whose address is a multiple of 64."""

@@ -9,6 +9,7 @@ Prints a line for each job and a table at the end; the exit status is 1 where a 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -52,15 +53,29 @@ def marked(mark: str) -> dict[int, str]:
     return {pid: line for pid, line in found.items() if line}  # without those that wait to be collected
 
 
-def start(ranks: int, mark: str, joined: bool) -> list[subprocess.Popen]:
-    """The processes of a job that this one starts: a launcher, or all ranks."""
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def has_come(pid: int, port: int) -> bool:
+    """Whether a process is connected to a port of this machine."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(f":{port:04X}") and row[3] == "01"}
+    found = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(entry))
+    return bool(found & sockets)
+
+
+def start(ranks: int, mark: str, port: int | None) -> list[subprocess.Popen]:
+    """The processes of a job that this one starts: a launcher; or, with a port to meet at, all ranks."""
     env = os.environ | {MARK: mark, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    if not joined:
+    if port is None:
         command = [sys.executable, "-m", "pullback", "launch", "-n", str(ranks), PROGRAM, "work"]
         return [subprocess.Popen(command, env=env, start_new_session=True, **quiet)]  # type: ignore[call-overload]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
     command = [sys.executable, "-m", "pullback", "run", PROGRAM, "work"]
     return [subprocess.Popen(command, env=env | {"RANK": str(r)}, **quiet) for r in range(ranks)]  # type: ignore[call-overload]
@@ -76,12 +91,13 @@ def ranks_of(mark: str, jobs: list[subprocess.Popen], joined: bool) -> list[int]
 def kill_one(ranks: int, chance: random.Random, joined: bool = False, longest: float = 4.0) -> Outcome:
     """Start a job, kill one rank of it at a random moment, and see what becomes of the rest."""
     mark = f"{os.getpid()}-{chance.getrandbits(48):x}"
-    jobs = start(ranks, mark, joined)
+    port = free_port()
+    jobs = start(ranks, mark, port if joined else None)
     began = time.monotonic()
     while len(pids := ranks_of(mark, jobs, joined)) < ranks and time.monotonic() - began < LIMIT:
         time.sleep(0.02)
-    while joined and not any("pmi.py" in line for line in marked(mark).values()) and time.monotonic() - began < LIMIT:
-        time.sleep(0.02)  # without a launcher nobody knows of rank 0 before it listens
+    while joined and not all(has_come(p, port) for p in pids) and time.monotonic() - began < LIMIT:
+        time.sleep(0.01)  # without a launcher nobody knows of a rank before it comes to the address
     time.sleep(chance.uniform(0, longest))
     which = chance.randrange(ranks)
     killed = time.monotonic()

@@ -159,7 +159,7 @@ def apply_rules(world: Tracing, leaves: list[Tensor], grads, rules: list) -> Non
     """What rules make of gradients, in `.grad`: all start before the first is waited for."""
     known = {id(world.outside.real(leaf)): (leaf, g) for leaf, g in zip(leaves, grads, strict=True)}
     started = []
-    for rule in dict.fromkeys(r for r in rules if r is not None):
+    for rule in dict.fromkeys(r for r in reversed(rules) if r is not None):  # a backward reaches the last leaves first
         totals = []
         for leaf, g in (known[id(m)] for m in rule.members):
             old = world.tensor_attribute(leaf, "grad")

@@ -13,6 +13,7 @@ import functools
 import types
 
 from ...autograd import calls as autograd_calls
+from ...autograd.leaf_rules import LeafRule
 from ...autograd.methods import RemovableHandle, add_hook
 from ...core import modes, tree
 from ...core.device import device
@@ -343,7 +344,7 @@ class Native(Attributes):
         """A method of an object from outside that may change it, where the journal does not see it."""
         if not args or isinstance(args[0], (*CONSTANTS, *CONTAINERS, Tensor, Module, type)) or is_symbol(args[0]):
             return
-        if callable(args[0]) and not isinstance(args[0], Node):
+        if callable(args[0]) and not isinstance(args[0], Node) or isinstance(args[0], LeafRule):  # it changes nothing
             return
         cls = type(args[0])
         if self.is_ours(cls.__module__) and has_state(cls) and self.outside.is_outside(args[0]):

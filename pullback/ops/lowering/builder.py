@@ -24,7 +24,7 @@ from ..system.operator import Operator
 from . import expressions
 from .elements import ELEMENTS, Element, number
 from .expressions import Expr, cast, const, load
-from .loops import Buffer, Call, Compute, Product, Sort, Value, span
+from .loops import Awaited, Buffer, Call, Compute, Product, Routine, Sort, Started, Value, span
 
 FEW, MUCH = 8, 1 << 16  # results, and elements, of reductions that are made in two steps
 IDENTITY = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
@@ -35,6 +35,7 @@ class Builder:
     """The loops of one graph as they are written down, and the call that a rule is asked about."""
 
     o = ELEMENTS
+    device = "cpu"  # the type of device whose tensors have loops here
 
     def __init__(self) -> None:
         self.steps: list[Compute | Call] = []
@@ -87,6 +88,16 @@ class Builder:
             for b in step.reads():
                 b.readers.remove(step)
         del self.steps[steps:]
+
+    def start(self, target: Value, source: Value | None, routine: Routine) -> Value:
+        """Call a routine that owns `target` until it is awaited, and reads `source` at once, or what `target` holds."""
+        self.emit(Started(target, source, routine))
+        return target
+
+    def await_(self, target: Value, routine: Routine) -> Value:
+        """Wait for what was started on a value."""
+        self.emit(Awaited(target, routine))
+        return target
 
     # ---- one element
     @staticmethod

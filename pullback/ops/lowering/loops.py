@@ -2,8 +2,8 @@
 
 A `Buffer` is memory for the elements of one dtype. A `Value` is a strided window on one: what a tensor of the graph is. A
 `Compute` fills (part of) a buffer by a loop nest: one expression per iteration, stored, or reduced over some of the loops. A
-`Call` is a call of a routine: `Product` of the BLAS library, `Sort` of our own. Views are windows: they cost nothing and appear
-nowhere.
+`Call` is a call of a routine: `Product` of the BLAS library, `Sort` of our own, `Started` and `Awaited` of a library that goes on
+by itself in between (an `Engine`). Views are windows: they cost nothing and appear nowhere.
 
 What always holds: addresses are affine in loop indices, so that two loop nests over one buffer can be laid over each other by
 splitting loops (`locate`), and no index is ever divided.
@@ -223,6 +223,60 @@ class Sort(Call):
 
     def reads(self) -> set[Buffer]:
         return {self.source.buffer}
+
+
+class Engine:
+    """A library whose routines generated code starts and awaits: two functions, and what is to be seen to around a native call."""
+
+    begin: int  # the address of `long begin(routine, source, target)`: 0, or a negative number where it failed
+    await_: int  # of `long await(target)`, the same; at once where nothing writes the target
+
+    def ready(self, routines: list[Routine], arrays: tuple) -> bool:
+        """Whether the routines can be called now; `arrays` are what comes in. Where not, operators run."""
+        raise NotImplementedError
+
+    def done(self, arrays: tuple) -> None:
+        """A native call has returned; routines may still write to some of `arrays`, which came out."""
+        raise NotImplementedError
+
+    def failed(self, code: int) -> None:
+        """Raise the error of a routine that gave a negative number."""
+        raise NotImplementedError
+
+
+class Routine:
+    """One call of an engine's, as it is told to the engine: by the address of a description."""
+
+    engine: Engine
+    name: str
+
+    @property
+    def address(self) -> int:
+        raise NotImplementedError
+
+
+class Started(Call):
+    """A routine that reads `source` when it is called (None: `target` itself), and owns `target` until that is awaited."""
+
+    __slots__ = ("source", "routine")
+
+    def __init__(self, target: Value, source: Value | None, routine: Routine):
+        self.target, self.source, self.routine = target, source, routine
+
+    def reads(self) -> set[Buffer]:
+        return {self.buffer if self.source is None else self.source.buffer}
+
+
+class Awaited(Call):
+    """The end of what was started on `target`, here or in an earlier native call."""
+
+    __slots__ = ("routine",)
+
+    def __init__(self, target: Value, routine: Routine):
+        self.target, self.routine = target, routine
+
+    def reads(self) -> set[Buffer]:
+        return {self.buffer}
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:

@@ -13,6 +13,7 @@ from ..system.inplace import cast_array
 from ..system.operator import Operator, Spec
 from .factories import _as_number
 from .like import like_strides
+from .make_lowering import lower_copy_into
 
 
 class Copying(Family):
@@ -46,6 +47,7 @@ copy = export_operator(
     Operator(
         "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
         Copying(),
+        lower=lower_copy_into,
         meta=_copy_spec,
         function=False,
         method=False,

@@ -72,9 +72,9 @@ class Operator:
     autocasts: dict = {}  # device type -> the dtype that floating arguments are cast to under autocast
     _defined_in_python = False
     awaits = False  # whether a call waits for what another began
-    begins = (
-        False  # whether a result is under way when the call returns, so that what does not need it may run meanwhile
-    )
+    # Whether a result is under way when the call returns, so that what does not need it may run meanwhile; "gather" where it
+    # is larger than what it is made of.
+    begins: bool | str = False
 
     def __init__(self, text: str, family, **declared):
         head = text.partition("(")[0].strip()
