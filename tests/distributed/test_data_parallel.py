@@ -8,6 +8,7 @@ from pullback import nn
 from pullback.backward.build import Backward
 from pullback.nn.parallel import DistributedDataParallel
 
+from .losses import FAR, differences
 from .ranks import needs_mpi, run_ranks
 
 
@@ -22,6 +23,13 @@ def alone():
 def test_two_ranks_train_as_one():
     out = run_ranks("data_parallel.py", 2, "eager", "whole step")
     assert "rank 0 is done" in out and "rank 1 is done" in out
+
+
+@needs_mpi
+def test_losses_are_those_of_pytorch():
+    """With two ranks here; with one and four too, and checkpoints between them, by `python -m tests.distributed.losses`."""
+    found = differences(2, ("ddp", "compiled autograd", "fsdp"))
+    assert max(found.values()) < FAR, found
 
 
 def test_buckets_are_filled_in_the_order_of_a_backward(alone):
