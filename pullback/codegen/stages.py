@@ -43,6 +43,8 @@ def stages_of(graph: Graph) -> tuple[list[Operators | Segment], dict[Node, str]]
             low = max([low, *[at + ((at % 2 == 1) != native) for at in level.values()]])
         if not native and keeps_order(n):
             low = ordered = max(low, ordered)
+        if native and n.target is python_operators.getitem:  # a sequence is taken apart where it is made
+            low = level[n.args[0]]
         level[n] = low
         if not native and getattr(n.target, "begins", False):
             begun = low + 1

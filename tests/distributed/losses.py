@@ -30,7 +30,9 @@ def run(command: list[str], *arguments: str) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "losses.json")
         env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run([*command, PROGRAM, out, *arguments], env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*command, PROGRAM, out, *arguments], env=env, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise RuntimeError(f"{command} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         return json.loads(Path(out).read_text())
@@ -68,7 +70,15 @@ def checkpoints(saved_by: int, loaded_by: tuple[int, ...]) -> float:
     """The largest difference between losses after a checkpoint, by those who saved it and by others who load it."""
 
     def said(ranks: int, what: str, folder: str) -> list[float]:
-        launch = [sys.executable, "-m", "pullback", "launch", "-n", str(ranks), str(HERE / "programs" / "checkpoint.py")]
+        launch = [
+            sys.executable,
+            "-m",
+            "pullback",
+            "launch",
+            "-n",
+            str(ranks),
+            str(HERE / "programs" / "checkpoint.py"),
+        ]
         out = subprocess.run([*launch, what, folder], capture_output=True, text=True, check=True).stdout
         return [float(word) for word in out.split("losses ")[1].split()]
 

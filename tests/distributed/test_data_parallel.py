@@ -129,6 +129,20 @@ def test_hooks_replace_the_average(alone):
         ddp.register_comm_hook("state", hook)
 
 
+def test_sequences_are_taken_apart_where_they_are_made(alone):
+    f = torch.ops._c10d_functional
+
+    @torch.compile(fullgraph=True)
+    def function(x):
+        normed, mean, _ = torch.native_layer_norm(x, (4,), None, None, 1e-5)
+        started = f.all_reduce(normed, "sum", "0")
+        return f.wait_tensor(started) + 1, mean * 2
+
+    x = torch.arange(8.0).reshape(2, 4)
+    found, mean = function(x)
+    assert torch.allclose(found, torch.nn.functional.layer_norm(x, (4,)) + 1) and mean.reshape(-1).tolist() == [3, 11]
+
+
 def test_native_code_computes_while_a_reduction_is_under_way(alone):
     from pullback.capture.trace.make_fx import make_fx
     from pullback.codegen.segment import Operators, Segment

@@ -34,6 +34,10 @@ class FSDPModule:
             out = super().forward(*args, **kwargs)  # type: ignore[misc]
         return out if policy.output_dtype is None else _cast(out, policy.output_dtype)
 
+    # Gathering shows other parameters to modules while they run, which is no work of a graph: one ends here, around it.
+    forward._torchdynamo_disable = True  # type: ignore[attr-defined]
+    forward._torchdynamo_disable_msg = "fully_shard gathers parameters around it"  # type: ignore[attr-defined]
+
     def unshard(self, async_op: bool = False) -> Any:
         """Show whole parameters until `reshard`; they have no history."""
         for group in self._fsdp:
@@ -67,10 +71,14 @@ class FSDPModule:
         """Gradients are reduced in every backward."""
 
     def set_modules_to_forward_prefetch(self, modules: list) -> None:
-        """Modules gather when they are called."""
+        """Whose parameters to gather while this module computes; else those that came next in the forward before."""
+        for group in self._fsdp:
+            group.ahead.named_next = [g for m in modules for g in m._fsdp]
 
     def set_modules_to_backward_prefetch(self, modules: list) -> None:
-        """Parameters are gathered again when their gradients are computed."""
+        """Whose parameters to gather again while gradients of this module are computed; else those that came before it."""
+        for group in self._fsdp:
+            group.ahead.named_previous = [g for m in modules for g in m._fsdp]
 
 
 class _Handle:

@@ -3,7 +3,8 @@
 In: parameters of a module. Out: each of them cut along its first dimension over a mesh (`DTensor`s, which the optimizer
 sees), and whole while the module computes. All parts of a group travel in one gather, and all gradients in one
 reduce-scatter, which is its gradient. What a backward saved of whole parameters is dropped after the forward and gathered
-again when it is needed.
+again when it is needed. While one group computes, the gather of the next is under way: of the one that came next in the forward
+before, or came before it, in a backward. What was gathered ahead is used only where it is still what would be gathered now.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...nn.parameter import Parameter
 from ...ops.family.base import operator
+from ...ops.make.make_lowering import lower_copy
 from ...ops.system.operator import Spec as ResultSpec
 from ...ops.system.operator import public
 from ..device_mesh import DeviceMesh
@@ -24,7 +26,26 @@ from ..operators import all_gather_into_tensor, all_reduce, reduce_scatter_tenso
 from ..tensor.dtensor import distribute_tensor
 from ..tensor.placements import Placement, Replicate, Shard
 from ..tensor.redistribute import padded
+from .ahead import Ahead, forget_order
 from .policies import MixedPrecisionPolicy
+
+
+def _average(g: Tensor, group_size: int, replicas: int, replica_group: str) -> Tensor:
+    mine = g / group_size
+    return wait_tensor(all_reduce(mine, "avg", replica_group)) if replicas > 1 else mine
+
+
+average_gradient = operator(
+    "average_gradient(Tensor shard, int group_size, int replicas, str replica_group) -> Tensor",
+    kernel=lambda xp, shard, *_: shard.copy(),
+    lower=lower_copy,
+    meta=lambda shard, *_: ResultSpec(shard.shape, shard.dtype),
+    vjp={"shard": lambda g, group_size, replicas, replica_group: _average(g, group_size, replicas, replica_group)},
+    library="pullback",
+    function=False,
+    method=False,
+    out=False,
+)  # a shard whose gradient is the mean over ranks of what comes in, summed over them already
 
 
 def _unshard_kernel(xp, shard, group_size, group_name, replicas, replica_group, reduce_dtype):
@@ -120,22 +141,37 @@ class ParameterGroup:
         self.replicas = mesh.get_group(0) if mesh.ndim == 2 else None
         self.regathered: list[Tensor] | None = None
         self.depth = 0
+        self.ahead = Ahead(self)
 
     # ---- whole and in parts
-    def gather(self) -> list[Tensor]:
-        """The whole parameters, as functions of the parts."""
+    def begin(self) -> Tensor:
+        """All ranks' parts, under way: for `finish`. With a dtype to reduce in, they are there."""
         cat = public("torch", "cat")
         kind = self.policy.param_dtype
         flat = cat([p.sent() if kind is None else p.sent().to(kind) for p in self.params])
         if flat.requires_grad:
             flat.register_hook(self._after_backward)
+        size, name = self.group.size(), self.group.group_name
         replicas = (1, "") if self.replicas is None else (self.replicas.size(), self.replicas.group_name)
-        every = unshard(flat, self.group.size(), self.group.group_name, *replicas, self.policy.reduce_dtype)
+        if self.policy.reduce_dtype is not None:
+            return unshard(flat, size, name, *replicas, self.policy.reduce_dtype)
+        return all_gather_into_tensor(average_gradient(flat, size, *replicas), size, name)
+
+    def finish(self, every: Tensor) -> list[Tensor]:
+        """The whole parameters, as functions of the parts."""
+        if self.policy.reduce_dtype is None:
+            every = wait_tensor(every)
         parts = every.reshape(self.group.size(), -1).split([p.numel for p in self.params], 1)
         return [p.joined(part) for p, part in zip(self.params, parts, strict=True)]
 
+    def gather(self) -> list[Tensor]:
+        """The whole parameters, as functions of the parts; gathered ahead, or now."""
+        begun = self.ahead.take()
+        return self.finish(self.begin() if begun is None else begun)
+
     def _after_backward(self, g: Tensor) -> None:
         self.regathered = None
+        forget_order()
 
     @contextlib.contextmanager
     def unsharded(self):
@@ -145,7 +181,9 @@ class ParameterGroup:
             return
         self.depth += 1
         try:
+            self.ahead.entered()
             wholes = self.gather()
+            self.ahead.begin_next()
             for p, whole in zip(self.params, wholes, strict=True):
                 p.show(whole)
             known = {w.untyped_storage().data_ptr(): i for i, w in enumerate(wholes) if w.numel()}
@@ -173,4 +211,5 @@ class ParameterGroup:
         if self.regathered is None:
             with no_grad():
                 self.regathered = [t.detach() for t in self.gather()]
+                self.ahead.begin_previous()
         return self.regathered[index].as_strided(shape, stride, offset)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -14,6 +15,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from pullback.distributed.timeline import recording
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import models  # noqa: E402
 from models import GPT, gpt_batch, loss_of  # noqa: E402
 
 dist.init_process_group("gloo")
@@ -104,6 +106,49 @@ def check_fully_shard():
         close(train(model, *mine), expected, "FSDP")
         assert sum(p.to_local().numel() for p in model.parameters()) <= whole / size * 1.3
         assert all(isinstance(p, DTensor) for p in model.parameters())
+
+
+def check_gathers_ahead():
+    """The gather of a layer is under way while the one before it computes, in forward and backward."""
+    torch.manual_seed(0)
+    layers = nn.Sequential(*[nn.Linear(64, 64) for _ in range(3)])
+    for layer in layers:
+        fully_shard(layer)
+    fully_shard(layers)
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+    x = torch.ones(4, 64)
+    reached = {}
+    for i, layer in enumerate(layers):
+        layer.register_forward_hook(lambda m, a, out, i=i: reached.setdefault(i, time.perf_counter()) and None)
+    for step in range(3):
+        reached.clear()
+        with recording(dist.group.WORLD) as line:
+            layers(x).sum().backward()
+        gathers = [w for w in line.works if w.name == "all_gather_into_tensor"]
+        assert len(gathers) == 5, (step, len(gathers))  # all but the first layer are needed again in the backward
+        ahead = [gathers[i + 1].started < reached[i] for i in range(2)]
+        assert not step or all(ahead), (step, ahead)
+        optimizer.step()  # what was gathered before is no longer true
+        optimizer.zero_grad()
+    with torch.no_grad():
+        layers(x)
+    layers[0].set_modules_to_forward_prefetch([layers[1], layers[2]])
+    layers[2].set_modules_to_backward_prefetch([layers[1]])
+    layers(x).sum().backward()
+
+
+def check_sharding_in_a_compiled_step():
+    torch.manual_seed(0)
+    expected = models.train(GPT(), *gpt_batch())
+    mine = [t.chunk(size)[rank] for t in gpt_batch()]
+    for how in ("compiled", "compiled autograd"):
+        torch.manual_seed(0)
+        model = GPT()
+        for block in model.blocks:
+            fully_shard(block)
+        found = torch.tensor(models.train(fully_shard(model), *mine, how))
+        dist.all_reduce(found, dist.ReduceOp.AVG)
+        assert torch.allclose(found, torch.tensor(expected), atol=2e-5), how
 
 
 def check_zero_redundancy():
