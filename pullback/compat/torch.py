@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 import types
 
@@ -60,7 +61,21 @@ class _Finder(Aliased):
             return None
         if self.home(fullname) is None and not any(fullname in table for table in (PRIVATE, OBJECTS, INSIDE)):
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=self.is_package(fullname))
+
+    def is_package(self, fullname: str) -> bool:
+        """Whether there are modules below one; those without can be run by `-m`."""
+        home = self.home(fullname)
+        if home is None or fullname in INSIDE:
+            return True
+        spec = importlib.util.find_spec(home)
+        return spec is None or spec.submodule_search_locations is not None
+
+    def get_code(self, fullname: str):
+        """The code of a module that is run by `-m`: that of its home."""
+        home = self.home(fullname)
+        spec = importlib.util.find_spec(home) if home is not None else None
+        return spec.loader.get_code(home) if spec is not None and hasattr(spec.loader, "get_code") else None
 
     def home(self, fullname: str) -> str | None:
         name = _own_name(fullname)

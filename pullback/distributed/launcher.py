@@ -51,7 +51,7 @@ def _run(command: Sequence[str], ranks: int, hostfile: str | None, attempt: int,
     )  # fmt: skip
     said: list[str] = []
     readers = [
-        threading.Thread(target=_forward, args=(stream, sink, said), daemon=True)
+        threading.Thread(target=forward, args=(stream, sink, said), daemon=True)
         for stream, sink in ((job.stdout, sys.stdout), (job.stderr, sys.stderr))
     ]
     for reader in readers:
@@ -82,7 +82,7 @@ def _wait(job: subprocess.Popen, grace: float) -> int:
     return 128 - code if code < 0 else code
 
 
-def _forward(stream: IO[bytes], sink: IO[str], said: list[str]) -> None:
+def forward(stream: IO[bytes], sink: IO[str], said: list[str]) -> None:
     """Pass on what ranks write; keep mpiexec's own words, which stand between rules, for the report."""
     inside = False
     for raw in stream:
@@ -176,12 +176,24 @@ def environment(ranks: int, hostfile: str | None, folder: str, attempt: int) -> 
     if ranks > 1:
         env.setdefault("OMP_NUM_THREADS", "1")
         env.setdefault("OPENBLAS_NUM_THREADS", env["OMP_NUM_THREADS"])
-    if hostfile is None:  # one machine: shared memory, without looking for networks
+    if hostfile is not None:
+        env.setdefault("MASTER_ADDR", first_host(hostfile))
+    else:  # one machine: shared memory, without looking for networks
         env.setdefault("OMPI_MCA_pml", "ob1")
         env.setdefault("OMPI_MCA_osc", "^ucx")
     if os.geteuid() == 0:
         env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return env
+
+
+def first_host(hostfile: str) -> str:
+    """The host that a hostfile names first (`HOST`, `HOST:RANKS` or `HOST slots=RANKS`): rank 0 runs there."""
+    with open(hostfile) as file:
+        for line in file:
+            words = line.partition("#")[0].split()
+            if words:
+                return words[0].partition(":")[0]
+    raise RuntimeError(f"--hostfile {hostfile}: it names no host")
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> None:

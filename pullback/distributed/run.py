@@ -1,7 +1,8 @@
 """`torch.distributed.run` (torchrun): its command line, served by MPI.
 
-In: torchrun's arguments. Out: the exit status. What concerns its own rendezvous is accepted and not needed: ranks that
-`mpiexec` starts know one another. More than one node takes a hostfile, and is started from one of them.
+In: torchrun's arguments. Out: the exit status. One node, and several that a hostfile names, are started by `mpiexec`, from one of
+them. Without a hostfile each node runs the command itself (see `nodes`): with `--node-rank` and the address of the first, or
+with one `--rdzv-endpoint` for all, where they are numbered as they come.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import sys
 from collections.abc import Sequence
 
 from .launcher import launch
+from .nodes import Node, launch_node, met, split_address, static
 
 UNUSED = (
-    "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "node-rank", "master-addr", "master-port", "local-addr", "role",
-    "monitor-interval", "start-method", "log-dir", "redirects", "tee", "local-ranks-filter", "logs-specs", "event-log-handler",
+    "rdzv-conf", "local-addr", "role", "monitor-interval", "start-method", "log-dir", "redirects", "tee", "local-ranks-filter", "logs-specs", "event-log-handler",
 )  # fmt: skip
 
 
@@ -25,7 +26,13 @@ def parser() -> argparse.ArgumentParser:
     )
     both = lambda name: (f"--{name}", f"--{name.replace('-', '_')}")
     result.add_argument(*both("nproc-per-node"), default="1", help="ranks on each node: a number, cpu, gpu or auto")
-    result.add_argument("--nnodes", default="1", help="nodes, all listed in --hostfile where more than one")
+    result.add_argument("--nnodes", default="1", help="nodes: listed in --hostfile, or each running this command")
+    result.add_argument(*both("node-rank"), type=int, default=0, help="which node this is, where each runs the command")
+    result.add_argument(*both("master-addr"), help="the host of rank 0")
+    result.add_argument(*both("master-port"), type=int, help="a free port there")
+    result.add_argument(*both("rdzv-endpoint"), default="", help="HOST[:PORT] of one node, at which all meet")
+    result.add_argument(*both("rdzv-backend"), default="c10d", help="static: --rdzv-endpoint is the address of rank 0")
+    result.add_argument(*both("rdzv-id"), default="none", help="the name of the job at the endpoint")
     result.add_argument("--hostfile", help="the nodes, as mpiexec reads them")
     result.add_argument(*both("max-restarts"), type=int, default=0, help="how often to start again after a failure")
     result.add_argument("--standalone", action="store_true", help="one node: what is done without --hostfile anyway")
@@ -64,12 +71,29 @@ def command_of(script: str, arguments: Sequence[str], module: bool = False, prog
     return [sys.executable, "-m", "pullback.cli.worker", *(["-m"] if module else []), script, *arguments]
 
 
+def node_of(args: argparse.Namespace, count: int) -> Node:
+    """Which node this is, by the arguments or by a meeting at the endpoint."""
+    if args.rdzv_endpoint and args.rdzv_backend != "static":
+        return met(args.rdzv_endpoint, count, args.rdzv_id)
+    if args.rdzv_endpoint:
+        return static(args.node_rank, count, *split_address(args.rdzv_endpoint, 29500))
+    if args.master_addr is None:
+        raise SystemExit(
+            f"--nnodes {count}: where several nodes meet must be said, by --rdzv-endpoint HOST:PORT, or by --master-addr HOST and "
+            "--node-rank; or --hostfile lists them, and this one starts all"
+        )
+    return static(args.node_rank, count, args.master_addr, args.master_port or 29500)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(argv)
     count = nodes(args.nnodes)
-    if count > 1 and not args.hostfile:
-        raise SystemExit(f"--nnodes {count}: more than one node needs --hostfile, with which MPI finds them")
     command = command_of(args.script, args.arguments, args.module, args.no_python)
+    if count > 1 and not args.hostfile:
+        return launch_node(command, ranks_per_node(args.nproc_per_node), node_of(args, count), args.max_restarts)
+    for name, value in (("MASTER_ADDR", args.master_addr), ("MASTER_PORT", args.master_port)):
+        if value is not None:
+            os.environ[name] = str(value)
     return launch(command, ranks_per_node(args.nproc_per_node) * count, args.hostfile, args.max_restarts)
 
 
