@@ -1,11 +1,13 @@
-"""Latency and bandwidth of this machine's ranks, and a step of data parallel beside what they predict.
+"""Latency and bandwidth of this machine's ranks, and steps of data parallel beside what they predict.
 
     pullback launch -n 2 benchmarks/distributed.py [FOLDER]
 
 Fits time = alpha + beta * bytes to all-reduces, predicts the step of a model from them and from the time that one rank
-computes, and measures it. With a folder, writes the timeline of one backward there (trace.json, timeline.svg).
+computes, and measures it: eager, and compiled with its collectives as one native call. With a folder, writes timelines of one
+step each there (eager.json, eager.svg, compiled.json, compiled.svg). Then what the fit says of more ranks.
 """
 
+import math
 import sys
 import time
 
@@ -18,6 +20,7 @@ from pullback.distributed.timeline import recording
 
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
+x = torch.ones(64, 512)
 
 
 def best(call, rounds=9):
@@ -47,37 +50,52 @@ def model():
     return nn.Sequential(*[m for layer in layers for m in (layer, nn.GELU())])
 
 
-def step(net, x):
-    net.zero_grad()
-    net(x).sum().backward()
+def stepping(net, compiled):
+    """One step: gradients of a model's sum."""
+
+    def step(x):
+        net.zero_grad()
+        net(x).sum().backward()
+
+    result = torch.compile(step, fullgraph=True) if compiled else step
+    for _ in range(3):  # what is compiled, or made once, is made here
+        result(x)
+    return result
+
+
+def measured(compiled, alpha, beta, folder):
+    """A step beside its prediction, in lines of text; and its timeline."""
+    ddp = DistributedDataParallel(model(), bucket_cap_mb=2)
+    alone, together = stepping(model(), compiled), stepping(ddp, compiled)
+    compute = both = math.inf
+    for _ in range(8):  # in turns, so that both meet the same machine
+        compute, both = min(compute, best(lambda: alone(x), 3)), min(both, best(lambda: together(x), 3))
+    buckets = [b.nbytes for b in ddp.reducer.buckets]
+    communication = sum(alpha + beta * n for n in buckets)
+    with recording(ddp.process_group) as line, line.span("step"):
+        together(x)
+    name = "compiled" if compiled else "eager"
+    if folder and rank == 0:
+        line.write_trace(f"{folder}/{name}.json")
+        line.picture(f"{folder}/{name}.svg")
+    total = sum(buckets)
+    return (
+        f"{name}: compute {1e3 * compute:.1f} ms, communication {1e3 * communication:.1f} ms in {len(buckets)} buckets; "
+        f"predicted {1e3 * max(compute, communication):.1f} to {1e3 * (compute + communication):.1f} ms, measured {1e3 * both:.1f} ms\n"
+        f"    begun before the last gradient: {sum(w.started < line.works[-1].started for w in line.works)} of {len(buckets)} buckets; "
+        f"sent per rank {line.volume():.0f} bytes = {line.volume() / total:.3f} of the gradients' {total}"
+    )
 
 
 alpha, beta = fit()
-x = torch.ones(64, 512)
-alone = model()
-ddp = DistributedDataParallel(model(), bucket_cap_mb=2)
-step(alone, x)
-step(ddp, x)
-compute = measured = float("inf")
-for _ in range(6):  # in turns, so that both meet the same machine
-    compute = min(compute, best(lambda: step(alone, x), 3))
-    measured = min(measured, best(lambda: step(ddp, x), 3))
-buckets = [b.nbytes for b in ddp.reducer.buckets]
-communication = sum(alpha + beta * n for n in buckets)
-with recording(ddp.process_group) as line:
-    loss = ddp(x).sum()
-    with line.span("backward"):
-        loss.backward()
-if len(sys.argv) > 1 and rank == 0:
-    line.write_trace(f"{sys.argv[1]}/trace.json")
-    line.picture(f"{sys.argv[1]}/timeline.svg")
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+lines = [measured(compiled, alpha, beta, folder) for compiled in (False, True)]
 if rank == 0:
-    print(f"{size} ranks: alpha {1e6 * alpha:.0f} us, 1/beta {1e-9 / beta:.2f} GB/s")
-    print(f"compute {1e3 * compute:.1f} ms, communication {1e3 * communication:.1f} ms in {len(buckets)} buckets")
-    print(
-        f"predicted {1e3 * max(compute, communication):.1f} to {1e3 * (compute + communication):.1f} ms, measured {1e3 * measured:.1f} ms"
-    )
-    print(f"{100 * line.overlap('backward'):.0f}% of the time of collectives lies inside the backward")
-    total = sum(buckets)
-    print(f"sent per rank {line.volume():.0f} bytes = {line.volume() / total:.3f} of the gradients' {total}")
+    print(f"{size} ranks: alpha {1e6 * alpha:.0f} us, 1/beta {1e-9 / beta:.2f} GB/s", *lines, sep="\n")
+    hop, byte = alpha / (2 * math.log2(size)), beta / (2 * (size - 1) / size)
+    for n in (8, 64, 1024):
+        cost = lambda nbytes, n=n: hop * 2 * math.log2(n) + byte * nbytes * 2 * (n - 1) / n
+        print(
+            f"{n} ranks of this kind: {1e3 * cost(25 << 20):.0f} ms for a bucket of 25 MB, {1e3 * cost(8):.2f} ms for 8 bytes"
+        )
 dist.destroy_process_group()

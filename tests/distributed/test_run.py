@@ -33,7 +33,10 @@ def test_arguments_say_which_node_this_is(monkeypatch):
     monkeypatch.setattr(run, "launch_node", lambda *given: calls.append(given) or 0)
     run.main("--nnodes 2 --node_rank 1 --master_addr a --master_port 77 --nproc-per-node 3 train.py".split())
     run.main("--nnodes 1:4 --rdzv-backend static --rdzv-endpoint b:88 --node-rank 3 train.py".split())
-    assert [(ranks, n.rank, n.count, n.host, n.port) for _, ranks, n, _ in calls] == [(3, 1, 2, "a", 77), (1, 3, 4, "b", 88)]
+    assert [(ranks, n.rank, n.count, n.host, n.port) for _, ranks, n, _ in calls] == [
+        (3, 1, 2, "a", 77),
+        (1, 3, 4, "b", 88),
+    ]
 
 
 def test_ranks_of_a_node_are_named_as_torchrun_names_them():
@@ -78,7 +81,17 @@ def test_a_rank_that_fails_ends_all_nodes():
 def test_a_hostfile(tmp_path):
     hosts = tmp_path / "hosts"
     hosts.write_text("# two names of one machine\nlocalhost:1\n127.0.0.1:1\n")
-    command = [sys.executable, "-m", "pullback", "launch", "-n", "2", "--hostfile", str(hosts), str(PROGRAMS / "hosts.py")]
+    command = [
+        sys.executable,
+        "-m",
+        "pullback",
+        "launch",
+        "-n",
+        "2",
+        "--hostfile",
+        str(hosts),
+        str(PROGRAMS / "hosts.py"),
+    ]
     env = environment() | {"HYDRA_LAUNCHER": "fork"}  # in the place of ssh
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
