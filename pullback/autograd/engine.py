@@ -28,10 +28,10 @@ from ..core.tensor import CUDA, FAKE, META, SPARSE, Tensor, stride_of
 from ..ops.eager.functions import choose
 from ..ops.layout.sparse.gradients import take_over
 from .cached_tensors import is_cached
+from .dependencies import FIRST, dependencies
 
 MAX_DEPTH = 20
 _next_task = itertools.count().__next__
-_FIRST = 3  # where gradients start in a record
 
 
 AnyTask = TypeVar("AnyTask", bound="Task")
@@ -61,15 +61,15 @@ class Walk(Task):
 
     def __init__(self, roots: list, grads: list, needed: dict | None, wanted: Collection, keep_graph: bool):
         super().__init__(roots, needed, wanted, keep_graph)
-        self.records = _dependencies(roots, needed)
+        self.records = dependencies(roots, needed)
         self.heap: list[int] = []  # negated sequence numbers of ready nodes
         self.ready: dict[int, Node] = {}
         self.sinks: list[AccumulateGrad] = []
         self.captured: dict = {}
         for (root, number), g in zip(roots, grads, strict=True):
             record = self.records[root]
-            have = record[number + _FIRST]
-            record[number + _FIRST] = g if have is None else _total(have, g)
+            have = record[number + FIRST]
+            record[number + FIRST] = g if have is None else _total(have, g)
         for root in dict.fromkeys(e[0] for e in roots):
             if not self.records[root][0]:
                 _enqueue(self, root)
@@ -171,7 +171,7 @@ def _walk(task: Walk) -> None:
     send = deliver if ambient.mode & ~modes.GRAD else quick_deliver  # somebody who listens hears of every sum
     while heap or sinks:
         node = task.node = sinks.pop() if sinks else ready.pop(heappop(heap))
-        gs = records.pop(node)[_FIRST:]
+        gs = records.pop(node)[FIRST:]
         if wanted and not _capture(task, node, gs):
             continue
         given, post_hooks = gs, None
@@ -216,13 +216,13 @@ def deliver(node: Node, results, records: dict, in_place: bool) -> list[Node]:
             shape, dtype, _ = record[1][number]
             if g.dtype is not dtype or g._array.shape != shape:
                 g = validate(node, i, record[1][number], g)
-            have = record[number + _FIRST]
+            have = record[number + FIRST]
             if have is None:
-                record[number + _FIRST] = g
+                record[number + FIRST] = g
             elif in_place and record[2] >> number & 1 and not (have._keys or g._keys):
                 have.add_(g)
             else:
-                record[number + _FIRST] = _total(have, g)
+                record[number + FIRST] = _total(have, g)
                 record[2] |= 1 << number
         record[0] = left = record[0] - 1
         if not left:
@@ -341,34 +341,6 @@ def needed_for(roots: list, inputs: list, run_inputs: bool = False) -> dict:
                 if stack and (leads[node] or node in targets):
                     leads[stack[-1][0]] = True
     return {n: runs or run_inputs for n, runs in leads.items() if runs or n in targets}
-
-
-def _dependencies(roots: list, needed: dict | None) -> dict:
-    """A record (see `Task`) for every node that can run: how many gradients it waits for, room for them."""
-    records: dict = {}
-    stack = []
-    for root, _ in roots:
-        if root not in records:
-            outputs = root.outputs
-            records[root] = [0, outputs, 0, *[None] * len(outputs)]
-            stack.append(root)
-    while stack:
-        node = stack.pop()
-        if needed is not None and not needed.get(node):
-            continue
-        for edge in node.edges:
-            if edge is not None:
-                child = edge[0]
-                record = records.get(child)
-                if record is not None:
-                    record[0] += 1
-                elif needed is None or child in needed:
-                    outputs = child.outputs
-                    records[child] = (
-                        [1, outputs, 0, None] if len(outputs) == 1 else [1, outputs, 0, *[None] * len(outputs)]
-                    )
-                    stack.append(child)
-    return records
 
 
 # ---- gradients
@@ -531,17 +503,7 @@ def will_execute(node: Node) -> bool:
                 "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is currently not supported."
             )
         return bool(task.needed.get(node)) or any(n is node for n, _ in task.wanted)
-    return node in _reachable(task.roots)
-
-
-def _reachable(roots: list) -> set:
-    seen, stack = set(), [e[0] for e in roots]
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack.extend(e[0] for e in node.edges if e is not None)
-    return seen
+    return node in dependencies(task.roots, None)
 
 
 def execution_order() -> list:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from ..autograd.engine import _dependencies
+from ..autograd.dependencies import dependencies
 from ..core.node import AccumulateGrad, Node
 
 
 def schedule(roots: list, needed: dict | None) -> list[Node]:
     """The nodes that a backward from these roots reaches, in the order in which the engine takes them up."""
-    waiting = {node: record[0] for node, record in _dependencies(roots, needed).items()}
+    waiting = {node: record[0] for node, record in dependencies(roots, needed).items()}
     heap: list[int] = []
     ready: dict[int, Node] = {}
     sinks: list[Node] = []

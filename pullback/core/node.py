@@ -118,6 +118,7 @@ class Node(metaclass=NodeMeta):
     retain_grad_hooks: dict | None = None
     post_hooks: dict | None = None
     of_many_calls = False  # whether its results are those of many calls: one without a gradient has nothing to hear of
+    branches: tuple | None = None  # by output number, the edges to which it leads; None: to all
     holds_numbers = False  # whether the numbers it holds are values of one call, not facts of the operator
     sizes_move: bool = False  # whether the sizes it holds are known to differ from call to call
     varying: tuple[str, ...] = ()  # attributes of which even numbers that are 0 or 1 are such values

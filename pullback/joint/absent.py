@@ -60,6 +60,8 @@ class _Without:
         if missing and node.is_impure():
             raise _Needed
         if missing and len(missing) == len(given):
+            if is_sum(node) and len(node.all_input_nodes) > len(given):
+                raise _Needed  # a gradient that depends on no tangent: nothing says to which result it belongs
             self.gone.add(node)
             return
         other = rest_of_sum(node, missing)
@@ -80,9 +82,13 @@ class _Without:
         return result
 
 
+def is_sum(node: Node) -> bool:
+    return isinstance(node.target, Operator) and node.target.name == "add" and len(node.args) == 2
+
+
 def rest_of_sum(node: Node, missing: list[Node]) -> Node | None:
     """The one gradient that is left of a sum of two."""
-    if not missing or not isinstance(node.target, Operator) or node.target.name != "add" or len(node.args) != 2:
+    if not missing or not is_sum(node):
         return None
     other = next((a for a in node.args if a not in missing), None)
     if not isinstance(other, Node) or node.kwargs:

@@ -55,6 +55,7 @@ class Joint:
     differentiable: list[int] = field(default_factory=list)  # results that have a gradient, in the tangents' order
     tangents: list = field(default_factory=list)  # fake tensors of what the tangents are
     gradients: list[int] = field(default_factory=list)  # inputs that the graph gives gradients of, in their order
+    branches: list[tuple[int, ...]] | None = None  # by tangent, the gradients to which it leads; None: each to all
     primals: list = field(default_factory=list)  # the fakes of the inputs
     backward_written: list[int] = field(
         default_factory=list

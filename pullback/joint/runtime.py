@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from ..autograd.dependencies import branching
 from ..capture.shapes.expressions import evaluate
 from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
@@ -142,6 +143,14 @@ class Compiled:
                     "changing the shape of an input in place, under no_grad, where it requires grad and is a view or has views "
                     "among the inputs, is not implemented"
                 )
+
+    @cached_property
+    def branches(self) -> tuple | None:
+        """By result, the gradients to which one of it leads; None: each leads to all."""
+        if self.joint.branches is None:
+            return None
+        found = dict(zip(self.joint.differentiable, self.joint.branches, strict=True))
+        return tuple([found.get(n, ()) for n in range(self.joint.results)])
 
     @cached_property
     def symbolic_dims(self) -> list[list[int]]:
@@ -428,6 +437,8 @@ def record(compiled: Compiled, args: list, results: list, saved) -> None:
     node.compiled = compiled
     node.edges = tuple([edge_of(args[i]) for i in joint.gradients])
     node.sequence = next_sequence()
+    if compiled.branches is not None:
+        node.branches, branching.exists = compiled.branches, True
     ids = set(map(id, results if joint.wrapping is None else flat(results)))
     changed = {i for i, _, _ in compiled.changed}
     memories = {id(m) for i in changed for p in parts_of(args[i]) for m in (p, p._memory) if m is not None}

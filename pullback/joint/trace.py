@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ..amp.autocast import autocast, casting
 from ..autograd.calls import grad
+from ..autograd.dependencies import dependencies
 from ..autograd.engine import needed_for
 from ..autograd.function import BackwardCFunction
 from ..capture.fake.mode import FakeTensorMode, is_fake
@@ -297,6 +298,7 @@ class JointTrace:
             return [None] * len(joint.gradients)
 
         inputs = [self.leaves[i] for i in joint.gradients]
+        joint.branches = branches([results[n] for n in wanted], inputs)
         try:
             with modes.masked(modes.GRAD), backward_autocast():
                 return list(grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True))
@@ -314,6 +316,14 @@ class JointTrace:
         result = self.fake_mode.make(tuple(t._array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(result, node)
         return result
+
+
+def branches(results: list, inputs: list) -> list[tuple[int, ...]] | None:
+    """For each result the inputs, by number, to which its history leads; None where each leads to all."""
+    nodes = [edge_of(t)[0] for t in inputs]
+    reached = [dependencies([edge_of(t)], None) for t in results]
+    found = [tuple([i for i, node in enumerate(nodes) if node in records]) for records in reached]
+    return None if all(len(f) == len(nodes) for f in found) else found
 
 
 def backward_autocast() -> contextlib.AbstractContextManager:

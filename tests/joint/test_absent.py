@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import pullback as torch
@@ -65,3 +67,66 @@ def test_what_joins_two_results_gets_zeros(backend):
     f(want)[0].sum().backward()
     torch.compile(f, backend=backend)(have)[0].sum().backward()
     assert have.grad.tolist() == want.grad.tolist() == [2.0, 2.0]
+
+
+class Constant(torch.autograd.Function):
+    """Its gradient does not depend on that of its result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return x.cos()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_gradient_that_depends_on_no_tangent_stays(backend):
+    f = torch.compile(lambda x: (Constant.apply(x), x * 3), backend=backend)
+    x = torch.zeros(2, requires_grad=True)
+    f(x)[0].sum().backward()
+    assert x.grad.tolist() == [1.0] * 2
+
+
+class Told(torch.autograd.Function):
+    """Says when its backward runs."""
+
+    @staticmethod
+    def forward(ctx, x, log):
+        ctx.log = log
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.log.append(g.tolist())
+        return g * 2, None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("compiled_backward", [False, True])
+def test_a_backward_that_no_gradient_leads_to_does_not_run(backend, compiled_backward):
+    log = []
+    x = torch.ones(2, requires_grad=True)
+    a = Told.apply(x, log)
+    one, other = torch.compile(lambda a, x: (a.sin(), x * 3), backend=backend)(a, x)
+    around = enable(lambda gm: torch.compile(gm, backend=backend)) if compiled_backward else contextlib.nullcontext()
+    with around:
+        other.sum().backward(retain_graph=True)
+        assert log == [] and x.grad.tolist() == [3.0] * 2
+        (one * 0 + other).sum().backward()
+    assert log == [[0.0, 0.0]] and x.grad.tolist() == [6.0] * 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_node_reached_past_a_compiled_function_waits_for_both(backend):
+    """Two ways lead to `a`; the compiled function has a gradient for one of its results only."""
+    log = []
+    x = torch.ones(2, requires_grad=True)
+    a = Told.apply(x, log)
+    f = torch.compile(lambda a, x: (a.sin(), x * 3), backend=backend)
+    _, other = f(a, x)
+    (other.sum() + (a * 5).sum()).backward()
+    assert log == [[5.0, 5.0]] and x.grad.tolist() == [13.0] * 2
