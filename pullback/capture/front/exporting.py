@@ -1,8 +1,9 @@
 """`_dynamo.export`: one call of a function as a graph that stands by itself.
 
 In: a function and the arguments of one call. Out: a graph module that is called as the function is and holds the tensors
-that the function reached otherwise, and the conditions under which it was captured, in words. What always holds: the
-graph refuses arguments of other sizes, dtypes or values than those it was made for, where it reads them.
+that the function reached otherwise, and the conditions under which it was captured, in words. What always holds: given
+arguments of other sizes, dtypes or values than those it was made for, where it reads them, the graph runs only if the function,
+captured for them, is the same graph (`same_program`); otherwise it refuses them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...core import tree
+from ...core import modes, tree
+from ...core.modes import ambient
 from ...core.tensor import Tensor
-from ...graph import Graph, GraphModule, Node
+from ...graph import Graph, GraphModule, Node, map_arg
 from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..bytecode.binding import frame_of
 from ..bytecode.outside import is_symbol
@@ -21,7 +23,7 @@ from ..bytecode.segment import Capture, Segment, Uncapturable
 from ..trace.program import Unsupported
 from .backends import lookup_backend
 from .compile import CompiledFunction, entry_function
-from .fakes import refuse_hidden
+from .fakes import holds_fakes, refuse_hidden
 from .guards import SIMPLE
 
 
@@ -47,17 +49,21 @@ def export(f: Callable, *given, aten_graph: bool = False, **options) -> Callable
     """`export(f)(*args)`: (graph, guards) of one call; or, by its older form, `export(f, *args)`."""
 
     def run(*args, **kwargs) -> ExportResult:
-        policy = CompiledFunction(f, lookup_backend("eager"), fullgraph=True, dynamic=False)
-        first, function = entry_function(f)
-        frames = [frame_of(function, (*first, *args), kwargs)]
-        segment = Segment(policy.new_sizes())
-        try:
-            found = segment.capture(frames, policy.compile, policy.broke, policy.escaped, ExportCapture)
-        except Uncapturable as error:
-            raise Unsupported(str(error)) from error
+        found = captured(f, args, kwargs)
         return ExportResult(standalone(f, found, args, kwargs), found.conditions)
 
     return run(*given, **options) if given else run
+
+
+def captured(f: Callable, args: tuple, kwargs: dict) -> Exported:
+    """One call of a function as a graph."""
+    policy = CompiledFunction(f, lookup_backend("eager"), fullgraph=True, dynamic=False)
+    first, function = entry_function(f)
+    frames = [frame_of(function, (*first, *args), kwargs)]
+    try:
+        return Segment(policy.new_sizes()).capture(frames, policy.compile, policy.broke, policy.escaped, ExportCapture)
+    except Uncapturable as error:
+        raise Unsupported(str(error)) from error
 
 
 class ExportCapture(Capture):
@@ -88,6 +94,7 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     graph, copies, attributes = Graph(), {}, dict(found.constants)
     given = [graph.placeholder(f"arg{i}") for i in range(len(flat))]
     check = AsExported(leaf_names(names, args, kwargs), flat)
+    check.again = lambda values: _again(f, tree.tree_unflatten(values, in_spec), module)
     graph.call_function(check, tuple(given))
     places = {id(a): i for i, a in reversed(list(enumerate(flat))) if isinstance(a, Tensor)}
     old = [n for n in found.graph.nodes if n.op == "placeholder"]
@@ -105,7 +112,52 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     graph.eliminate_dead_code()
     check.unread = {i for i, node in enumerate(given) if isinstance(flat[i], Tensor) and len(node.users) == 1}
     graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, found.out_spec))
-    return GraphModule(attributes, graph)
+    module = GraphModule(attributes, graph)
+    return module
+
+
+def _again(f: Callable, call: tuple, module: GraphModule) -> bool:
+    """Whether a function is the same graph for the arguments of another call."""
+    try:
+        found = captured(f, *call)
+    except Unsupported:
+        return False
+    return same_program(module, standalone(f, found, *call))
+
+
+def same_program(one: GraphModule, other: GraphModule) -> bool:
+    """Whether two graphs do the same: call for call, with equal constants and the same tensors."""
+    pairs: dict[Node, Node] = {}
+    if len(one.graph.nodes) != len(other.graph.nodes):
+        return False
+    for a, b in zip(one.graph.nodes, other.graph.nodes, strict=True):
+        pairs[b] = a
+        if a.op != b.op or not _same_target(one, other, a, b):
+            return False
+        theirs = map_arg((b.args, dict(b.kwargs)), pairs.__getitem__)
+        if not _same_constants((a.args, dict(a.kwargs)), theirs):
+            return False
+    return True
+
+
+def _same_target(one: GraphModule, other: GraphModule, a: Node, b: Node) -> bool:
+    if a.op in ("placeholder", "output") or isinstance(a.target, AsExported) and isinstance(b.target, AsExported):
+        return True
+    if a.op == "get_attr":
+        x, y = getattr(one, a.target), getattr(other, b.target)
+        return x is y or isinstance(x, GraphModule) and isinstance(y, GraphModule) and same_program(x, y)
+    return a.target is b.target or a.target == b.target
+
+
+def _same_constants(a, b) -> bool:
+    """Whether arguments are the same nodes and equal constants, of the same types."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same_constants, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(_same_constants(a[k], b[k]) for k in a)
+    if isinstance(a, slice) and isinstance(b, slice):
+        return _same_constants((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    return a is b or type(a) is type(b) and not isinstance(a, (Node, Tensor)) and a == b
 
 
 def parameter_names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
@@ -134,20 +186,42 @@ def _paths(value) -> list[str]:
     return [f".leaf{i}" for i in range(n)] if (n := len(tree.tree_leaves(value))) != 1 else [""]
 
 
+def fact_of(a):
+    """What a graph was made for, of an argument."""
+    return (a.dtype, tuple(a.shape)) if isinstance(a, Tensor) else a
+
+
 class AsExported:
     """Refuses arguments of other sizes, dtypes or values than those that a graph was made for: what it computes of them
-    is not what the program would."""
+    is not what the program would, unless that is the same graph for them."""
 
     has_effects = True
 
     def __init__(self, names: list[str], examples: list):
         self.names = names
-        self.facts = [(a.dtype, tuple(a.shape)) if isinstance(a, Tensor) else a for a in examples]
+        self.facts = [fact_of(a) for a in examples]
         self.__name__ = self.__qualname__ = "as_exported"
         self.__module__ = "capture"
         self.unread: set[int] = set()  # tensors that the graph does nothing with
+        self.again: Callable[[list], bool] | None = None  # whether the program is this graph for other arguments too
+        self.others: list[list] = []  # facts of arguments for which it is
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "again": None}  # a graph that is kept elsewhere has no program beside it
 
     def __call__(self, *args) -> None:
+        error = self._mismatch(args)
+        if error is None:
+            return
+        facts = [fact_of(a) for a in args]
+        if any(_same_constants(facts, known) for known in self.others):
+            return
+        if self.again is None or ambient.mode & ~modes.GRAD or holds_fakes(list(args), 1) or not self.again(list(args)):
+            raise error
+        self.others.append(facts)
+
+    def _mismatch(self, args: tuple) -> RuntimeError | None:
+        """What is wrong with arguments, if they are not as those that the graph was made for."""
         for i, (name, a, fact) in enumerate(zip(self.names, args, self.facts, strict=True)):
             if type(fact) is tuple and isinstance(a, Tensor):
                 if i in self.unread or (a.dtype, tuple(a.shape)) == fact:
@@ -159,6 +233,7 @@ class AsExported:
                 if a is fact or isinstance(fact, SIMPLE) and type(a) is type(fact) and a == fact:
                     continue
                 takes, not_this = "a tensor" if type(fact) is tuple else repr(fact), repr(a)
-            raise RuntimeError(
+            return RuntimeError(
                 f"the exported graph takes {takes} for {name}, not {not_this}: export the program again for such arguments"
             )
+        return None

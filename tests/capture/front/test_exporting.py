@@ -36,10 +36,9 @@ def test_it_refuses_other_arguments():
     graph, _ = export(program)(*ARGS, k=3)
     with pytest.raises(RuntimeError, match=r"takes 3 for L\['k'\], not 4"):
         graph(*ARGS, k=4)
-    with pytest.raises(
-        RuntimeError, match=r"size \[2\] for L\['ys'\]\[1\]\['a'\], not a torch.float32 tensor of size \[1\]"
-    ):
-        graph(ARGS[0], [ARGS[1][0], {"a": torch.ones(1)}], k=3)
+    graph, _ = export(lambda x, ys: x * ys["a"].shape[0])(torch.ones(2), {"a": torch.ones(2)})
+    with pytest.raises(RuntimeError, match=r"size \[2\] for L\['x'\], not a torch.float32 tensor of size \[1\]"):
+        graph(torch.ones(1), {"a": torch.ones(1)})
 
 
 @pytest.mark.parametrize("f", [lambda x: print(x), lambda x: x.sum().item() + 1, lambda x: seen.append(1) or x * 2])
@@ -57,4 +56,36 @@ def test_tensors_that_it_does_not_read_are_anything():
     graph, _ = export(lambda x, y: y * size(x))(torch.ones(2), torch.ones(3))
     assert graph(torch.ones(5, dtype=torch.float64), torch.ones(3)).tolist() == [2, 2, 2]
     with pytest.raises(RuntimeError, match="export the program again"):
-        graph(torch.ones(2), torch.ones(4))
+        graph(torch.ones(3), torch.ones(4))
+
+
+def test_other_arguments_run_where_the_program_is_the_same_graph_for_them():
+    graph, _ = export(lambda x, n: x.sin() * 2 if n > 1 else x.cos())(torch.ones(2, 2), 5)
+    x = torch.randn(3, dtype=torch.float64)
+    assert torch.equal(graph(x, 7), x.sin() * 2) and torch.equal(graph(x, 7), x.sin() * 2)
+    with pytest.raises(RuntimeError, match=r"takes 5 for L\['n'\], not 1"):
+        graph(torch.ones(2, 2), 1)
+
+
+def test_a_graph_that_holds_a_size_refuses_others():
+    graph, _ = export(lambda x: x.sum() / x.shape[0])(torch.ones(2))
+    with pytest.raises(RuntimeError, match="export the program again"):
+        graph(torch.ones(3))
+
+
+def test_a_graph_whose_program_holds_other_tensors_since_refuses_other_sizes():
+    held = [torch.ones(1)]
+    graph, _ = export(lambda x: x * held[0])(torch.ones(2))
+    assert graph(torch.ones(3)).tolist() == [1, 1, 1]
+    held[0] = torch.zeros(1)
+    with pytest.raises(RuntimeError, match="export the program again"):
+        graph(torch.ones(4))
+
+
+def test_branches_are_compared_too():
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda x: x * x.shape[0], lambda x: x - 1, (x,))
+
+    graph, _ = export(f)(torch.ones(2))
+    with pytest.raises(RuntimeError, match="export the program again"):
+        graph(torch.ones(3))
