@@ -20,6 +20,7 @@ from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..bytecode.binding import frame_of
 from ..bytecode.outside import is_symbol
 from ..bytecode.segment import Capture, Segment, Uncapturable
+from ..shapes.environment import ShapeEnv
 from ..trace.program import Unsupported
 from .backends import lookup_backend
 from .compile import CompiledFunction, entry_function
@@ -43,6 +44,7 @@ class Exported(NamedTuple):
     results: list  # nodes and constants
     out_spec: object
     conditions: list[str]
+    env: ShapeEnv  # in which sizes are symbols
 
 
 def export(f: Callable, *given, aten_graph: bool = False, **options) -> Callable:
@@ -56,12 +58,21 @@ def export(f: Callable, *given, aten_graph: bool = False, **options) -> Callable
 
 
 def captured(f: Callable, args: tuple, kwargs: dict) -> Exported:
-    """One call of a function as a graph."""
-    policy = CompiledFunction(f, lookup_backend("eager"), fullgraph=True, dynamic=False)
+    """One call of a function as a graph; its sizes are symbols where the function allows that."""
+    try:
+        return _captured(f, args, kwargs, True)
+    except Unsupported:
+        return _captured(f, args, kwargs, False)
+
+
+def _captured(f: Callable, args: tuple, kwargs: dict, dynamic: bool) -> Exported:
+    policy = CompiledFunction(f, lookup_backend("eager"), fullgraph=True, dynamic=dynamic)
     first, function = entry_function(f)
     frames = [frame_of(function, (*first, *args), kwargs)]
+    sizes = policy.new_sizes()
+    sizes.numbers = False  # numbers that the function is given are what they are
     try:
-        return Segment(policy.new_sizes()).capture(frames, policy.compile, policy.broke, policy.escaped, ExportCapture)
+        return Segment(sizes).capture(frames, policy.compile, policy.broke, policy.escaped, ExportCapture)
     except Uncapturable as error:
         raise Unsupported(str(error)) from error
 
@@ -83,7 +94,7 @@ class ExportCapture(Capture):
         reals = {id(known.source): known.value for known in outside.known.values()}
         return Exported(
             self.trace.graph, dict(self.trace.constants), [reals.get(id(s)) for s in self.trace.inputs], results, spec,
-            list(outside.conditions.words),
+            list(outside.conditions.words), self.trace.fake_mode.shape_env,
         )  # fmt: skip
 
 
@@ -110,6 +121,11 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
             copies[node] = graph.node_copy(node, copies.__getitem__)
     graph.output([copies[r] if isinstance(r, Node) else r for r in found.results])
     graph.eliminate_dead_code()
+    fakes = [n.meta.get("val") for n in old]
+    origins = [(places.get(id(real)), real) for real in found.inputs]
+    check.fits = lambda values: found.env.evaluate_guards_for_args(
+        fakes, [real if i is None else values[i] for i, real in origins], ignore_static=False
+    )
     check.unread = {i for i, node in enumerate(given) if isinstance(flat[i], Tensor) and len(node.users) == 1}
     graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, found.out_spec))
     module = GraphModule(attributes, graph)
@@ -203,11 +219,19 @@ class AsExported:
         self.__name__ = self.__qualname__ = "as_exported"
         self.__module__ = "capture"
         self.unread: set[int] = set()  # tensors that the graph does nothing with
+        self.fits: Callable[[tuple], bool] | None = None  # whether sizes are such that the graph is right for them
         self.again: Callable[[list], bool] | None = None  # whether the program is this graph for other arguments too
         self.others: list[list] = []  # facts of arguments for which it is
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "again": None}  # a graph that is kept elsewhere has no program beside it
+        return {
+            **self.__dict__,
+            "fits": None,
+            "again": None,
+        }  # a graph that is kept elsewhere stands for one call alone
+
+    def __deepcopy__(self, memo: dict) -> AsExported:
+        return self
 
     def __call__(self, *args) -> None:
         error = self._mismatch(args)
@@ -225,6 +249,8 @@ class AsExported:
         for i, (name, a, fact) in enumerate(zip(self.names, args, self.facts, strict=True)):
             if type(fact) is tuple and isinstance(a, Tensor):
                 if i in self.unread or (a.dtype, tuple(a.shape)) == fact:
+                    continue
+                if a.dtype is fact[0] and self.fits is not None and self.fits(args):
                     continue
                 takes, not_this = (
                     f"a {dtype} tensor of size {list(size)}" for dtype, size in (fact, (a.dtype, a.shape))

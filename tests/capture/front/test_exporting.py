@@ -1,5 +1,7 @@
 """`_dynamo.export`: a graph that stands by itself."""
 
+import copy
+
 import pytest
 
 import pullback as torch
@@ -55,8 +57,7 @@ def test_tensors_that_it_does_not_read_are_anything():
 
     graph, _ = export(lambda x, y: y * size(x))(torch.ones(2), torch.ones(3))
     assert graph(torch.ones(5, dtype=torch.float64), torch.ones(3)).tolist() == [2, 2, 2]
-    with pytest.raises(RuntimeError, match="export the program again"):
-        graph(torch.ones(3), torch.ones(4))
+    assert graph(torch.ones(3), torch.ones(4)).tolist() == [2, 2, 2, 2]
 
 
 def test_other_arguments_run_where_the_program_is_the_same_graph_for_them():
@@ -67,25 +68,55 @@ def test_other_arguments_run_where_the_program_is_the_same_graph_for_them():
         graph(torch.ones(2, 2), 1)
 
 
-def test_a_graph_that_holds_a_size_refuses_others():
-    graph, _ = export(lambda x: x.sum() / x.shape[0])(torch.ones(2))
-    with pytest.raises(RuntimeError, match="export the program again"):
-        graph(torch.ones(3))
+def slicing(x):
+    return x[: x.shape[0] - 2, x.shape[1] - 1 :: 2].sum() / x.shape[0]
 
 
-def test_a_graph_whose_program_holds_other_tensors_since_refuses_other_sizes():
-    held = [torch.ones(1)]
-    graph, _ = export(lambda x: x * held[0])(torch.ones(2))
-    assert graph(torch.ones(3)).tolist() == [1, 1, 1]
-    held[0] = torch.zeros(1)
+def test_sizes_are_symbols():
+    graph, _ = export(slicing)(torch.ones(4, 5))
+    for size in ((4, 5), (6, 7), (3, 3), (2, 8)):
+        x = torch.randn(*size)
+        torch.testing.assert_close(graph(x), slicing(x))
+    with pytest.raises(RuntimeError, match="export the program again"):  # a symbol stands for 2 and more
+        graph(torch.ones(1, 4))
+
+
+@pytest.mark.parametrize("size", [(3, 5), (4,), (0, 5)])
+def test_sizes_that_the_program_decides_by_are_refused(size):
+    graph, _ = export(lambda x: x * 2 if x.shape[0] > 3 else x * 3)(torch.ones(4, 5))
+    assert graph(torch.ones(5, 6)).sum() == 60
+    if len(size) == 1:  # what is decided is the same, and so is the graph
+        assert graph(torch.ones(*size)).tolist() == [2] * 4
+        return
     with pytest.raises(RuntimeError, match="export the program again"):
-        graph(torch.ones(4))
+        graph(torch.ones(*size))
+
+
+def test_sizes_that_are_one_symbol_are_equal():
+    graph, _ = export(lambda x, y: x @ y)(torch.ones(3, 4), torch.ones(4, 2))
+    assert graph(torch.ones(5, 6), torch.ones(6, 7)).shape == (5, 7)
+    with pytest.raises(RuntimeError):
+        graph(torch.ones(5, 6), torch.ones(5, 7))
+
+
+def test_a_module_keeps_the_sizes_of_its_parameters():
+    graph, _ = export(torch.nn.Linear(3, 2))(torch.ones(4, 3))
+    assert graph(torch.ones(7, 3)).shape == (7, 2)
+    with pytest.raises(RuntimeError):
+        graph(torch.ones(4, 5))
 
 
 def test_branches_are_compared_too():
     def f(x):
-        return torch.cond(x.sum() > 0, lambda x: x * x.shape[0], lambda x: x - 1, (x,))
+        k = 2 if x.dtype is torch.float32 else 3
+        return torch.cond(x.sum() > 0, lambda x: x * k, lambda x: x - 1, (x,))
 
     graph, _ = export(f)(torch.ones(2))
+    assert graph(torch.ones(3)).tolist() == [2, 2, 2]
     with pytest.raises(RuntimeError, match="export the program again"):
-        graph(torch.ones(3))
+        graph(torch.ones(2, dtype=torch.float64))
+
+
+def test_a_copy_takes_other_sizes_too():
+    graph = copy.deepcopy(export(lambda x: x / x.shape[0])(torch.ones(2))[0])
+    assert graph(torch.ones(4)).tolist() == [0.25] * 4
