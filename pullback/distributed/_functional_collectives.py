@@ -86,6 +86,34 @@ reduce_scatter_tensor_autograd = reduce_scatter_tensor
 all_to_all_single_autograd = all_to_all_single
 
 
+def permute_tensor(self: Tensor, src_dst: list[int], group: Any, tag: str = "") -> Tensor:
+    """Each rank's tensor moved to the rank that `src_dst` names for it."""
+    pg = group_of(group)
+    if sorted(src_dst) != list(range(pg.size())):
+        raise ValueError(f"src_dst: expected every rank of {pg.size()} once, got {list(src_dst)}")
+    flat = self.contiguous().reshape(-1)
+    sent, received = [0] * pg.size(), [0] * pg.size()
+    sent[src_dst[pg.rank()]] = received[list(src_dst).index(pg.rank())] = flat.numel()
+    moved = wait_tensor(operators.all_to_all_single(flat, received, sent, pg.group_name))
+    return moved.reshape(self.shape)
+
+
+def all_gather_into_tensor_coalesced(self: list[Tensor], group: Any, tag: str = "") -> list[Tensor]:
+    """The gathers of several tensors, under way together."""
+    pg = group_of(group)
+    return [wait_tensor(t) for t in operators.all_gather_into_tensor_coalesced(list(self), pg.size(), pg.group_name)]
+
+
+def reduce_scatter_tensor_coalesced(
+    inputs: list[Tensor], reduceOp: Any, scatter_dim: list[int], group: Any, tag: str = ""
+) -> list[Tensor]:
+    """The scattered sums of several tensors, under way together, each cut along its own dimension."""
+    name, pg = as_reduce_op(reduceOp).name.lower(), group_of(group)
+    ready = [t.movedim(d, 0).contiguous() for t, d in zip(inputs, scatter_dim, strict=True)]
+    parts = operators.reduce_scatter_tensor_coalesced(ready, name, pg.size(), pg.group_name)
+    return [wait_tensor(t).movedim(0, d) for t, d in zip(parts, scatter_dim, strict=True)]
+
+
 def all_reduce_coalesced(self: list[Tensor], reduceOp: Any, group: Any, tag: str = "") -> list[Tensor]:
     """The reductions of several tensors, under way together."""
     name, pg = as_reduce_op(reduceOp).name.lower(), group_of(group)

@@ -16,6 +16,9 @@ from .ranks import finish, needs_mpi, start
     ("raise", "OFF", ["rank 1 failed first", "ValueError: no such file of samples", "faults.py"]),
     ("kill", "OFF", ["rank 1 (pid", "was ended by signal 9 (Killed)"]),
     ("late", "OFF", ["timed out after 1000 ms on rank 0: rank 1 has not come to it", "rank 1: after all_reduce #1"]),
+    ("shapes", "DETAIL", ["Rank 0 is running collective: all_reduce #2 of group 0([3] float32", "but rank 1 is running collective: all_reduce #2 of group 0([4] float32"]),
+    ("dtypes", "DETAIL", ["Rank 0 is running collective: all_reduce #2 of group 0([3] float32", "but rank 1 is running collective: all_reduce #2 of group 0([3] float64"]),
+    ("monitored", "OFF", ["rank 1", "monitored_barrier"]),
     ("order", "DETAIL", ["Rank 0 is running collective: all_reduce #2", "but rank 1 is running collective: barrier #2"]),
 ])  # fmt: skip
 def test_a_fault_ends_the_job(what, level, words):

@@ -20,7 +20,7 @@ from .api import (
     StateDictSettings,
     StateDictType,
 )
-from .fully_shard import FSDPModule, fully_shard
+from .fully_shard import FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method
 from .fully_sharded_data_parallel import FlatParameter, FullyShardedDataParallel
 from .policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
@@ -28,5 +28,6 @@ __all__ = [
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FlatParameter", "FullOptimStateDictConfig",
     "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision",
     "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig", "OptimStateKeyType", "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType", "fully_shard",
+    "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType",
+    "UnshardHandle", "fully_shard", "register_fsdp_forward_method",
 ]  # fmt: skip

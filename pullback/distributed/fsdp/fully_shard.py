@@ -7,6 +7,7 @@ layer by layer. After `backward()`, `.grad` holds this rank's part of the mean o
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ...core.tensor import Tensor
@@ -45,7 +46,7 @@ class FSDPModule:
                 for p, whole in zip(group.params, group.gather(), strict=True):
                     p.show(whole)
                 group.depth += 1
-        return _Handle() if async_op else None
+        return UnshardHandle() if async_op else None
 
     def reshard(self) -> None:
         """Hide whole parameters again."""
@@ -81,10 +82,25 @@ class FSDPModule:
             group.ahead.named_previous = [g for m in modules for g in m._fsdp]
 
 
-class _Handle:
+class UnshardHandle:
     """Of an `unshard` that is done."""
 
     def wait(self) -> None: ...
+
+
+def register_fsdp_forward_method(module: Module, method_name: str) -> None:
+    """Have another method than `forward` see whole parameters too; one of a module that is not sharded stays as it is."""
+    if not isinstance(module, FSDPModule) or not module._fsdp:
+        return
+    method = getattr(module, method_name)
+    group = module._fsdp[0]
+
+    @functools.wraps(method)
+    def unsharded(*args: Any, **kwargs: Any) -> Any:
+        with group.unsharded():
+            return method(*args, **kwargs)
+
+    module.__dict__[method_name] = unsharded
 
 
 def _cast(value: Any, kind: Any) -> Any:

@@ -208,6 +208,36 @@ def check_functional():
     same(x.grad, [float(r + 1) for r in range(size) for _ in range(2)])
 
 
+def check_named_functions():
+    import torch.distributed._functional_collectives as fc
+
+    world, mine = dist.group.WORLD, torch.arange(4.0).reshape(2, 2) + 10 * rank
+    every = [torch.arange(4.0).reshape(2, 2) + 10 * r for r in range(size)]
+    same(fc.all_reduce(mine, "sum", world), sum(every))
+    same(fc.broadcast(mine, 1, "0"), every[1])
+    for dim in (0, 1):
+        same(fc.all_gather_tensor(mine, dim, world), torch.cat(every, dim))
+        same(fc.reduce_scatter_tensor(mine, "sum", dim, world), sum(every).chunk(size, dim)[rank])
+    same(fc.all_to_all_single(mine, None, None, world), torch.cat([t.chunk(size)[rank] for t in every]))
+    same(fc.permute_tensor(mine, [(r + 1) % size for r in range(size)], world), every[rank - 1])
+    for found, expected in zip(fc.all_gather_into_tensor_coalesced([mine, mine * 2], world), (1, 2), strict=True):
+        same(found, torch.cat(every) * expected)
+    for found, dim in zip(fc.reduce_scatter_tensor_coalesced([mine, mine], "avg", [0, 1], world), (0, 1), strict=True):
+        same(found, (sum(every) / size).chunk(size, dim)[rank])
+    same(fc.all_reduce_coalesced([mine], "max", world)[0], every[-1])
+    for wrong, words in (
+        (lambda: fc.permute_tensor(mine, [0] * size, world), "expected every rank"),
+        (lambda: fc.reduce_scatter_tensor(torch.ones(2 * size + 1), "sum", 0, world), "must be a multiple of group_size"),
+        (lambda: fc.all_reduce(mine, "sum", 3), "Invalid type for group"),
+    ):
+        try:
+            wrong()
+        except ValueError as e:
+            assert words in str(e)
+        else:
+            raise AssertionError(words)
+
+
 def check_barriers():
     dist.barrier()
     dist.barrier(async_op=True).wait()

@@ -36,6 +36,14 @@ if what == "late":
     time.sleep(30 * rank)
 if what == "shapes":
     dist.all_reduce(torch.ones(3 + rank))
+if what == "dtypes":
+    dist.all_reduce(t.double() if rank else t)
+if what == "monitored":
+    if rank:
+        time.sleep(30)
+    import datetime
+
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=0.5))
 if what == "order":
     dist.barrier() if rank else dist.all_reduce(t)
 for _ in range(10_000):

@@ -7,7 +7,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -135,6 +135,26 @@ def check_gathers_ahead():
     layers[0].set_modules_to_forward_prefetch([layers[1], layers[2]])
     layers[2].set_modules_to_backward_prefetch([layers[1]])
     layers(x).sum().backward()
+
+
+def check_other_methods_see_whole_parameters():
+    class Scored(nn.Linear):
+        def score(self):
+            return self.weight.sum()
+
+    torch.manual_seed(0)
+    module = Scored(6, 4)
+    whole = module.weight.sum().item()
+    register_fsdp_forward_method(module, "score")  # not sharded yet: nothing
+    fully_shard(module)
+    assert isinstance(module.score(), DTensor)
+    register_fsdp_forward_method(module, "score")
+    assert not isinstance(module.score(), DTensor) and abs(module.score().item() - whole) < 1e-5
+    handle = module.unshard(async_op=True)
+    handle.wait()
+    assert module.weight.shape == (4, 6) and not isinstance(module.weight, DTensor)
+    module.reshard()
+    assert isinstance(module.weight, DTensor)
 
 
 def check_sharding_in_a_compiled_step():
