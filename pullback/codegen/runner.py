@@ -46,17 +46,18 @@ def runner(native) -> Callable:
         back = "" if m.back is None else f".transpose({m.back})"
         lines.append(f"    o{k} = empty({m.shape}, dtype{k}){back}")
     if not segment.empty:
-        arrays = [*[f"{a}._array" for a in inputs], *[f"o{k}" for k in range(len(segment.makers))]]
+        outs = [f"o{k}" for k in range(len(segment.makers))]
+        arrays = [*[f"{a}._array" for a in inputs], *outs]
         lines += [
             f"    here = rooms.pop() if rooms else room({segment.source.arena})",
             f"    wrong = call(({''.join(f'{a}, ' for a in arrays)}), here[1], threads())",
+            *([f"    if wrong: failed(wrong, here, {', '.join(outs)})"] if segment.engine is not None else []),
             "    rooms.append(here)",
             "    if wrong:",
-            *(["        failed(wrong)"] if segment.engine is not None else []),
             f"        return general({given})",
         ]
         if segment.engine is not None:
-            lines.append(f"    done(({''.join(f'{a}, ' for a in arrays)}))")
+            lines.append(f"    done(({''.join(f'{o}, ' for o in outs) if segment.open_ended else ''}))")
     lines += [f"    t{k} = wrap(o{k}, kind{k})" for k in range(len(segment.makers))]
     lines.append(f"    return {_results(native, segment, names, inputs, scope)}")
     exec(compile("\n".join(lines), "<native call>", "exec"), scope)

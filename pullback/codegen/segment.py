@@ -22,7 +22,7 @@ from ..core.threads import thread_count
 from ..graph.node import Node, map_arg
 from ..ops.lowering import NotLowerable
 from ..ops.lowering.expressions import forget
-from ..ops.lowering.loops import Buffer, Engine, Routine, Value
+from ..ops.lowering.loops import Awaited, Buffer, Engine, Routine, Started, Value
 from ..ops.system.operator import Operator, find
 from ..runtime.build import build
 from ..runtime.cpu import Library
@@ -118,6 +118,9 @@ class Segment:
         self.empty = not lowering.steps
         self.routines: list[Routine] = list(getattr(self.source, "routines", ()))
         self.engine: Engine | None = self.routines[0].engine if self.routines else None
+        started, awaited = ({s.buffer for s in lowering.steps if isinstance(s, kind)} for kind in (Started, Awaited))
+        self.open_ended = bool(started - awaited)  # whether something that it starts is awaited elsewhere
+        self.lost: list = []  # memory of calls that failed, to which something that was started may still write
         self.buffers = {n: values[n].buffer for n in nodes if isinstance(values[n], Value)} if listeners else {}
 
     def write(self, steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool) -> Written:
@@ -135,10 +138,11 @@ class Segment:
         """Whether what other libraries do in it can be called now."""
         return self.engine is None or self.engine.ready(self.routines, arrays)
 
-    def failed(self, code: int) -> None:
+    def failed(self, code: int, *memory: Any) -> None:
         """Raise what must not be made good by running operators: something was started, and would be a second time."""
         if self.engine is None or code > 0:
             return
+        self.lost.append(memory)
         if code == -1:
             raise IndexError("index out of range in a compiled graph, which holds collectives and so is not run again")
         self.engine.failed(code)
@@ -156,13 +160,14 @@ class Segment:
                 raise RuntimeError("a segment runs after it was built")
             here = self.rooms.pop() if self.rooms else room(self.source.arena)
             wrong = self.library.call((*[t._array for t in tensors], *outs), here[1], (self.threads or thread_count)())
+            if wrong:
+                self.failed(wrong, here, outs)
             self.rooms.append(here)
             if wrong:
-                self.failed(wrong)
                 run_nodes(self.nodes, values)
                 return
             if self.engine is not None:
-                self.engine.done((*[t._array for t in tensors], *outs))
+                self.engine.done(tuple(outs) if self.open_ended else ())
         result = [None if o is None else m.wrap(o) for m, o in zip(self.makers, outs, strict=True)]
         for node, (kind, at, value) in zip(self.results, self.places, strict=True):
             base: Any = tensors[at] if kind == "given" else result[at]

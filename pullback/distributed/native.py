@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import functools
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -228,12 +227,7 @@ def engine_for(pg: ProcessGroup) -> Calls | str:
         return "the MPI library is not safe for threads"
     if not _loaded:
         try:
-            _loaded.append(_engine(mpi))
+            _loaded.append(Calls(mpi))
         except (NoCompiler, CompileFailed, OSError, AttributeError) as error:
             return f"MPI cannot be called from native code: {error}"
     return _loaded[0]
-
-
-@functools.cache
-def _engine(mpi: Any) -> Calls:
-    return Calls(mpi)

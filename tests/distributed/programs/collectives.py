@@ -227,7 +227,10 @@ def check_named_functions():
     same(fc.all_reduce_coalesced([mine], "max", world)[0], every[-1])
     for wrong, words in (
         (lambda: fc.permute_tensor(mine, [0] * size, world), "expected every rank"),
-        (lambda: fc.reduce_scatter_tensor(torch.ones(2 * size + 1), "sum", 0, world), "must be a multiple of group_size"),
+        (
+            lambda: fc.reduce_scatter_tensor(torch.ones(2 * size + 1), "sum", 0, world),
+            "must be a multiple of group_size",
+        ),
         (lambda: fc.all_reduce(mine, "sum", 3), "Invalid type for group"),
     ):
         try:
