@@ -8,6 +8,7 @@ devices: floating arguments in the chosen precision (`"lower"`: matrix products,
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from ..core import dtype as dtypes
 from ..core import modes
@@ -94,7 +95,12 @@ class casting:
 
 
 class autocast:
-    """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator."""
+    """`with autocast("cpu", dtype=torch.bfloat16): ...`; also a decorator.
+
+    >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+    ...     (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
+    torch.bfloat16
+    """
 
     def __init__(
         self,
@@ -156,6 +162,7 @@ def exit_autocast(mode: autocast) -> None:
 
 
 def is_autocast_available(device: str) -> bool:
+    """Whether there is autocast for a kind of device."""
     return device_type(device).type in ("cpu", "cuda")
 
 
@@ -202,11 +209,20 @@ def _public(function):
 
 @_public
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is active, on a kind of device.
+
+    >>> torch.is_autocast_enabled("cpu")
+    False
+    """
     return state_of(device_type).enabled
 
 
 @_public
 def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
+    """Turns autocast on or off on a kind of device; the context manager `autocast` is the one to use.
+
+    >>> torch.set_autocast_enabled("cpu", False)
+    """
     if enabled is None:
         device_type, enabled = "cuda", device_type
     switched(device_type, bool(enabled), state_of(device_type).dtype)
@@ -214,20 +230,40 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
 
 @_public
 def get_autocast_dtype(device_type: str) -> dtype_type:
+    """The dtype to which autocast casts on a kind of device.
+
+    >>> torch.get_autocast_dtype("cpu")
+    torch.bfloat16
+    """
     return state_of(device_type).dtype
 
 
 @_public
 def set_autocast_dtype(device_type: str, dtype: dtype_type) -> None:
+    """Says to which dtype autocast casts on a kind of device.
+
+    >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
+    """
     switched(device_type, state_of(device_type).enabled, dtype)
 
 
+def _old_name(function: Callable, name: str, device: str) -> None:
+    """A function of before all kinds of device had one: the argument is in its name."""
+    public[name] = old = functools.partial(function, device)
+    example = (
+        f">>> before = torch.g{name[1:]}()\n>>> torch.{name}(before)" if "set" in name else f">>> was = torch.{name}()"
+    )
+    if name.endswith("enabled"):
+        example = example.replace("torch.get", "torch.is")
+    old.__doc__ = f"Old name of `{function.__name__}({device!r}, ...)`.\n\n{example}"
+
+
 for _device, _name in (("cpu", "cpu"), ("cuda", "gpu"), ("ipu", "ipu"), ("xla", "xla")):
-    public[f"get_autocast_{_name}_dtype"] = functools.partial(get_autocast_dtype, _device)
-    public[f"set_autocast_{_name}_dtype"] = functools.partial(set_autocast_dtype, _device)
+    _old_name(get_autocast_dtype, f"get_autocast_{_name}_dtype", _device)
+    _old_name(set_autocast_dtype, f"set_autocast_{_name}_dtype", _device)
     if _device != "cuda":
-        public[f"is_autocast_{_name}_enabled"] = functools.partial(is_autocast_enabled, _device)
-        public[f"set_autocast_{_name}_enabled"] = functools.partial(set_autocast_enabled, _device)
+        _old_name(is_autocast_enabled, f"is_autocast_{_name}_enabled", _device)
+        _old_name(set_autocast_enabled, f"set_autocast_{_name}_enabled", _device)
 
 _nesting = [0]
 _cache = [True]
@@ -235,26 +271,50 @@ _cache = [True]
 
 @_public
 def autocast_increment_nesting() -> int:
+    """One block of autocast more; gives how many there are.
+
+    >>> torch.autocast_increment_nesting()
+    1
+    >>> depth = torch.autocast_decrement_nesting()
+    """
     _nesting[0] += 1
     return _nesting[0]
 
 
 @_public
 def autocast_decrement_nesting() -> int:
+    """One block of autocast fewer; gives how many are left.
+
+    >>> depth = torch.autocast_increment_nesting()
+    >>> torch.autocast_decrement_nesting()
+    0
+    """
     _nesting[0] -= 1
     return _nesting[0]
 
 
 @_public
 def clear_autocast_cache() -> None:
-    """Casts are not cached here, so there is nothing to clear."""
+    """Casts are not cached here, so there is nothing to clear.
+
+    >>> torch.clear_autocast_cache()
+    """
 
 
 @_public
 def is_autocast_cache_enabled() -> bool:
+    """Whether weights that autocast has cast are kept for the rest of the block.
+
+    >>> torch.is_autocast_cache_enabled()
+    True
+    """
     return _cache[0]
 
 
 @_public
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Says whether weights that autocast has cast are kept for the rest of the block.
+
+    >>> torch.set_autocast_cache_enabled(True)
+    """
     _cache[0] = bool(enabled)

@@ -27,7 +27,16 @@ class OptState(Enum):
 
 
 class GradScaler:
-    """Scales losses, unscales gradients, skips steps that are not finite, adapts the scale."""
+    """Scales losses, unscales gradients, skips steps that are not finite, adapts the scale.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([w], lr=0.5)
+    >>> scaler = torch.GradScaler("cpu", init_scale=1024.0)
+    >>> scaler.scale((w * w).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> w.detach()
+    tensor([0.])
+    """
 
     def __init__(
         self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,

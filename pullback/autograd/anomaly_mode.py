@@ -21,16 +21,29 @@ from . import engine
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Turn anomaly mode on or off, and whether NaN counts as one."""
+    """Turn anomaly mode on or off, and whether NaN counts as one.
+
+    >>> torch.set_anomaly_enabled(False)
+    """
     ambient.switch(modes.ANOMALY, mode)
     ambient.anomaly_check_nan = bool(check_nan)
 
 
 def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on: errors in a backward say where the forward was.
+
+    >>> torch.is_anomaly_enabled()
+    False
+    """
     return bool(ambient.mode & modes.ANOMALY)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode looks for NaN in gradients.
+
+    >>> torch.is_anomaly_check_nan_enabled()
+    True
+    """
     return ambient.anomaly_check_nan
 
 

@@ -63,7 +63,13 @@ def add_hook(hooks: Hooks, hook) -> RemovableHandle:
 
 
 def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
-    """Compute the gradients of the leaves this tensor depends on."""
+    """Compute the gradients of the leaves this tensor depends on.
+
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> w.grad
+    tensor([2., 4.])
+    """
     if ambient.mode & modes.FUNCTION or any_overridden((self,)):
         given = {"gradient": gradient, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
         return call_overridden(Tensor.backward, (self,), given)
@@ -71,6 +77,15 @@ def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=
 
 
 def get_grad(self):
+    """The gradient that `backward` added up here; None before the first one.
+
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> w.grad is None
+    True
+    >>> w.sum().backward()
+    >>> w.grad
+    tensor([1., 1.])
+    """
     a = self._autograd
     if a is None:
         return None
@@ -116,13 +131,26 @@ def del_grad(self) -> None:
 
 
 def grad_fn(self) -> Node | None:
+    """The node of the graph that made this tensor; None for a leaf.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> (w * 2).grad_fn.name()
+    'MulBackward0'
+    """
     a = current_autograd(self)
     return a.edge[0] if a is not None and a.edge is not None else None
 
 
 @modes.whole_in_graphs
 def register_hook(self, hook) -> RemovableHandle:
-    """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
+    """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> handle = w.register_hook(lambda grad: grad * 10)
+    >>> w.sum().backward()
+    >>> w.grad
+    tensor([10.])
+    """
     if not requires_grad(self):
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if ambient.transforms or ambient.reverse_levels:
@@ -141,7 +169,13 @@ def register_hook(self, hook) -> RemovableHandle:
 
 @modes.whole_in_graphs
 def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
-    """Call `hook(tensor)` after its `.grad` was updated."""
+    """Call `hook(tensor)` after its `.grad` was updated.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> handle = w.register_post_accumulate_grad_hook(lambda p: print(p.grad))
+    >>> w.sum().backward()
+    tensor([1.])
+    """
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self.grad_fn is not None:
@@ -154,7 +188,15 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
 
 @modes.whole_in_graphs
 def retain_grad(self) -> None:
-    """Keep `.grad` of this result during backward."""
+    """Keep `.grad` of this result during backward.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> y = w * 2
+    >>> y.retain_grad()
+    >>> (y * 3).sum().backward()
+    >>> y.grad
+    tensor([3.])
+    """
     modes.outside_transforms(
         "Tensor.retain_grad()", "call retain_grad() outside of a function being transformed instead."
     )
@@ -188,7 +230,12 @@ def set_backward_hooks(self, hooks) -> None:
 
 
 def get_grad_dtype(self):
-    """The dtype that this leaf's gradient must have; None where any will do."""
+    """The dtype that this leaf's gradient must have; None where any will do.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> w.grad_dtype
+    torch.float32
+    """
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     wanted = self._autograd.grad_dtype if self._autograd is not None else Ellipsis
@@ -211,7 +258,12 @@ def set_grad_dtype(self, value) -> None:
 
 
 def get_data(self) -> Tensor:
-    """The same memory without history and with a version of its own."""
+    """The same memory without history and with a version of its own.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> w.data
+    tensor([1.])
+    """
     if ambient.mode & modes.CAPTURE:
         return ambient.captures[-1].call(get_data, (self,), {})
     if self._keys & TRANSFORMED:
@@ -250,6 +302,11 @@ def set_data(self, value: Tensor) -> None:
 
 
 def volatile(self) -> bool:
+    """What stood here before `no_grad`: always False.
+
+    >>> torch.ones(1).volatile
+    False
+    """
     import warnings
 
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
@@ -258,7 +315,12 @@ def volatile(self) -> bool:
 
 @modes.whole_in_graphs
 def detach_(self) -> Tensor:
-    """Drop this tensor's history in place."""
+    """Drop this tensor's history in place.
+
+    >>> x = torch.tensor([1.0], requires_grad=True) * 2
+    >>> x.detach_()
+    tensor([2.])
+    """
     if self._view_info is not None:
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution."
@@ -269,6 +331,25 @@ def detach_(self) -> Tensor:
     else:
         self._autograd = None
     return self
+
+
+def retains_grad(self: Tensor) -> bool:
+    """Whether this tensor is no leaf and keeps its gradient all the same.
+
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> (w * 2).retains_grad
+    False
+    """
+    own = self._autograd
+    return own is not None and own.retains_grad
+
+
+def name(self: Tensor) -> None:
+    """What stood here for names of variables: always None.
+
+    >>> torch.ones(1).name is None
+    True
+    """
 
 
 extend(
@@ -286,8 +367,8 @@ extend(
     register_hook=register_hook,
     register_post_accumulate_grad_hook=register_post_accumulate_grad_hook,
     retain_grad=retain_grad,
-    retains_grad=property(lambda self: self._autograd is not None and self._autograd.retains_grad),
-    name=property(lambda self: None),
+    retains_grad=property(retains_grad),
+    name=property(name),
     volatile=property(volatile),
 )
 

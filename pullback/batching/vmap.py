@@ -19,7 +19,12 @@ from .batched import BatchLevel, make_batched, outside, unwrap
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
-    """Vectorise `func` over dimension `in_dims` of its arguments; results get the batch at `out_dims`."""
+    """Vectorise `func` over dimension `in_dims` of its arguments; results get the batch at `out_dims`.
+
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> torch.vmap(torch.dot)(x, x)
+    tensor([ 5., 25.])
+    """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and not chunk_size > 0:

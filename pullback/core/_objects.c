@@ -47,7 +47,10 @@ static inline void give(PyObject *object, Py_ssize_t at, PyObject *value) {
 static inline void put(PyObject *object, Py_ssize_t at, PyObject *value) { give(object, at, Py_NewRef(value)); }
 
 /* `dtype` and `device` as everybody may read and nobody write them: descriptors of the slots, as quick as these. */
-static PyMemberDef public_names[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"device", T_OBJECT_EX, 0, READONLY, NULL}};
+static PyMemberDef public_names[] = {
+    {"dtype", T_OBJECT_EX, 0, READONLY, "What kind of numbers the elements are.\n\n>>> torch.ones(2).dtype\ntorch.float32"},
+    {"device", T_OBJECT_EX, 0, READONLY, "Where the data is.\n\n>>> torch.ones(2).device\ndevice(type='cpu')"},
+};
 
 static int publish(int which, int slot) {
     public_names[which].offset = tensor_at[slot];

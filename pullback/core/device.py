@@ -16,7 +16,13 @@ current = {"cuda": 0}  # the number of the device in use, for each type that may
 
 
 class device:
-    """`device("cpu")`, `device("cuda", 0)`, `device("cuda:0")`, `device(0)` or another device."""
+    """`device("cpu")`, `device("cuda", 0)`, `device("cuda:0")`, `device(0)` or another device.
+
+    >>> torch.device("cuda:1").index
+    1
+    >>> torch.ones(1).device
+    device(type='cpu')
+    """
 
     __slots__ = ("type", "index", "keys")
     type: str
@@ -127,19 +133,31 @@ class _Named:
 
 
 class layout(_Named):
-    """How elements are found: strided, or one of the sparse formats."""
+    """How elements are found: strided, or one of the sparse formats.
+
+    >>> torch.ones(1).layout
+    torch.strided
+    """
 
     __slots__ = ()
 
 
 class memory_format(_Named):
-    """The order of dimensions in memory."""
+    """The order of dimensions in memory.
+
+    >>> torch.ones(1, 2, 3, 3).to(memory_format=torch.channels_last).stride()
+    (18, 1, 6, 2)
+    """
 
     __slots__ = ()
 
 
 class qscheme(_Named):
-    """A quantisation scheme's name."""
+    """A quantisation scheme's name.
+
+    >>> torch.per_tensor_affine
+    torch.per_tensor_affine
+    """
 
     __slots__ = ()
 

@@ -16,7 +16,11 @@ BOOL, INT, FLOAT, COMPLEX = range(4)
 
 
 class dtype:
-    """One element type, such as `float32`. `numpy` is its NumPy dtype, or None where no array library has it."""
+    """One element type, such as `float32`. `numpy` is its NumPy dtype, or None where no array library has it.
+
+    >>> torch.float32.is_floating_point, torch.float32.itemsize
+    (True, 4)
+    """
 
     __slots__ = (
         "name", "scalar_name", "numpy", "itemsize", "category", "is_floating_point", "is_complex", "is_signed", "rank",
@@ -150,7 +154,11 @@ def numpy_to_dtype(numpy_dtype) -> dtype:
 
 
 class finfo:
-    """Limits of a floating dtype, as `torch.finfo`."""
+    """Limits of a floating dtype, as `torch.finfo`.
+
+    >>> torch.finfo(torch.float16).max
+    65504.0
+    """
 
     def __init__(self, type: dtype | None = None):
         from .modes import ambient
@@ -176,7 +184,11 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype, as `torch.iinfo`."""
+    """Limits of an integer dtype, as `torch.iinfo`.
+
+    >>> torch.iinfo(torch.int8).min
+    -128
+    """
 
     def __init__(self, type: dtype):
         if type.category != INT:

@@ -6,15 +6,27 @@ import warnings
 
 
 class OutOfMemoryError(RuntimeError):
-    """A device has no memory left."""
+    """A device has no memory left.
+
+    >>> issubclass(torch.OutOfMemoryError, RuntimeError)
+    True
+    """
 
 
 class AcceleratorError(RuntimeError):
-    """A device reported an error."""
+    """A device reported an error.
+
+    >>> issubclass(torch.AcceleratorError, RuntimeError)
+    True
+    """
 
 
 class FatalError(Exception):
-    """The process cannot go on."""
+    """The process cannot go on.
+
+    >>> issubclass(torch.FatalError, RuntimeError)
+    False
+    """
 
 
 _warned: set[str] = set()

@@ -204,7 +204,11 @@ def _set_grad_enabled(value: bool) -> None:
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are recorded for backward."""
+    """Whether operations are recorded for backward.
+
+    >>> torch.is_grad_enabled()
+    True
+    """
     return bool(ambient.mode & GRAD)
 
 
@@ -234,17 +238,34 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """Disable recording in a block or a function."""
+    """Disable recording in a block or a function.
+
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     (w * 2).requires_grad
+    False
+    """
 
     value = False
 
 
 class enable_grad(_GradMode):
-    """Enable recording in a block or a function."""
+    """Enable recording in a block or a function.
+
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> with torch.no_grad(), torch.enable_grad():
+    ...     (w * 2).requires_grad
+    True
+    """
 
 
 class set_grad_enabled(_GradMode):
-    """Set recording at once; as a context manager, until the block ends."""
+    """Set recording at once; as a context manager, until the block ends.
+
+    >>> with torch.set_grad_enabled(False):
+    ...     torch.is_grad_enabled()
+    False
+    """
 
     def __new__(cls, mode: bool):
         self = object.__new__(cls)
@@ -284,7 +305,13 @@ class _SetLater(set_grad_enabled):
 
 
 class inference_mode(_GradMode):
-    """No recording, no version counting; tensors made inside can never be recorded."""
+    """No recording, no version counting; tensors made inside can never be recorded.
+
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> with torch.inference_mode():
+    ...     (w * 2).is_inference()
+    True
+    """
 
     def __new__(cls, mode=True):
         self = object.__new__(cls)
@@ -306,6 +333,11 @@ class inference_mode(_GradMode):
 
 
 def is_inference_mode_enabled() -> bool:
+    """Whether a block of `inference_mode` is active.
+
+    >>> torch.is_inference_mode_enabled()
+    False
+    """
     return bool(ambient.mode & INFERENCE)
 
 

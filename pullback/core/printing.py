@@ -64,7 +64,13 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set the options of printing; what is not named stays, but for `sci_mode`, which every call sets anew."""
+    """Set the options of printing; what is not named stays, but for `sci_mode`, which every call sets anew.
+
+    >>> torch.set_printoptions(precision=2)
+    >>> torch.tensor([torch.pi])
+    tensor([3.14])
+    >>> torch.set_printoptions(profile="default")
+    """
     global _options
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"unknown print profile {profile!r}, expected one of {', '.join(PROFILES)}")

@@ -24,7 +24,11 @@ _WIDE_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 
 @cache
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype to which both may be cast, as `torch.promote_types`."""
+    """The smallest dtype to which both may be cast, as `torch.promote_types`.
+
+    >>> torch.promote_types(torch.int32, torch.float16)
+    torch.float16
+    """
     if a is b:
         return a
     if a.numpy is None and a is not dtypes.complex32 or b.numpy is None and b is not dtypes.complex32:
@@ -112,7 +116,11 @@ def _combine(high: dtype | None, low: dtype | None) -> dtype:
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
-    """Whether an in-place result of dtype `source` may be stored as `target`."""
+    """Whether an in-place result of dtype `source` may be stored as `target`.
+
+    >>> torch.can_cast(torch.float64, torch.int64)
+    False
+    """
     return source.category <= target.category
 
 

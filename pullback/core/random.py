@@ -40,6 +40,10 @@ class Generator:
 
     `next_normal` is the second value of the last Box-Muller pair, kept for the next normal number; whoever reads or
     sets it, or draws more than once for one result, holds `lock`.
+
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> torch.rand(2, generator=generator)
+    tensor([0.4963, 0.7682])
     """
 
     __slots__ = (

@@ -6,7 +6,13 @@ import math
 
 
 class Size(tuple):
-    """A tuple of ints; slices and sums of sizes stay sizes."""
+    """A tuple of ints; slices and sums of sizes stay sizes.
+
+    >>> torch.ones(2, 3).shape
+    torch.Size([2, 3])
+    >>> torch.Size([2, 3]).numel()
+    6
+    """
 
     __slots__ = ()
 

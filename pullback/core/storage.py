@@ -142,7 +142,11 @@ def check_bounds(storage: Storage, shape, stride, offset: int, itemsize: int) ->
 
 
 class StorageBase(Storage):
-    """A storage as users see it, and may extend it: the very object that tensors live on, so what is set on it stays."""
+    """A storage as users see it, and may extend it: the very object that tensors live on, so what is set on it stays.
+
+    >>> isinstance(torch.ones(2).untyped_storage(), torch.StorageBase)
+    True
+    """
 
     __slots__ = ()
 
@@ -317,7 +321,11 @@ class StorageBase(Storage):
 
 
 class UntypedStorage(StorageBase):
-    """Bytes, as `torch.UntypedStorage`."""
+    """Bytes, as `torch.UntypedStorage`.
+
+    >>> torch.ones(2).untyped_storage().nbytes()
+    8
+    """
 
     __slots__ = ()
 

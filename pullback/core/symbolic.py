@@ -49,22 +49,38 @@ def concrete(value):
 
 
 def sym_int(a):
-    """`int(a)` that keeps symbols."""
+    """`int(a)` that keeps symbols.
+
+    >>> torch.sym_int(3.7)
+    3
+    """
     return _method("sym_int", a) if symbolic(a) else math.trunc(a)
 
 
 def sym_float(a):
-    """`float(a)` that keeps symbols."""
+    """`float(a)` that keeps symbols.
+
+    >>> torch.sym_float(3)
+    3.0
+    """
     return _method("sym_float", a) if symbolic(a) else float(a)
 
 
 def sym_not(a):
-    """`not a` that keeps symbols."""
+    """`not a` that keeps symbols.
+
+    >>> torch.sym_not(True)
+    False
+    """
     return _method("sym_not", a) if symbolic(a) else not a
 
 
 def sym_max(a, b):
-    """`max(a, b)` that keeps symbols; a float among the two makes the result a float."""
+    """`max(a, b)` that keeps symbols; a float among the two makes the result a float.
+
+    >>> torch.sym_max(1, 2)
+    2
+    """
     if symbolic(a, b):
         return _method("sym_max", a, b) if symbolic(a) else _method("sym_max", b, a)
     result = builtins.max(a, b)
@@ -72,7 +88,11 @@ def sym_max(a, b):
 
 
 def sym_min(a, b):
-    """`min(a, b)` that keeps symbols; a float among the two makes the result a float."""
+    """`min(a, b)` that keeps symbols; a float among the two makes the result a float.
+
+    >>> torch.sym_min(1, 2)
+    1
+    """
     if symbolic(a, b):
         return _method("sym_min", a, b) if symbolic(a) else _method("sym_min", b, a)
     result = builtins.min(a, b)
@@ -80,7 +100,11 @@ def sym_min(a, b):
 
 
 def sym_ite(condition, then, otherwise):
-    """`then if condition else otherwise` that keeps symbols."""
+    """`then if condition else otherwise` that keeps symbols.
+
+    >>> torch.sym_ite(True, 1, 2)
+    1
+    """
     if symbolic(condition):
         return _method("sym_ite", condition, then, otherwise)
     if type(then) is not type(otherwise) and not symbolic(then, otherwise):
@@ -91,7 +115,11 @@ def sym_ite(condition, then, otherwise):
 
 
 def sym_sum(args):
-    """`sum(args)` that keeps symbols."""
+    """`sum(args)` that keeps symbols.
+
+    >>> torch.sym_sum([1, 2, 3])
+    6
+    """
     return builtins.sum(args)
 
 
@@ -102,7 +130,7 @@ def _unary(name: str):
         return _method(f"sym_{name}", a) if symbolic(a) else plain(a)
 
     call.__name__ = call.__qualname__ = f"sym_{name}"
-    call.__doc__ = f"`math.{name}(a)` that keeps symbols."
+    call.__doc__ = f"`math.{name}(a)` that keeps symbols.\n\n>>> torch.sym_{name}(0.25)\n{plain(0.25)}"
     return call
 
 

@@ -63,7 +63,15 @@ class PartialProperty(property):
 
 
 class Tensor(TensorMethods):
-    """A multi-dimensional array that can record what is done with it."""
+    """A multi-dimensional array that can record what is done with it.
+
+    >>> x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    >>> x.shape, x.dtype
+    (torch.Size([1, 2]), torch.float32)
+    >>> (x @ x.T).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.]])
+    """
 
     __slots__ = (
         "_array", "_own_dtype", "_own_device", "_keys", "_autograd", "_counter", "_memory", "_offset", "_view_info",
@@ -443,7 +451,12 @@ class _ParameterMeta(type):
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A leaf tensor that modules collect."""
+    """A leaf tensor that modules collect.
+
+    >>> torch.nn.Parameter(torch.zeros(2))
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
 
     _is_param = True
 

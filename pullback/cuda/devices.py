@@ -31,10 +31,12 @@ def is_initialized() -> bool:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the device computes with bfloat16."""
     return is_available() and (including_emulation or get_device_capability()[0] >= 8)
 
 
 def is_tf32_supported() -> bool:
+    """Whether the device multiplies float32 with fewer bits where that is allowed."""
     return is_available() and get_device_capability()[0] >= 8
 
 
@@ -45,6 +47,7 @@ def get_arch_list() -> list[str]:
 
 
 def get_gencode_flags() -> str:
+    """The flags by which nvcc would compile for the architectures that are supported."""
     return " ".join(f"-gencode compute=compute_{a[3:]},code={a}" for a in get_arch_list())
 
 

@@ -83,6 +83,7 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_
 
 
 def memory_stats(device=None) -> OrderedDict:
+    """What the allocator counts, as one flat dict with dotted names."""
     if not device_count():
         return OrderedDict()
     return OrderedDict(
@@ -96,6 +97,7 @@ def memory_stats(device=None) -> OrderedDict:
 
 
 def memory_stats_as_nested_dict(device=None) -> dict:
+    """What the allocator counts, as dicts in dicts."""
     out: dict = {}
     for name, value in memory_stats(device).items():
         where = out

@@ -39,6 +39,7 @@ state = State()
 
 
 def is_available() -> bool:
+    """Whether processes can talk to each other here: they can."""
     return True
 
 
@@ -48,6 +49,7 @@ def is_initialized() -> bool:
 
 
 def is_mpi_available() -> bool:
+    """Whether mpi4py and an MPI library are installed."""
     return mpi.is_installed()
 
 
@@ -57,16 +59,19 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
+    """Whether NCCL is there."""
     from .nccl import is_installed
 
     return is_installed()
 
 
 def is_ucc_available() -> bool:
+    """Whether UCC is there: it is not built."""
     return False
 
 
 def is_xccl_available() -> bool:
+    """Whether XCCL is there: it is not built."""
     return False
 
 
@@ -76,6 +81,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
+    """Whether an engine can be used here."""
     known = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
     return known.get(backend.lower(), lambda: False)()
 
@@ -282,6 +288,7 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
+    """The name of the engine of a group: "gloo", "mpi" or "nccl"."""
     found = world_or_raise() if group is None else group
     if found is GroupMember.NON_GROUP_MEMBER:
         raise ValueError("Invalid process group specified")
@@ -289,11 +296,13 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The engines of a group by kind of device, as text."""
     name = get_backend(group)
     return f"cpu:{name},cuda:{name}"
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank in the whole world of a rank of a group."""
     if group is None or group is state.world:
         return group_rank
     if not 0 <= group_rank < group.size():
@@ -302,6 +311,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The rank in a group of a rank of the world."""
     if group is None or group is state.world:
         return global_rank
     if global_rank not in group.ranks:
@@ -310,10 +320,12 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks of the world that are in a group."""
     return list((group or world_or_raise()).ranks)
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The rank among those of this machine, as the launcher said it."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
@@ -322,6 +334,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_pg_count() -> int:
+    """How many groups there are."""
     return len(state.groups)
 
 

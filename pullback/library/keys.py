@@ -43,11 +43,17 @@ HONOURED = frozenset((*_BACKENDS, *_AUTOGRADS, *_COMPOSITES, *_KEPT, *_AUTOCASTS
 KNOWN = HONOURED | frozenset(_INSTEAD) | frozenset(_MEANINGLESS) | {UNDEFINED}
 
 DispatchKey = Enum("DispatchKey", {name: name for name in sorted(KNOWN)}, module=__name__)  # type: ignore[misc]
-DispatchKey.__doc__ = "A place at which kernels are registered, by PyTorch's name."
+DispatchKey.__doc__ = (
+    "A place at which kernels are registered, by PyTorch's name.\n\n>>> torch.DispatchKey.CPU.name\n'CPU'"
+)
 
 
 class DispatchKeySet:
-    """Some dispatch keys: what a kernel registered with `with_keyset` is told of its call."""
+    """Some dispatch keys: what a kernel registered with `with_keyset` is told of its call.
+
+    >>> torch.DispatchKeySet(torch.DispatchKey.CPU).has(torch.DispatchKey.CPU)
+    True
+    """
 
     __slots__ = ("keys",)
 

@@ -168,7 +168,11 @@ from .transformer import (
 
 
 def factory_kwargs(kwargs: dict | None) -> dict:
-    """`device`, `dtype` and `memory_format` of keyword arguments, for making tensors; others are refused."""
+    """`device`, `dtype` and `memory_format` of keyword arguments, for making tensors; others are refused.
+
+    >>> torch.nn.factory_kwargs({"dtype": torch.float64})
+    {'dtype': torch.float64}
+    """
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}

@@ -36,13 +36,21 @@ class _InplaceActivation(Module):
 
 
 class ReLU(_InplaceActivation):
-    """max(0, x)."""
+    """max(0, x).
+
+    >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     function = "relu"
 
 
 class Hardsigmoid(_InplaceActivation):
-    """A piecewise linear sigmoid."""
+    """A piecewise linear sigmoid.
+
+    >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0]))
+    tensor([0.0000, 0.5000])
+    """
 
     function = "hardsigmoid"
 
@@ -51,7 +59,11 @@ class Hardsigmoid(_InplaceActivation):
 
 
 class Hardswish(_InplaceActivation):
-    """x times hardsigmoid(x)."""
+    """x times hardsigmoid(x).
+
+    >>> torch.nn.Hardswish()(torch.tensor([-4.0, 1.0]))
+    tensor([-0.0000, 0.6667])
+    """
 
     function = "hardswish"
 
@@ -60,25 +72,41 @@ class Hardswish(_InplaceActivation):
 
 
 class SELU(_InplaceActivation):
-    """The scaled ELU of self-normalizing networks."""
+    """The scaled ELU of self-normalizing networks.
+
+    >>> torch.nn.SELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-1.1113,  2.1014])
+    """
 
     function = "selu"
 
 
 class SiLU(_InplaceActivation):
-    """x times sigmoid(x)."""
+    """x times sigmoid(x).
+
+    >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2689,  1.7616])
+    """
 
     function = "silu"
 
 
 class Mish(_InplaceActivation):
-    """x times tanh(softplus(x))."""
+    """x times tanh(softplus(x)).
+
+    >>> torch.nn.Mish()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.3034,  1.9440])
+    """
 
     function = "mish"
 
 
 class Threshold(Module):
-    """x above the threshold, a value elsewhere."""
+    """x above the threshold, a value elsewhere.
+
+    >>> torch.nn.Threshold(0.5, -1.0)(torch.tensor([0.1, 0.9]))
+    tensor([-1.0000,  0.9000])
+    """
 
     __constants__ = ["threshold", "value", "inplace"]
 
@@ -96,7 +124,11 @@ class Threshold(Module):
 
 
 class RReLU(Module):
-    """A leaky ReLU whose slope is drawn from [lower, upper] in training."""
+    """A leaky ReLU whose slope is drawn from [lower, upper] in training.
+
+    >>> torch.nn.RReLU(0.1, 0.3).eval()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2000,  2.0000])
+    """
 
     __constants__ = ["lower", "upper", "inplace"]
 
@@ -114,7 +146,11 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """x clamped to [min_val, max_val]."""
+    """x clamped to [min_val, max_val].
+
+    >>> torch.nn.Hardtanh()(torch.tensor([-2.0, 0.5]))
+    tensor([-1.0000,  0.5000])
+    """
 
     __constants__ = ["min_val", "max_val", "inplace"]
 
@@ -148,7 +184,11 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)."""
+    """min(max(0, x), 6).
+
+    >>> torch.nn.ReLU6()(torch.tensor([-1.0, 9.0]))
+    tensor([0., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -167,40 +207,64 @@ class _Plain(Module):
 
 
 class Sigmoid(_Plain):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> torch.nn.Sigmoid()(torch.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808])
+    """
 
     function = "sigmoid"
 
 
 class Tanh(_Plain):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> torch.nn.Tanh()(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.7616])
+    """
 
     function = "tanh"
 
 
 class Softsign(_Plain):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> torch.nn.Softsign()(torch.tensor([-1.0, 3.0]))
+    tensor([-0.5000,  0.7500])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(_Plain):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    >>> torch.nn.Tanhshrink()(torch.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.2384])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
 class LogSigmoid(_Plain):
-    """log(sigmoid(x))."""
+    """log(sigmoid(x)).
+
+    >>> torch.nn.LogSigmoid()(torch.tensor([0.0, 2.0]))
+    tensor([-0.6931, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class ELU(Module):
-    """x above zero, alpha (exp(x) - 1) below."""
+    """x above zero, alpha (exp(x) - 1) below.
+
+    >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     __constants__ = ["alpha", "inplace"]
 
@@ -217,14 +281,22 @@ class ELU(Module):
 
 
 class CELU(ELU):
-    """An ELU whose derivative has no jump."""
+    """An ELU whose derivative has no jump.
+
+    >>> torch.nn.CELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(Module):
-    """x above zero, a small slope below."""
+    """x above zero, a small slope below.
+
+    >>> torch.nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
+    tensor([-0.1000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -241,7 +313,11 @@ class LeakyReLU(Module):
 
 
 class GLU(Module):
-    """One half of the input times the sigmoid of the other."""
+    """One half of the input times the sigmoid of the other.
+
+    >>> torch.nn.GLU()(torch.tensor([2.0, 0.0]))
+    tensor([1.])
+    """
 
     __constants__ = ["dim"]
 
@@ -257,7 +333,11 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function of x."""
+    """x times the normal distribution function of x.
+
+    >>> torch.nn.GELU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.1587,  1.9545])
+    """
 
     __constants__ = ["approximate"]
 
@@ -273,7 +353,11 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """x outside [-lambd, lambd], zero inside."""
+    """x outside [-lambd, lambd], zero inside.
+
+    >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 0.3]))
+    tensor([-1.,  0.])
+    """
 
     __constants__ = ["lambd"]
 
@@ -289,14 +373,22 @@ class Hardshrink(Module):
 
 
 class Softshrink(Hardshrink):
-    """x moved towards zero by lambd."""
+    """x moved towards zero by lambd.
+
+    >>> torch.nn.Softshrink()(torch.tensor([-1.0, 0.3]))
+    tensor([-0.5000,  0.0000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta x)) / beta."""
+    """log(1 + exp(beta x)) / beta.
+
+    >>> torch.nn.Softplus()(torch.tensor([-1.0, 2.0]))
+    tensor([0.3133, 2.1269])
+    """
 
     __constants__ = ["beta", "threshold"]
 
@@ -313,7 +405,11 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """A leaky ReLU whose slope is learnt."""
+    """A leaky ReLU whose slope is learnt.
+
+    >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0]))
+    tensor([-0.2500,  2.0000], grad_fn=<PreluKernelBackward0>)
+    """
 
     __constants__ = ["num_parameters"]
 
@@ -352,28 +448,44 @@ class _OverDim(Module):
 
 
 class Softmin(_OverDim):
-    """softmax(-x)."""
+    """softmax(-x).
+
+    >>> torch.nn.Softmin(dim=0)(torch.tensor([0.0, 1.0]))
+    tensor([0.7311, 0.2689])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_OverDim):
-    """exp(x) over its sum."""
+    """exp(x) over its sum.
+
+    >>> torch.nn.Softmax(dim=0)(torch.tensor([0.0, 1.0]))
+    tensor([0.2689, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_OverDim):
-    """log(softmax(x))."""
+    """log(softmax(x)).
+
+    >>> torch.nn.LogSoftmax(dim=0)(torch.tensor([0.0, 1.0]))
+    tensor([-1.3133, -0.3133])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
+    tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

@@ -21,7 +21,12 @@ class ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """The head knows the frequent classes and the clusters; each cluster knows its classes."""
+    """The head knows the frequent classes and the clusters; each cluster knows its classes.
+
+    >>> head = torch.nn.AdaptiveLogSoftmaxWithLoss(4, 10, cutoffs=[5])
+    >>> head(torch.ones(3, 4), torch.tensor([0, 5, 9])).output.shape
+    torch.Size([3])
+    """
 
     def __init__(
         self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False,

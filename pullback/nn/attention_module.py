@@ -12,7 +12,14 @@ from .parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """Attention in several heads, each on its own projection."""
+    """Attention in several heads, each on its own projection.
+
+    >>> attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    >>> x = torch.ones(1, 5, 8)
+    >>> out, weights = attention(x, x, x)
+    >>> out.shape, weights.shape
+    (torch.Size([1, 5, 8]), torch.Size([1, 5, 5]))
+    """
 
     __constants__ = ["batch_first"]
 

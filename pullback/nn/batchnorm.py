@@ -105,25 +105,43 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch norm over (N, C) or (N, C, L)."""
+    """Batch norm over (N, C) or (N, C, L).
+
+    >>> torch.nn.BatchNorm1d(1)(torch.tensor([[1.0], [3.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch norm over (N, C, H, W)."""
+    """Batch norm over (N, C, H, W).
+
+    >>> torch.nn.BatchNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch norm over (N, C, D, H, W)."""
+    """Batch norm over (N, C, D, H, W).
+
+    >>> torch.nn.BatchNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     ranks = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm over the batches of all processes of a group; in one process, plain batch norm."""
+    """Batch norm over the batches of all processes of a group; in one process, plain batch norm.
+
+    >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(3))
+    >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)[0]
+    SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
@@ -230,19 +248,31 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance norm over (N, C, L) or (C, L)."""
+    """Instance norm over (N, C, L) or (C, L).
+
+    >>> torch.nn.InstanceNorm1d(1)(torch.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
 
     ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance norm over (N, C, H, W) or (C, H, W)."""
+    """Instance norm over (N, C, H, W) or (C, H, W).
+
+    >>> torch.nn.InstanceNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance norm over (N, C, D, H, W) or (C, D, H, W)."""
+    """Instance norm over (N, C, D, H, W) or (C, D, H, W).
+
+    >>> torch.nn.InstanceNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     ranks = (4, 5)
 
@@ -282,36 +312,66 @@ class _LazyNorm(LazyModuleMixin):
 
 
 class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """A lazy BatchNorm1d."""
+    """A lazy BatchNorm1d.
+
+    >>> norm = torch.nn.LazyBatchNorm1d()
+    >>> norm(torch.ones(2, 3)).shape, norm.num_features
+    (torch.Size([2, 3]), 3)
+    """
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """A lazy BatchNorm2d."""
+    """A lazy BatchNorm2d.
+
+    >>> norm = torch.nn.LazyBatchNorm2d()
+    >>> norm(torch.ones(2, 3, 4, 4)).shape, norm.num_features
+    (torch.Size([2, 3, 4, 4]), 3)
+    """
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """A lazy BatchNorm3d."""
+    """A lazy BatchNorm3d.
+
+    >>> norm = torch.nn.LazyBatchNorm3d()
+    >>> norm(torch.ones(2, 3, 4, 4, 4)).shape, norm.num_features
+    (torch.Size([2, 3, 4, 4, 4]), 3)
+    """
 
     cls_to_become = BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """A lazy InstanceNorm1d."""
+    """A lazy InstanceNorm1d.
+
+    >>> norm = torch.nn.LazyInstanceNorm1d()
+    >>> norm(torch.ones(2, 3, 4)).shape, norm.num_features
+    (torch.Size([2, 3, 4]), 3)
+    """
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """A lazy InstanceNorm2d."""
+    """A lazy InstanceNorm2d.
+
+    >>> norm = torch.nn.LazyInstanceNorm2d()
+    >>> norm(torch.ones(2, 3, 4, 4)).shape, norm.num_features
+    (torch.Size([2, 3, 4, 4]), 3)
+    """
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """A lazy InstanceNorm3d."""
+    """A lazy InstanceNorm3d.
+
+    >>> norm = torch.nn.LazyInstanceNorm3d()
+    >>> norm(torch.ones(2, 3, 4, 4, 4)).shape, norm.num_features
+    (torch.Size([2, 3, 4, 4, 4]), 3)
+    """
 
     cls_to_become = InstanceNorm3d

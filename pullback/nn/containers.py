@@ -19,7 +19,11 @@ T = TypeVar("T", bound=Module)
 
 
 class Container(Module):
-    """An old name for a module that holds the modules given by keyword."""
+    """An old name for a module that holds the modules given by keyword.
+
+    >>> list(dict(torch.nn.Container(a=torch.nn.ReLU()).named_children()))
+    ['a']
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -43,7 +47,12 @@ def _wrapped(index, length: int) -> int:
 
 
 class Sequential(Module):
-    """Modules called one after another."""
+    """Modules called one after another.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> model(torch.ones(1, 2)).shape
+    torch.Size([1, 3])
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -149,7 +158,12 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules."""
+    """A list of modules.
+
+    >>> layers = torch.nn.ModuleList([torch.nn.Linear(2, 2) for _ in range(3)])
+    >>> len(layers), len(list(layers.parameters()))
+    (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -254,7 +268,14 @@ def _pairs(name: str, given) -> Iterable[tuple]:
 
 
 class ModuleDict(Module):
-    """A dict of modules."""
+    """A dict of modules.
+
+    >>> blocks = torch.nn.ModuleDict({"a": torch.nn.Linear(1, 2), "b": torch.nn.ReLU()})
+    >>> list(blocks)
+    ['a', 'b']
+    >>> blocks["b"]
+    ReLU()
+    """
 
     def __init__(self, modules=None) -> None:
         super().__init__()
@@ -315,7 +336,13 @@ def _described(value, dtype: str) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors become parameters; other values are kept as they are)."""
+    """A list of parameters (tensors become parameters; other values are kept as they are).
+
+    >>> weights = torch.nn.ParameterList([torch.zeros(2)])
+    >>> weights[0]
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -372,7 +399,13 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict of parameters (tensors become parameters; other values are kept as they are)."""
+    """A dict of parameters (tensors become parameters; other values are kept as they are).
+
+    >>> weights = torch.nn.ParameterDict({"w": torch.zeros(2)})
+    >>> weights["w"]
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
 
     def __init__(self, parameters=None) -> None:
         super().__init__()

@@ -144,19 +144,31 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution over (N, C, L)."""
+    """Convolution over (N, C, L).
+
+    >>> torch.nn.Conv1d(1, 4, 3, padding=1)(torch.ones(2, 1, 8)).shape
+    torch.Size([2, 4, 8])
+    """
 
     dims = 1
 
 
 class Conv2d(_Conv):
-    """Convolution over (N, C, H, W)."""
+    """Convolution over (N, C, H, W).
+
+    >>> torch.nn.Conv2d(3, 8, 3, stride=2)(torch.ones(1, 3, 9, 9)).shape
+    torch.Size([1, 8, 4, 4])
+    """
 
     dims = 2
 
 
 class Conv3d(_Conv):
-    """Convolution over (N, C, D, H, W)."""
+    """Convolution over (N, C, D, H, W).
+
+    >>> torch.nn.Conv3d(1, 2, 2)(torch.ones(1, 1, 3, 3, 3)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
 
     dims = 3
 
@@ -213,19 +225,31 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Transposed convolution over (N, C, L)."""
+    """Transposed convolution over (N, C, L).
+
+    >>> torch.nn.ConvTranspose1d(1, 4, 2, stride=2)(torch.ones(2, 1, 8)).shape
+    torch.Size([2, 4, 16])
+    """
 
     dims = 1
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """Transposed convolution over (N, C, H, W)."""
+    """Transposed convolution over (N, C, H, W).
+
+    >>> torch.nn.ConvTranspose2d(3, 8, 2, stride=2)(torch.ones(1, 3, 4, 4)).shape
+    torch.Size([1, 8, 8, 8])
+    """
 
     dims = 2
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """Transposed convolution over (N, C, D, H, W)."""
+    """Transposed convolution over (N, C, D, H, W).
+
+    >>> torch.nn.ConvTranspose3d(1, 2, 2)(torch.ones(1, 1, 3, 3, 3)).shape
+    torch.Size([1, 2, 4, 4, 4])
+    """
 
     dims = 3
 
@@ -273,36 +297,66 @@ class _LazyConv(LazyModuleMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A lazy Conv1d."""
+    """A lazy Conv1d.
+
+    >>> layer = torch.nn.LazyConv1d(4, 3)
+    >>> layer(torch.ones(2, 1, 8)).shape, layer.in_channels
+    (torch.Size([2, 4, 6]), 1)
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A lazy Conv2d."""
+    """A lazy Conv2d.
+
+    >>> layer = torch.nn.LazyConv2d(4, 3)
+    >>> layer(torch.ones(1, 3, 9, 9)).shape, layer.in_channels
+    (torch.Size([1, 4, 7, 7]), 3)
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A lazy Conv3d."""
+    """A lazy Conv3d.
+
+    >>> layer = torch.nn.LazyConv3d(4, 2)
+    >>> layer(torch.ones(1, 1, 3, 3, 3)).shape, layer.in_channels
+    (torch.Size([1, 4, 2, 2, 2]), 1)
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
-    """A lazy ConvTranspose1d."""
+    """A lazy ConvTranspose1d.
+
+    >>> layer = torch.nn.LazyConvTranspose1d(4, 2)
+    >>> layer(torch.ones(2, 1, 8)).shape, layer.in_channels
+    (torch.Size([2, 4, 9]), 1)
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
-    """A lazy ConvTranspose2d."""
+    """A lazy ConvTranspose2d.
+
+    >>> layer = torch.nn.LazyConvTranspose2d(4, 2)
+    >>> layer(torch.ones(1, 3, 4, 4)).shape, layer.in_channels
+    (torch.Size([1, 4, 5, 5]), 3)
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
-    """A lazy ConvTranspose3d."""
+    """A lazy ConvTranspose3d.
+
+    >>> layer = torch.nn.LazyConvTranspose3d(4, 2)
+    >>> layer(torch.ones(1, 1, 3, 3, 3)).shape, layer.in_channels
+    (torch.Size([1, 4, 4, 4, 4]), 1)
+    """
 
     cls_to_become = ConvTranspose3d

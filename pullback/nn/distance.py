@@ -8,7 +8,11 @@ from .module import Module
 
 
 class PairwiseDistance(Module):
-    """The p-norm of differences."""
+    """The p-norm of differences.
+
+    >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+    tensor([5.0000])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -23,7 +27,11 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors."""
+    """The cosine of the angle between vectors.
+
+    >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]))
+    tensor(0.7071)
+    """
 
     __constants__ = ["dim", "eps"]
 

@@ -28,38 +28,62 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability p in training, and scales the others up."""
+    """Zeroes elements with probability p in training, and scales the others up.
+
+    >>> torch.nn.Dropout(0.5).eval()(torch.ones(2))
+    tensor([1., 1.])
+    """
 
     function = "dropout"
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of (N, C, L)."""
+    """Zeroes whole channels of (N, C, L).
+
+    >>> torch.nn.Dropout1d(0.5)(torch.ones(1, 2, 3)).shape
+    torch.Size([1, 2, 3])
+    """
 
     function = "dropout1d"
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of (N, C, H, W)."""
+    """Zeroes whole channels of (N, C, H, W).
+
+    >>> torch.nn.Dropout2d(0.5)(torch.ones(1, 2, 3, 3)).shape
+    torch.Size([1, 2, 3, 3])
+    """
 
     function = "dropout2d"
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of (N, C, D, H, W)."""
+    """Zeroes whole channels of (N, C, D, H, W).
+
+    >>> torch.nn.Dropout3d(0.5)(torch.ones(1, 2, 3, 3, 3)).shape
+    torch.Size([1, 2, 3, 3, 3])
+    """
 
     function = "dropout3d"
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps the mean and variance of self-normalizing networks."""
+    """Dropout that keeps the mean and variance of self-normalizing networks.
+
+    >>> torch.nn.AlphaDropout(0.5).eval()(torch.ones(2))
+    tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout of whole channels.
+
+    >>> torch.nn.FeatureAlphaDropout(0.5)(torch.ones(1, 2, 3)).shape
+    torch.Size([1, 2, 3])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

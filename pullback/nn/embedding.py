@@ -47,7 +47,11 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Vectors by index."""
+    """Vectors by index.
+
+    >>> torch.nn.Embedding(10, 3)(torch.tensor([1, 5])).shape
+    torch.Size([2, 3])
+    """
 
     __constants__ = [
         "num_embeddings",
@@ -106,7 +110,11 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of vectors."""
+    """Sums, means or maxima of bags of vectors.
+
+    >>> torch.nn.EmbeddingBag(10, 3, mode="sum")(torch.tensor([[1, 5], [2, 3]])).shape
+    torch.Size([2, 3])
+    """
 
     __constants__ = [
         "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",

@@ -27,7 +27,11 @@ _LINEAR = (
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much a nonlinearity shrinks what passes it: the factor that makes up for it."""
+    """By how much a nonlinearity shrinks what passes it: the factor that makes up for it.
+
+    >>> torch.nn.init.calculate_gain("relu")
+    1.4142135623730951
+    """
     if nonlinearity in _LINEAR:
         return 1
     if nonlinearity == "leaky_relu":
@@ -44,7 +48,11 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 # ---- plain fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> Tensor:
-    """Draw from the uniform distribution on [a, b)."""
+    """Draw from the uniform distribution on [a, b).
+
+    >>> torch.nn.init.uniform_(torch.empty(100), 2.0, 3.0).min() >= 2
+    tensor(True)
+    """
     if any_overridden((tensor,)):
         return call_overridden(uniform_, (), {"tensor": tensor, "a": a, "b": b, "generator": generator})
     with no_grad():
@@ -52,7 +60,11 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> 
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
-    """Draw from the normal distribution."""
+    """Draw from the normal distribution.
+
+    >>> torch.nn.init.normal_(torch.empty(2), mean=1.0, std=0.0)
+    tensor([1., 1.])
+    """
     if any_overridden((tensor,)):
         return call_overridden(normal_, (), {"tensor": tensor, "mean": mean, "std": std, "generator": generator})
     with no_grad():
@@ -60,7 +72,11 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with one value."""
+    """Fill with one value.
+
+    >>> torch.nn.init.constant_(torch.empty(2), 0.5)
+    tensor([0.5000, 0.5000])
+    """
     if any_overridden((tensor,)):
         return call_overridden(constant_, (), {"tensor": tensor, "val": val})
     with no_grad():
@@ -68,19 +84,32 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with ones."""
+    """Fill with ones.
+
+    >>> torch.nn.init.ones_(torch.empty(2))
+    tensor([1., 1.])
+    """
     with no_grad():
         return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with zeros."""
+    """Fill with zeros.
+
+    >>> torch.nn.init.zeros_(torch.empty(2))
+    tensor([0., 0.])
+    """
     with no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity."""
+    """Fill a matrix with the identity.
+
+    >>> torch.nn.init.eye_(torch.empty(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -90,7 +119,11 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill a convolution's weight so that it passes its input on."""
+    """Fill a convolution's weight so that it passes its input on.
+
+    >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
+    tensor([[[0., 1., 0.]]])
+    """
     if tensor.ndimension() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     sizes = tensor.size()
@@ -116,7 +149,11 @@ def _normal_cdf(x: float) -> float:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator=None
 ) -> Tensor:
-    """Draw from the normal distribution, and draw again what falls outside [a, b]."""
+    """Draw from the normal distribution, and draw again what falls outside [a, b].
+
+    >>> torch.nn.init.trunc_normal_(torch.empty(100)).abs().max() <= 2
+    tensor(True)
+    """
     if tensor.is_meta:
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
@@ -187,14 +224,22 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """Glorot's scheme, uniform."""
+    """Glorot's scheme, uniform.
+
+    >>> torch.nn.init.xavier_uniform_(torch.empty(3, 3)).abs().max() <= 1
+    tensor(True)
+    """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     with no_grad():
         return tensor.uniform_(-bound, bound, generator=generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator=None) -> Tensor:
-    """Glorot's scheme, normal."""
+    """Glorot's scheme, normal.
+
+    >>> torch.nn.init.xavier_normal_(torch.empty(3, 4)).shape
+    torch.Size([3, 4])
+    """
     with no_grad():
         return tensor.normal_(0.0, _xavier_std(tensor, gain), generator=generator)
 
@@ -209,7 +254,11 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """He's scheme, uniform."""
+    """He's scheme, uniform.
+
+    >>> torch.nn.init.kaiming_uniform_(torch.empty(3, 4), nonlinearity="relu").abs().max() <= 6**0.5 / 2
+    tensor(True)
+    """
     if any_overridden((tensor,)):
         given = {"tensor": tensor, "a": a, "mode": mode, "nonlinearity": nonlinearity, "generator": generator}
         return call_overridden(kaiming_uniform_, (), given)
@@ -224,7 +273,11 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator=None
 ) -> Tensor:
-    """He's scheme, normal."""
+    """He's scheme, normal.
+
+    >>> torch.nn.init.kaiming_normal_(torch.empty(3, 4)).shape
+    torch.Size([3, 4])
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -233,7 +286,12 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
-    """Fill with a (semi-)orthogonal matrix; trailing dimensions count as one."""
+    """Fill with a (semi-)orthogonal matrix; trailing dimensions count as one.
+
+    >>> w = torch.nn.init.orthogonal_(torch.empty(2, 2))
+    >>> torch.allclose(w @ w.T, torch.eye(2), atol=1e-6)
+    True
+    """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0 or tensor.is_meta:
@@ -251,7 +309,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator=None) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) -> Tensor:
-    """Normal draws, of which a fraction in each column is zero."""
+    """Normal draws, of which a fraction in each column is zero.
+
+    >>> w = torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5)
+    >>> (w == 0).sum(0)
+    tensor([2, 2, 2])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     if tensor.is_meta:
@@ -276,7 +339,10 @@ def _deprecated(function):
         return function(*args, **kwargs)
 
     renamed.__name__ = old
-    renamed.__doc__ = f"Old name of `{function.__name__}`."
+    example = (function.__doc__ or "").partition("\n    >>> ")[2].rstrip().replace("\n    ", "\n")
+    renamed.__doc__ = f"Old name of `{function.__name__}`.\n\n>>> {example}".replace(
+        f".{function.__name__}(", f".{old}("
+    )
     return renamed
 
 

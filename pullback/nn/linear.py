@@ -14,7 +14,11 @@ from .parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    >>> torch.nn.Identity()(torch.tensor([1.0]))
+    tensor([1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -24,7 +28,12 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """y = x Wᵀ + b."""
+    """y = x Wᵀ + b.
+
+    >>> layer = torch.nn.Linear(2, 3)
+    >>> layer(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
+    """
 
     __constants__ = ["in_features", "out_features"]
 
@@ -59,7 +68,11 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """y = x₁ᵀ A x₂ + b."""
+    """y = x₁ᵀ A x₂ + b.
+
+    >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(1, 2), torch.ones(1, 3)).shape
+    torch.Size([1, 4])
+    """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
@@ -94,7 +107,12 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that learns `in_features` from its first input."""
+    """A Linear that learns `in_features` from its first input.
+
+    >>> layer = torch.nn.LazyLinear(3)
+    >>> layer(torch.ones(2, 5)).shape, layer.in_features
+    (torch.Size([2, 3]), 5)
+    """
 
     cls_to_become = Linear
     weight: UninitializedParameter

@@ -37,35 +37,55 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The mean of |x - y|."""
+    """The mean of |x - y|.
+
+    >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
 
     __constants__ = ["reduction"]
     function = "l1_loss"
 
 
 class MSELoss(_Loss):
-    """The mean of (x - y)²."""
+    """The mean of (x - y)².
+
+    >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     __constants__ = ["reduction"]
     function = "mse_loss"
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-y x))."""
+    """log(1 + exp(-y x)).
+
+    >>> torch.nn.SoftMarginLoss()(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
+    tensor(0.2201)
+    """
 
     __constants__ = ["reduction"]
     function = "soft_margin_loss"
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The margin between every wrong and every right class."""
+    """The margin between every wrong and every right class.
+
+    >>> torch.nn.MultiLabelMarginLoss()(torch.tensor([[0.1, 0.2, 0.8]]), torch.tensor([[2, -1, -1]]))
+    tensor(0.2333)
+    """
 
     __constants__ = ["reduction"]
     function = "multilabel_margin_loss"
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability of the right class."""
+    """Minus the log-probability of the right class.
+
+    >>> torch.nn.NLLLoss()(torch.log(torch.tensor([[0.2, 0.8]])), torch.tensor([1]))
+    tensor(0.2231)
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -85,7 +105,11 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """An old name of NLLLoss."""
+    """An old name of NLLLoss.
+
+    >>> torch.nn.NLLLoss()(torch.zeros(1, 2, 3, 3), torch.zeros(1, 3, 3, dtype=torch.int64))
+    tensor(0.)
+    """
 
     def __init__(
         self,
@@ -107,7 +131,11 @@ class NLLLoss2d(NLLLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the log-likelihood of counts."""
+    """Minus the log-likelihood of counts.
+
+    >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -132,7 +160,11 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the log-likelihood under normal distributions."""
+    """Minus the log-likelihood under normal distributions.
+
+    >>> torch.nn.GaussianNLLLoss()(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([1.0]))
+    tensor(0.5000)
+    """
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -146,7 +178,11 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence."""
+    """The Kullback-Leibler divergence.
+
+    >>> torch.nn.KLDivLoss(reduction="sum")(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]))
+    tensor(0.1308)
+    """
 
     __constants__ = ["reduction"]
 
@@ -159,7 +195,11 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """Binary cross entropy of probabilities.
+
+    >>> torch.nn.BCELoss()(torch.tensor([0.9, 0.1]), torch.tensor([1.0, 0.0]))
+    tensor(0.1054)
+    """
 
     __constants__ = ["reduction"]
 
@@ -168,7 +208,11 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits."""
+    """Binary cross entropy of logits.
+
+    >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
+    tensor(0.6931)
+    """
 
     def __init__(
         self,
@@ -189,7 +233,11 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x where y is 1, the margin minus x where it is -1."""
+    """x where y is 1, the margin minus x where it is -1.
+
+    >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.5]), torch.tensor([1.0, -1.0]))
+    tensor(0.5000)
+    """
 
     __constants__ = ["margin", "reduction"]
 
@@ -202,7 +250,11 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic below beta, linear above."""
+    """Quadratic below beta, linear above.
+
+    >>> torch.nn.SmoothL1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.5, 4.0]))
+    tensor(0.8125)
+    """
 
     __constants__ = ["reduction"]
 
@@ -215,7 +267,11 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic below delta, linear above."""
+    """Quadratic below delta, linear above.
+
+    >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.5, 4.0]))
+    tensor(0.8125)
+    """
 
     __constants__ = ["reduction", "delta"]
 
@@ -230,7 +286,11 @@ class HuberLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of logits and classes, or class probabilities."""
+    """Cross entropy of logits and classes, or class probabilities.
+
+    >>> torch.nn.CrossEntropyLoss()(torch.tensor([[0.0, 2.0]]), torch.tensor([1]))
+    tensor(0.1269)
+    """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
@@ -251,7 +311,12 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How the rows of a linear cross entropy are cut into chunks; checked here, and taken as advice."""
+    """How the rows of a linear cross entropy are cut into chunks; checked here, and taken as advice.
+
+    >>> options = torch.nn.LinearCrossEntropyOptions()
+    >>> type(options).__name__
+    'LinearCrossEntropyOptions'
+    """
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -278,7 +343,11 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of what it gives, in one module."""
+    """A linear layer and the cross entropy of what it gives, in one module.
+
+    >>> torch.nn.LinearCrossEntropyLoss(2, 3)(torch.ones(1, 2), torch.tensor([1])).shape
+    torch.Size([])
+    """
 
     __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 
@@ -317,7 +386,11 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy of each label, averaged over labels."""
+    """Binary cross entropy of each label, averaged over labels.
+
+    >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
+    tensor(0.6931)
+    """
 
     __constants__ = ["reduction"]
 
@@ -326,7 +399,11 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos where y is 1, cos above the margin where it is -1."""
+    """1 - cos where y is 1, cos above the margin where it is -1.
+
+    >>> torch.nn.CosineEmbeddingLoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), torch.tensor([1]))
+    tensor(1.)
+    """
 
     __constants__ = ["margin", "reduction"]
 
@@ -339,7 +416,11 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, -y (x₁ - x₂) + margin)."""
+    """max(0, -y (x₁ - x₂) + margin).
+
+    >>> torch.nn.MarginRankingLoss()(torch.tensor([0.0]), torch.tensor([1.0]), torch.tensor([1.0]))
+    tensor(1.)
+    """
 
     __constants__ = ["margin", "reduction"]
 
@@ -352,7 +433,11 @@ class MarginRankingLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The margin between the right class and every other."""
+    """The margin between the right class and every other.
+
+    >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.2, 0.8]]), torch.tensor([1]))
+    tensor(0.2000)
+    """
 
     __constants__ = ["p", "margin", "reduction"]
 
@@ -380,7 +465,11 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """How much nearer the positive is to the anchor than the negative."""
+    """How much nearer the positive is to the anchor than the negative.
+
+    >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
+    tensor(1.0000)
+    """
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
@@ -410,7 +499,11 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with a distance of one's own."""
+    """TripletMarginLoss with a distance of one's own.
+
+    >>> torch.nn.TripletMarginWithDistanceLoss()(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
+    tensor(1.0000)
+    """
 
     __constants__ = ["margin", "swap", "reduction"]
 
@@ -435,7 +528,12 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Minus the log-probability of a label sequence under all its alignments."""
+    """Minus the log-probability of a label sequence under all its alignments.
+
+    >>> loss = torch.nn.CTCLoss()
+    >>> loss(torch.zeros(4, 1, 3).log_softmax(2), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2])).shape
+    torch.Size([])
+    """
 
     __constants__ = ["blank", "reduction"]
 

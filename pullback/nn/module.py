@@ -46,7 +46,19 @@ assignments = [0]  # how many attributes of modules were ever assigned: who reme
 
 
 class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
-    """Base class of all neural network modules."""
+    """Base class of all neural network modules.
+
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> Scale()(torch.tensor([3.0])).detach()
+    tensor([6.])
+    >>> [name for name, _ in Scale().named_parameters()]
+    ['factor']
+    """
 
     dump_patches: ClassVar[bool] = False
     _version: ClassVar[int] = 1

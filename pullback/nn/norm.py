@@ -17,7 +17,11 @@ def _as_shape(shape) -> tuple[int, ...]:
 
 
 class LayerNorm(Module):
-    """Mean zero and variance one over the last dimensions."""
+    """Mean zero and variance one over the last dimensions.
+
+    >>> torch.nn.LayerNorm(2)(torch.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -53,7 +57,11 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Mean zero and variance one over groups of channels."""
+    """Mean zero and variance one over groups of channels.
+
+    >>> torch.nn.GroupNorm(2, 4)(torch.ones(1, 4, 3)).shape
+    torch.Size([1, 4, 3])
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
@@ -94,7 +102,11 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Root mean square one over the last dimensions."""
+    """Root mean square one over the last dimensions.
+
+    >>> torch.nn.RMSNorm(2)(torch.tensor([[3.0, 4.0]])).detach()
+    tensor([[0.8485, 1.1314]])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -121,7 +133,11 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Each channel divided by the size of its neighbours."""
+    """Each channel divided by the size of its neighbours.
+
+    >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 4, 2)).shape
+    torch.Size([1, 4, 2])
+    """
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -140,7 +156,11 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """The older form of LocalResponseNorm, for (N, C, H, W)."""
+    """The older form of LocalResponseNorm, for (N, C, H, W).
+
+    >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 4, 2, 2)).shape
+    torch.Size([1, 4, 2, 2])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)

@@ -50,85 +50,137 @@ class _CircularPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """A value around (N, C, L)."""
+    """A value around (N, C, L).
+
+    >>> torch.nn.ConstantPad1d(1, 9.0)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[9., 1., 2., 9.]]])
+    """
 
     dims = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """A value around (N, C, H, W)."""
+    """A value around (N, C, H, W).
+
+    >>> torch.nn.ConstantPad2d(1, 9.0)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """A value around (N, C, D, H, W)."""
+    """A value around (N, C, D, H, W).
+
+    >>> torch.nn.ConstantPad3d(1, 9.0)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
 
 
 class ReflectionPad1d(_Pad):
-    """Reflections around (N, C, L)."""
+    """Reflections around (N, C, L).
+
+    >>> torch.nn.ReflectionPad1d(1)(torch.tensor([[[1.0, 2.0, 3.0]]]))
+    tensor([[[2., 1., 2., 3., 2.]]])
+    """
 
     dims = 1
     mode = "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """Reflections around (N, C, H, W)."""
+    """Reflections around (N, C, H, W).
+
+    >>> torch.nn.ReflectionPad2d(1)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
     mode = "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """Reflections around (N, C, D, H, W)."""
+    """Reflections around (N, C, D, H, W).
+
+    >>> torch.nn.ReflectionPad3d(1)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
     mode = "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """Edges repeated around (N, C, L)."""
+    """Edges repeated around (N, C, L).
+
+    >>> torch.nn.ReplicationPad1d(1)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[1., 1., 2., 2.]]])
+    """
 
     dims = 1
     mode = "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """Edges repeated around (N, C, H, W)."""
+    """Edges repeated around (N, C, H, W).
+
+    >>> torch.nn.ReplicationPad2d(1)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
     mode = "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """Edges repeated around (N, C, D, H, W)."""
+    """Edges repeated around (N, C, D, H, W).
+
+    >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
     mode = "replicate"
 
 
 class CircularPad1d(_CircularPad):
-    """The other side around (N, C, L)."""
+    """The other side around (N, C, L).
+
+    >>> torch.nn.CircularPad1d(1)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[2., 1., 2., 1.]]])
+    """
 
     dims = 1
 
 
 class CircularPad2d(_CircularPad):
-    """The other side around (N, C, H, W)."""
+    """The other side around (N, C, H, W).
+
+    >>> torch.nn.CircularPad2d(1)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     dims = 2
 
 
 class CircularPad3d(_CircularPad):
-    """The other side around (N, C, D, H, W)."""
+    """The other side around (N, C, D, H, W).
+
+    >>> torch.nn.CircularPad3d(1)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
 
     dims = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Zeros around (N, C, L)."""
+    """Zeros around (N, C, L).
+
+    >>> torch.nn.ZeroPad1d(1)(torch.tensor([[[1.0, 2.0]]]))
+    tensor([[[0., 1., 2., 0.]]])
+    """
 
     def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
@@ -138,7 +190,11 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Zeros around (N, C, H, W)."""
+    """Zeros around (N, C, H, W).
+
+    >>> torch.nn.ZeroPad2d(1)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)
@@ -148,7 +204,11 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Zeros around (N, C, D, H, W)."""
+    """Zeros around (N, C, D, H, W).
+
+    >>> torch.nn.ZeroPad3d(1)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 4, 4, 4])
+    """
 
     def __init__(self, padding) -> None:
         super().__init__(padding, 0.0)

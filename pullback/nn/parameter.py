@@ -31,7 +31,13 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that a module registers as a buffer when it is assigned."""
+    """A tensor that a module registers as a buffer when it is assigned.
+
+    >>> module = torch.nn.Module()
+    >>> module.count = torch.nn.Buffer(torch.zeros(1))
+    >>> list(module.state_dict())
+    ['count']
+    """
 
     def __new__(cls, data=None, *, persistent: bool = True):
         data = public("torch", "empty")(0) if data is None else data
@@ -97,7 +103,13 @@ def _converted(t, name: str, args: tuple, kwargs: dict):
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
-    """A parameter whose shape is not known yet."""
+    """A parameter whose shape is not known yet.
+
+    >>> parameter = torch.nn.UninitializedParameter()
+    >>> parameter.materialize((2, 3))
+    >>> parameter.shape
+    torch.Size([2, 3])
+    """
 
     cls_to_become = Parameter
 
@@ -112,7 +124,11 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
-    """A buffer whose shape is not known yet."""
+    """A buffer whose shape is not known yet.
+
+    >>> torch.nn.UninitializedBuffer().requires_grad
+    False
+    """
 
     cls_to_become = Tensor
 

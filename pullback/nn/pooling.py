@@ -38,19 +38,31 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """Maxima of windows of (N, C, L)."""
+    """Maxima of windows of (N, C, L).
+
+    >>> torch.nn.MaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+    tensor([[3., 4.]])
+    """
 
     dims = 1
 
 
 class MaxPool2d(_MaxPoolNd):
-    """Maxima of windows of (N, C, H, W)."""
+    """Maxima of windows of (N, C, H, W).
+
+    >>> torch.nn.MaxPool2d(2)(torch.arange(4.0).view(1, 1, 2, 2))
+    tensor([[[[3.]]]])
+    """
 
     dims = 2
 
 
 class MaxPool3d(_MaxPoolNd):
-    """Maxima of windows of (N, C, D, H, W)."""
+    """Maxima of windows of (N, C, D, H, W).
+
+    >>> torch.nn.MaxPool3d(2)(torch.ones(1, 2, 4, 4, 4)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
 
     dims = 3
 
@@ -74,20 +86,33 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Maxima of (N, C, L) back in their places."""
+    """Maxima of (N, C, L) back in their places.
+
+    >>> torch.nn.MaxUnpool1d(2)(torch.tensor([[3.0, 4.0]]), torch.tensor([[1, 3]]))
+    tensor([[0., 3., 0., 4.]])
+    """
 
     dims = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Maxima of (N, C, H, W) back in their places."""
+    """Maxima of (N, C, H, W) back in their places.
+
+    >>> torch.nn.MaxUnpool2d(2)(torch.ones(1, 1, 1, 1), torch.tensor([[[[3]]]]))
+    tensor([[[[0., 0.],
+              [0., 1.]]]])
+    """
 
     dims = 2
     size = staticmethod(pair)
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Maxima of (N, C, D, H, W) back in their places."""
+    """Maxima of (N, C, D, H, W) back in their places.
+
+    >>> torch.nn.MaxUnpool3d(2)(torch.ones(1, 1, 1, 1, 1), torch.tensor([[[[[7]]]]])).shape
+    torch.Size([1, 1, 2, 2, 2])
+    """
 
     dims = 3
     size = staticmethod(triple)
@@ -101,7 +126,11 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """Averages of windows of (N, C, L)."""
+    """Averages of windows of (N, C, L).
+
+    >>> torch.nn.AvgPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+    tensor([[2., 3.]])
+    """
 
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True
@@ -118,7 +147,11 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """Averages of windows of (N, C, H, W)."""
+    """Averages of windows of (N, C, H, W).
+
+    >>> torch.nn.AvgPool2d(2)(torch.arange(4.0).view(1, 1, 2, 2))
+    tensor([[[[1.5000]]]])
+    """
 
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
     function = "avg_pool2d"
@@ -149,7 +182,11 @@ class AvgPool2d(_AvgPoolNd):
 
 
 class AvgPool3d(AvgPool2d):
-    """Averages of windows of (N, C, D, H, W)."""
+    """Averages of windows of (N, C, D, H, W).
+
+    >>> torch.nn.AvgPool3d(2)(torch.ones(1, 2, 4, 4, 4)).shape
+    torch.Size([1, 2, 2, 2, 2])
+    """
 
     function = "avg_pool3d"
 
@@ -198,13 +235,21 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Maxima of windows at random places of (N, C, H, W)."""
+    """Maxima of windows at random places of (N, C, H, W).
+
+    >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.ones(1, 1, 4, 4)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     dims = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Maxima of windows at random places of (N, C, D, H, W)."""
+    """Maxima of windows at random places of (N, C, D, H, W).
+
+    >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 1, 4, 4, 4)).shape
+    torch.Size([1, 1, 2, 2, 2])
+    """
 
     dims = 3
     size = staticmethod(triple)
@@ -231,19 +276,31 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """p-norms of windows of (N, C, L)."""
+    """p-norms of windows of (N, C, L).
+
+    >>> torch.nn.LPPool1d(2, 2)(torch.tensor([[3.0, 4.0]]))
+    tensor([[5.]])
+    """
 
     dims = 1
 
 
 class LPPool2d(_LPPoolNd):
-    """p-norms of windows of (N, C, H, W)."""
+    """p-norms of windows of (N, C, H, W).
+
+    >>> torch.nn.LPPool2d(2, 2)(torch.ones(1, 1, 2, 2))
+    tensor([[[[2.]]]])
+    """
 
     dims = 2
 
 
 class LPPool3d(_LPPoolNd):
-    """p-norms of windows of (N, C, D, H, W)."""
+    """p-norms of windows of (N, C, D, H, W).
+
+    >>> torch.nn.LPPool3d(2, 2)(torch.ones(1, 1, 2, 2, 2)).shape
+    torch.Size([1, 1, 1, 1, 1])
+    """
 
     dims = 3
 
@@ -264,19 +321,31 @@ class _AdaptivePool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Averages that make any (N, C, L) a given length."""
+    """Averages that make any (N, C, L) a given length.
+
+    >>> torch.nn.AdaptiveAvgPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+    tensor([[2., 3.]])
+    """
 
     function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Averages that make any (N, C, H, W) a given size."""
+    """Averages that make any (N, C, H, W) a given size.
+
+    >>> torch.nn.AdaptiveAvgPool2d(1)(torch.arange(4.0).view(1, 1, 2, 2))
+    tensor([[[[1.5000]]]])
+    """
 
     function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Averages that make any (N, C, D, H, W) a given size."""
+    """Averages that make any (N, C, D, H, W) a given size.
+
+    >>> torch.nn.AdaptiveAvgPool3d(1)(torch.ones(1, 2, 4, 4, 4)).shape
+    torch.Size([1, 2, 1, 1, 1])
+    """
 
     function = "adaptive_avg_pool3d"
 
@@ -293,18 +362,30 @@ class _AdaptiveMaxPool(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Maxima that make any (N, C, L) a given length."""
+    """Maxima that make any (N, C, L) a given length.
+
+    >>> torch.nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 3.0, 2.0, 4.0]]))
+    tensor([[3., 4.]])
+    """
 
     function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Maxima that make any (N, C, H, W) a given size."""
+    """Maxima that make any (N, C, H, W) a given size.
+
+    >>> torch.nn.AdaptiveMaxPool2d(1)(torch.arange(4.0).view(1, 1, 2, 2))
+    tensor([[[[3.]]]])
+    """
 
     function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Maxima that make any (N, C, D, H, W) a given size."""
+    """Maxima that make any (N, C, D, H, W) a given size.
+
+    >>> torch.nn.AdaptiveMaxPool3d(1)(torch.ones(1, 2, 4, 4, 4)).shape
+    torch.Size([1, 2, 1, 1, 1])
+    """
 
     function = "adaptive_max_pool3d"

@@ -27,7 +27,11 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class RNNBase(Module):
-    """What RNN, LSTM and GRU share."""
+    """What RNN, LSTM and GRU share.
+
+    >>> isinstance(torch.nn.LSTM(3, 4), torch.nn.RNNBase)
+    True
+    """
 
     __constants__ = [
         "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
@@ -265,7 +269,12 @@ def _refuse_projection(kwargs: dict) -> None:
 
 
 class RNN(RNNBase):
-    """h' = tanh(W x + b + U h + c), or relu."""
+    """h' = tanh(W x + b + U h + c), or relu.
+
+    >>> out, hidden = torch.nn.RNN(3, 4, batch_first=True)(torch.ones(2, 5, 3))
+    >>> out.shape, hidden.shape
+    (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args, **kwargs) -> None:
         _refuse_projection(kwargs)
@@ -285,7 +294,12 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory."""
+    """Long short-term memory.
+
+    >>> out, (hidden, cell) = torch.nn.LSTM(3, 4, batch_first=True)(torch.ones(2, 5, 3))
+    >>> out.shape, hidden.shape
+    (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
@@ -324,7 +338,12 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units."""
+    """Gated recurrent units.
+
+    >>> out, hidden = torch.nn.GRU(3, 4, batch_first=True)(torch.ones(2, 5, 3))
+    >>> out.shape, hidden.shape
+    (torch.Size([2, 5, 4]), torch.Size([1, 2, 4]))
+    """
 
     def __init__(self, *args, **kwargs) -> None:
         _refuse_projection(kwargs)
@@ -332,7 +351,11 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the three cells share."""
+    """What the three cells share.
+
+    >>> isinstance(torch.nn.LSTMCell(3, 4), torch.nn.RNNCellBase)
+    True
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
@@ -381,7 +404,11 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an RNN."""
+    """One step of an RNN.
+
+    >>> torch.nn.RNNCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -398,7 +425,11 @@ class RNNCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of a GRU."""
+    """One step of a GRU.
+
+    >>> torch.nn.GRUCell(3, 4)(torch.ones(2, 3)).shape
+    torch.Size([2, 4])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
@@ -408,7 +439,12 @@ class GRUCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of an LSTM."""
+    """One step of an LSTM.
+
+    >>> hidden, cell = torch.nn.LSTMCell(3, 4)(torch.ones(2, 3))
+    >>> hidden.shape
+    torch.Size([2, 4])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)

@@ -8,7 +8,11 @@ from .module import Module, type_name
 
 
 class Flatten(Module):
-    """Several dimensions as one."""
+    """Several dimensions as one.
+
+    >>> torch.nn.Flatten()(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 12])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
 
@@ -25,7 +29,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several."""
+    """One dimension as several.
+
+    >>> torch.nn.Unflatten(1, (2, 3))(torch.ones(4, 6)).shape
+    torch.Size([4, 2, 3])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
 
@@ -67,7 +75,11 @@ class Unflatten(Module):
 
 
 class Fold(Module):
-    """Windows, as columns, added up into an image."""
+    """Windows, as columns, added up into an image.
+
+    >>> torch.nn.Fold((2, 2), 2)(torch.ones(1, 4, 1)).shape
+    torch.Size([1, 1, 2, 2])
+    """
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
@@ -90,7 +102,11 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """Windows of an image, as columns."""
+    """Windows of an image, as columns.
+
+    >>> torch.nn.Unfold(2)(torch.ones(1, 1, 3, 3)).shape
+    torch.Size([1, 4, 4])
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
@@ -109,7 +125,11 @@ class Unfold(Module):
 
 
 class PixelShuffle(Module):
-    """Channels as pixels: a larger image with fewer channels."""
+    """Channels as pixels: a larger image with fewer channels.
+
+    >>> torch.nn.PixelShuffle(2)(torch.ones(1, 4, 3, 3)).shape
+    torch.Size([1, 1, 6, 6])
+    """
 
     __constants__ = ["upscale_factor"]
 
@@ -125,7 +145,11 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Pixels as channels: a smaller image with more channels."""
+    """Pixels as channels: a smaller image with more channels.
+
+    >>> torch.nn.PixelUnshuffle(2)(torch.ones(1, 1, 6, 6)).shape
+    torch.Size([1, 4, 3, 3])
+    """
 
     __constants__ = ["downscale_factor"]
 
@@ -141,7 +165,11 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels of several groups, interleaved."""
+    """Channels of several groups, interleaved.
+
+    >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     __constants__ = ["groups"]
 
@@ -157,7 +185,11 @@ class ChannelShuffle(Module):
 
 
 class Upsample(Module):
-    """A larger image, by interpolation."""
+    """A larger image, by interpolation.
+
+    >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 3.0]]]))
+    tensor([[[1., 1., 3., 3.]]])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
@@ -192,14 +224,22 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample by repeating the nearest pixel."""
+    """Upsample by repeating the nearest pixel.
+
+    >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample bilinearly, with corners aligned."""
+    """Upsample bilinearly, with corners aligned.
+
+    >>> torch.nn.UpsamplingBilinear2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+    torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -54,7 +54,12 @@ def _clones(module: Module, n: int) -> ModuleList:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention and a feed-forward network, each with a residual connection and a layer norm."""
+    """Self-attention and a feed-forward network, each with a residual connection and a layer norm.
+
+    >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> layer(torch.ones(1, 5, 8)).shape
+    torch.Size([1, 5, 8])
+    """
 
     __constants__ = ["norm_first"]
 
@@ -106,7 +111,12 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to the memory and a feed-forward network."""
+    """Self-attention, attention to the memory and a feed-forward network.
+
+    >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> layer(torch.ones(1, 3, 8), torch.ones(1, 5, 8)).shape
+    torch.Size([1, 3, 8])
+    """
 
     __constants__ = ["norm_first"]
 
@@ -166,7 +176,12 @@ class TransformerDecoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """A stack of encoder layers."""
+    """A stack of encoder layers.
+
+    >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    >>> torch.nn.TransformerEncoder(layer, 2)(torch.ones(1, 5, 8)).shape
+    torch.Size([1, 5, 8])
+    """
 
     __constants__ = ["norm"]
 
@@ -199,7 +214,12 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of decoder layers."""
+    """A stack of decoder layers.
+
+    >>> layer = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+    >>> torch.nn.TransformerDecoder(layer, 2)(torch.ones(1, 3, 8), torch.ones(1, 5, 8)).shape
+    torch.Size([1, 3, 8])
+    """
 
     __constants__ = ["norm"]
 
@@ -226,7 +246,12 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder."""
+    """An encoder and a decoder.
+
+    >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
+    >>> model(torch.ones(1, 5, 8), torch.ones(1, 3, 8)).shape
+    torch.Size([1, 3, 8])
+    """
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,

@@ -39,7 +39,7 @@ MODULES = (
 for _module in MODULES:
     importlib.import_module(f"{__name__}.{_module}")
 
-texts.attach(exports)
+texts.attach(exports, vars(Tensor))
 for _name, _function in exports["Tensor"].items():
     if _name not in Tensor.__dict__:
         setattr(Tensor, _name, _function)

@@ -9,7 +9,15 @@ from .per_parameter import PerParameter, check_at_least_zero, check_lr, counter,
 
 
 class Adadelta(PerParameter):
-    """Adadelta."""
+    """Adadelta.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adadelta([w], lr=1.0)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "Adadelta does not support sparse gradients"
 

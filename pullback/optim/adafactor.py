@@ -10,7 +10,15 @@ from .per_parameter import PerParameter, advance, counter, number, zeros_like
 
 
 class Adafactor(PerParameter):
-    """Adafactor with a bound on the relative step (`lr`)."""
+    """Adafactor with a bound on the relative step (`lr`).
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adafactor([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "Adafactor does not support sparse gradients"
 

@@ -21,7 +21,15 @@ from .per_parameter import (
 
 
 class Adagrad(PerParameter):
-    """Adagrad; takes sparse gradients."""
+    """Adagrad; takes sparse gradients.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,

@@ -30,7 +30,15 @@ from .per_parameter import (
 
 
 class Adam(PerParameter):
-    """Adam; with `decoupled_weight_decay` it is AdamW."""
+    """Adam; with `decoupled_weight_decay` it is AdamW.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "Adam does not support sparse gradients, please consider SparseAdam instead"
     replayable = True

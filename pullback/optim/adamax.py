@@ -21,7 +21,15 @@ from .per_parameter import (
 
 
 class Adamax(PerParameter):
-    """Adam under the infinity norm."""
+    """Adam under the infinity norm.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adamax([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "Adamax does not support sparse gradients"
 

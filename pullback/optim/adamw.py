@@ -9,7 +9,15 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """Adam whose weight decay shrinks parameters directly instead of going through the averages."""
+    """Adam whose weight decay shrinks parameters directly instead of going through the averages.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.AdamW([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1e-3, betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),

@@ -9,7 +9,15 @@ from .per_parameter import PerParameter, advance, check_at_least_zero, check_lr,
 
 
 class ASGD(PerParameter):
-    """ASGD; the average is `state[p]["ax"]`."""
+    """ASGD; the average is `state[p]["ax"]`.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.ASGD([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "ASGD does not support sparse gradients"
     counters = ("step", "eta", "mu")

@@ -16,7 +16,19 @@ cat = public("torch", "cat")
 
 
 class LBFGS(Optimizer):
-    """L-BFGS on all parameters as one vector; `step` takes a closure and may call it many times."""
+    """L-BFGS on all parameters as one vector; `step` takes a closure and may call it many times.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((w - 3) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> first = optimizer.step(closure)
+    >>> w.detach()
+    tensor([3.])
+    """
 
     def __init__(
         self, params: Iterable, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,

@@ -13,7 +13,15 @@ addmm = public("torch", "addmm")
 
 
 class Muon(PerParameter):
-    """Momentum, orthogonalised; every parameter must be a matrix."""
+    """Momentum, orthogonalised; every parameter must be a matrix.
+
+    >>> w = torch.nn.Parameter(torch.eye(2))
+    >>> optimizer = torch.optim.Muon([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w.diagonal().sum() < 2)
+    True
+    """
 
     refuses_sparse = "Muon does not support sparse gradients"
     counters = ()

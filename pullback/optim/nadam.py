@@ -21,7 +21,15 @@ from .per_parameter import (
 
 
 class NAdam(PerParameter):
-    """Adam that looks one step of its (slowly growing) momentum ahead."""
+    """Adam that looks one step of its (slowly growing) momentum ahead.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.NAdam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "NAdam does not support sparse gradients"
     counters = ("step", "mu_product")

@@ -118,7 +118,22 @@ def _with_hooks(step: Callable) -> Callable:
 
 
 class Optimizer:
-    """Base of all optimizers: `params` is an iterable of tensors, of (name, tensor) pairs, or of dicts (groups)."""
+    """Base of all optimizers: `params` is an iterable of tensors, of (name, tensor) pairs, or of dicts (groups).
+
+    >>> class Descent(torch.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     @torch.no_grad()
+    ...     def step(self):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p.sub_(group["lr"] * p.grad)
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> (w * w).sum().backward()
+    >>> Descent([w], lr=0.25).step()
+    >>> w.detach()
+    tensor([0.5000])
+    """
 
     state: defaultdict
     param_groups: list[dict[str, Any]]

@@ -21,7 +21,15 @@ from .per_parameter import (
 
 
 class RAdam(PerParameter):
-    """Rectified Adam."""
+    """Rectified Adam.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.RAdam([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "RAdam does not support sparse gradients"
 

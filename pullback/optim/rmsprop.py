@@ -20,7 +20,15 @@ from .per_parameter import (
 
 
 class RMSprop(PerParameter):
-    """RMSprop; `centered` divides by the standard deviation instead."""
+    """RMSprop; `centered` divides by the standard deviation instead.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.RMSprop([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "RMSprop does not support sparse gradients"
 

@@ -9,7 +9,15 @@ from .per_parameter import PerParameter, check_lr, counter, full_like, zeros_lik
 
 
 class Rprop(PerParameter):
-    """Resilient backpropagation; only the signs of gradients count."""
+    """Resilient backpropagation; only the signs of gradients count.
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Rprop([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     refuses_sparse = "Rprop does not support sparse gradients"
 

@@ -13,7 +13,15 @@ from .per_parameter import PerParameter, check_kernel_flags, decay, move, number
 
 
 class SGD(PerParameter):
-    """`p -= lr * g`, where `g` may be a running sum of gradients (momentum)."""
+    """`p -= lr * g`, where `g` may be a running sum of gradients (momentum).
+
+    >>> w = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> bool(w < 1)
+    True
+    """
 
     splits_complex = False
     replayable = True

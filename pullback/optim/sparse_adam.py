@@ -10,7 +10,13 @@ from .per_parameter import PerParameter, check_betas, number, zeros_like
 
 
 class SparseAdam(PerParameter):
-    """A masked Adam: averages move only where the gradient has entries."""
+    """A masked Adam: averages move only where the gradient has entries.
+
+    >>> table = torch.nn.Embedding(4, 2, sparse=True)
+    >>> optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1)
+    >>> table(torch.tensor([1])).sum().backward()
+    >>> optimizer.step()
+    """
 
     counters = ()  # its step is a Python number
 

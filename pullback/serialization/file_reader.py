@@ -18,7 +18,15 @@ __all__ = ["PyTorchFileReader", "open_file_like", "starts_archive"]
 
 
 class PyTorchFileReader:
-    """A file that `torch.save` wrote: its records by name, without the folder that holds them all."""
+    """A file that `torch.save` wrote: its records by name, without the folder that holds them all.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save(torch.ones(2), file)
+    >>> position = file.seek(0)
+    >>> "data.pkl" in torch.PyTorchFileReader(file).get_all_records()
+    True
+    """
 
     def __init__(self, name_or_buffer: str | os.PathLike | IO[bytes]):
         is_path = isinstance(name_or_buffer, (str, os.PathLike))

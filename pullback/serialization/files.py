@@ -52,7 +52,15 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write a value to a path or a binary file."""
+    """Write a value to a path or a binary file.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save({"w": torch.ones(2)}, file)
+    >>> position = file.seek(0)
+    >>> torch.load(file)
+    {'w': tensor([1., 1.])}
+    """
     if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     with _opened_to_write(f) as file:
@@ -107,7 +115,15 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Read a value from a path or a seekable binary file."""
+    """Read a value from a path or a seekable binary file.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save({"w": torch.ones(2)}, file)
+    >>> position = file.seek(0)
+    >>> torch.load(file)
+    {'w': tensor([1., 1.])}
+    """
     weights_only = _is_safe(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")

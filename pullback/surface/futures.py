@@ -14,7 +14,13 @@ T = TypeVar("T")
 
 
 class Future(Generic[T]):
-    """A result to come."""
+    """A result to come.
+
+    >>> future = torch.Future()
+    >>> future.set_result(5)
+    >>> future.wait()
+    5
+    """
 
     def __init__(self, *, devices: list | None = None):
         self._ready = threading.Condition()

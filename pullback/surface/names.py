@@ -9,7 +9,11 @@ PRIVATE_OPS = ("unique_dim",)
 
 
 class Tag(StrEnum):
-    """What can be said of an operator. A tag equals its name, which is how operators state theirs."""
+    """What can be said of an operator. A tag equals its name, which is how operators state theirs.
+
+    >>> torch.Tag.pointwise in torch.ops.aten.sin.default.tags
+    False
+    """
 
     core = "core"
     cudagraph_unsafe = "cudagraph_unsafe"
@@ -34,7 +38,15 @@ class Tag(StrEnum):
 
 
 class classproperty:
-    """A property of the class itself."""
+    """A property of the class itself.
+
+    >>> class A:
+    ...     @torch.classproperty
+    ...     def name(cls):
+    ...         return cls.__name__
+    >>> A.name
+    'A'
+    """
 
     def __init__(self, func):
         self.fget = func.__func__ if isinstance(func, (classmethod, staticmethod)) else func

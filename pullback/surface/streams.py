@@ -22,7 +22,11 @@ def _cpu(device) -> device_type:
 
 
 class Stream:
-    """An ordered queue of work. The CPU's is always empty."""
+    """An ordered queue of work. The CPU's is always empty.
+
+    >>> torch.Stream("cpu").device.type
+    'cpu'
+    """
 
     def __init__(
         self, device=None, *, priority: int = 0, stream_id: int = 0, device_index: int = -1, device_type: int = 0
@@ -67,7 +71,11 @@ class Stream:
 
 
 class Event:
-    """A mark in a stream. One that was never recorded is over."""
+    """A mark in a stream. One that was never recorded is over.
+
+    >>> torch.Event().device.type
+    'cpu'
+    """
 
     def __init__(self, device=None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
         self.device = _cpu(device)

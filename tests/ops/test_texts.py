@@ -67,7 +67,7 @@ def lacks(function: object, name: str) -> str:
 def test_entries_are_of_public_names() -> None:
     for name in texts.entries():
         home, _, short = name.rpartition(".")
-        assert short in exports[home], f"{name} is no public name"
+        assert short in exports[home] or home == "Tensor" and hasattr(torch.Tensor, short), f"{name} is no public name"
 
 
 def main() -> int:

@@ -361,6 +361,12 @@ def compile(
     """Compile a function or module: it gives the same results, through graphs that `backend` compiled.
 
     With `explain`, what comes back has a method of that name: `compiled.explain("report.html")` says what became of the program.
+
+    >>> @torch.compile
+    ... def f(x):
+    ...     return (x.sin() ** 2).sum()
+    >>> f(torch.tensor([0.0, 1.0]))
+    tensor(0.7081)
     """
     if explain:
         how = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)

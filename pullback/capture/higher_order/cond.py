@@ -175,7 +175,11 @@ def is_traced(leaves) -> bool:
 
 
 def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
-    """`true_fn(*operands)` if `pred` else `false_fn(*operands)`; in a graph, one node that holds both."""
+    """`true_fn(*operands)` if `pred` else `false_fn(*operands)`; in a graph, one node that holds both.
+
+    >>> torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.tensor([1.0]),))
+    tensor([2.])
+    """
     if isinstance(pred, (bool, int, float)):
         return true_fn(*operands) if pred else false_fn(*operands)
     _check(pred, true_fn, false_fn, operands)

@@ -158,7 +158,11 @@ while_loop_op = WhileLoop()
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | list) -> tuple:
-    """The state after `body_fn(*state)` was called while `cond_fn(*state)` was true; in a graph, one node."""
+    """The state after `body_fn(*state)` was called while `cond_fn(*state)` was true; in a graph, one node.
+
+    >>> torch.while_loop(lambda i: i < 5, lambda i: (i + 1,), (torch.tensor(0),))
+    (tensor(5),)
+    """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")
     leaves, spec = tree.tree_flatten(carried_inputs)

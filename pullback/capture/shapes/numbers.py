@@ -231,7 +231,11 @@ class _IntegerKind(type):
 
 
 class SymInt(_Arithmetic, metaclass=_IntegerKind):
-    """An integer that remembers its expression; use `int(...)` to fix it to a value."""
+    """An integer that remembers its expression; use `int(...)` to fix it to a value.
+
+    >>> isinstance(3, torch.SymInt)
+    False
+    """
 
     __slots__ = ()
     symbolic_type = int
@@ -322,7 +326,11 @@ _add_general, _multiply_general, _subtract_general = _Arithmetic.__add__, _Arith
 
 
 class SymFloat(_Arithmetic):
-    """A float that remembers its expression."""
+    """A float that remembers its expression.
+
+    >>> isinstance(0.5, torch.SymFloat)
+    False
+    """
 
     __slots__ = ()
     symbolic_type = float
@@ -370,7 +378,11 @@ def _logical(op: str):
 
 
 class SymBool(SymNumber):
-    """A truth that remembers its question; `bool()` of it decides, with a guard."""
+    """A truth that remembers its question; `bool()` of it decides, with a guard.
+
+    >>> isinstance(True, torch.SymBool)
+    False
+    """
 
     __slots__ = ()
     symbolic_type = bool

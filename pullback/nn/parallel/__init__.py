@@ -104,7 +104,12 @@ def data_parallel(
 
 
 class DataParallel(Module):
-    """A module whose calls are spread over devices."""
+    """A module whose calls are spread over devices.
+
+    >>> model = torch.nn.DataParallel(torch.nn.Linear(2, 3))
+    >>> model(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
+    """
 
     def __init__(self, module: Module, device_ids: Sequence | None = None, output_device=None, dim: int = 0) -> None:
         super().__init__()

@@ -17,12 +17,23 @@ def _one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """The elements of all parameters, one after another."""
+    """The elements of all parameters, one after another.
+
+    >>> torch.nn.utils.parameters_to_vector([torch.zeros(2), torch.ones(1)])
+    tensor([0., 0., 1.])
+    """
     return public("torch", "cat")([p.view(-1) for p in _one_device(parameters)])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give each parameter its part of the vector as data."""
+    """Give each parameter its part of the vector as data.
+
+    >>> w = torch.nn.Parameter(torch.zeros(2))
+    >>> torch.nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0]), [w])
+    >>> w
+    Parameter containing:
+    tensor([1., 2.], requires_grad=True)
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type_name(vec)}")
     at = 0

@@ -120,13 +120,23 @@ class _VersionMark:
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """Keep the largest singular value of a weight at 1."""
+    """Keep the largest singular value of a weight at 1.
+
+    >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
+    >>> layer(torch.ones(1, 2)).shape
+    torch.Size([1, 3])
+    """
     SpectralNorm.apply(module, name, n_power_iterations, output_dim(module, dim), eps)
     return module
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again."""
+    """Make the weight an ordinary parameter again.
+
+    >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
+    >>> [name for name, _ in torch.nn.utils.remove_spectral_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

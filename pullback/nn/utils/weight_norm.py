@@ -72,13 +72,23 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Express a weight by its size and direction."""
+    """Express a weight by its size and direction.
+
+    >>> layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_g', 'weight_v']
+    """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Make the weight an ordinary parameter again."""
+    """Make the weight an ordinary parameter again.
+
+    >>> layer = torch.nn.utils.weight_norm(torch.nn.Linear(2, 3))
+    >>> [name for name, _ in torch.nn.utils.remove_weight_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)

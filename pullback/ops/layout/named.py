@@ -29,7 +29,11 @@ Names = tuple  # of str or None, one per dimension
 
 # ---- names of one tensor
 def names_of(t: Tensor) -> Names:
-    """The names of a tensor's dimensions; None for those without."""
+    """The names of a tensor's dimensions; None for those without.
+
+    >>> torch.zeros(2, 3, names=("N", "C")).names
+    ('N', 'C')
+    """
     named = t.__dict__.get("dimension_names") if t._keys & NAMED else None
     return named if named is not None else (None,) * t._array.ndim
 

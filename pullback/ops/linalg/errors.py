@@ -14,7 +14,14 @@ from ..system.operator import export
 
 
 class _LinAlgError(RuntimeError):
-    """A matrix was singular, not positive-definite, or an iteration did not converge."""
+    """A matrix was singular, not positive-definite, or an iteration did not converge.
+
+    >>> try:
+    ...     torch.linalg.inv(torch.zeros(2, 2))
+    ... except torch.linalg.LinAlgError:
+    ...     print("singular")
+    singular
+    """
 
 
 LinAlgError = _LinAlgError  # the public name; the class is called as PyTorch's is, which tracebacks show

@@ -472,6 +472,7 @@ def _typed_constructor(d: dtype):
             "__module__": "torch",
             "is_sparse": False,
             "layout": devices.strided,
+            "__doc__": f"The old way to make tensors of {d.name}.\n\n>>> torch.{d.scalar_name}Tensor([1, 0]).dtype\n{d!r}",
         },
     )
 

@@ -31,7 +31,11 @@ def on_storage(storage: Storage, d: dtype) -> Tensor:
 
 
 class TypedStorage:
-    """A storage seen through one dtype."""
+    """A storage seen through one dtype.
+
+    >>> torch.tensor([1.0, 2.0]).storage().tolist()
+    [1.0, 2.0]
+    """
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal: bool = False):
         if wrap_storage is not None:
@@ -316,7 +320,8 @@ class LegacyStorage(TypedStorage):
 
 def _legacy(d: dtype) -> type:
     name = f"{d.scalar_name}Storage"
-    return _LegacyType(name, (LegacyStorage,), {"dtype": d, "_dtype": d, "__module__": "torch"})
+    says = f"The old way to make memory of {d.name}.\n\n>>> torch.{name}([1, 0]).dtype\n{d!r}"
+    return _LegacyType(name, (LegacyStorage,), {"dtype": d, "_dtype": d, "__module__": "torch", "__doc__": says})
 
 
 LEGACY: dict[str, Any] = {

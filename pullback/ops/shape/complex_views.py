@@ -189,8 +189,10 @@ def _assign(part):
 extend(
     Tensor,
     __name__,
-    real=property(real, _assign(real), doc="The real part, a view."),
-    imag=property(imag, _assign(imag), doc="The imaginary part, a view."),
+    real=property(real, _assign(real), doc="The real part, a view.\n\n>>> torch.tensor([1 + 2j]).real\ntensor([1.])"),
+    imag=property(
+        imag, _assign(imag), doc="The imaginary part, a view.\n\n>>> torch.tensor([1 + 2j]).imag\ntensor([2.])"
+    ),
 )
 
 

@@ -254,9 +254,10 @@ def adjoint(self):
     return self.mH
 
 
-def _transposed_property(name: str, body, doc: str) -> property:
+def _transposed_property(name: str, body, says: str, example: str) -> property:
+    sizes = example.removeprefix("ones(").removesuffix("2, 3)")
     body.__name__ = name
-    body.__doc__ = doc
+    body.__doc__ = f"{says}\n\n>>> torch.{example}.{name}.shape\ntorch.Size([{sizes}3, 2])"
     return property(body)
 
 
@@ -287,10 +288,12 @@ _LAST_TWO = "The last two dimensions exchanged"
 extend(
     Tensor,
     __name__,
-    T=_transposed_property("T", _numpy_transpose, "The tensor with its dimensions in reverse order."),
-    H=_transposed_property("H", _matrix_conjugate, "The conjugate transpose of a matrix."),
-    mT=_transposed_property("mT", lambda self: _last_two(self, "mT"), f"{_LAST_TWO}."),
-    mH=_transposed_property("mH", lambda self: _conjugated(_last_two(self, "mH")), f"{_LAST_TWO}, and conjugated."),
+    T=_transposed_property("T", _numpy_transpose, "The tensor with its dimensions in reverse order.", "ones(2, 3)"),
+    H=_transposed_property("H", _matrix_conjugate, "The conjugate transpose of a matrix.", "ones(2, 3)"),
+    mT=_transposed_property("mT", lambda self: _last_two(self, "mT"), f"{_LAST_TWO}.", "ones(1, 2, 3)"),
+    mH=_transposed_property(
+        "mH", lambda self: _conjugated(_last_two(self, "mH")), f"{_LAST_TWO}, and conjugated.", "ones(1, 2, 3)"
+    ),
 )
 
 

@@ -45,6 +45,7 @@ def has_override(cls: type) -> bool:
 
 
 def any_overridden(args, out=None) -> bool:
+    """Whether an argument, or one inside a list or tuple, is of a class that wants to see calls."""
     if ambient.function_disabled:
         return False
     for v in args:
@@ -139,7 +140,12 @@ def is_function_all_disabled() -> bool:
 
 
 class DisableTorchFunctionSubclass(disable_torch_function):
-    """`torch._C.DisableTorchFunctionSubclass`."""
+    """`torch._C.DisableTorchFunctionSubclass`.
+
+    >>> with torch.DisableTorchFunctionSubclass():
+    ...     torch.ones(1)
+    tensor([1.])
+    """
 
     def __init__(self):
         super().__init__(1)
@@ -156,10 +162,20 @@ def has_torch_function(relevant_args: Iterable) -> bool:
 
 
 def has_torch_function_unary(x) -> bool:
+    """`has_torch_function` of one argument.
+
+    >>> torch.overrides.has_torch_function_unary(torch.ones(1))
+    False
+    """
     return has_torch_function((x,))
 
 
 def has_torch_function_variadic(*args) -> bool:
+    """`has_torch_function` of arguments one by one.
+
+    >>> torch.overrides.has_torch_function_variadic(torch.ones(1), 2)
+    False
+    """
     return has_torch_function(args)
 
 
@@ -169,7 +185,12 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
 
 
 class DisableTorchFunction(disable_torch_function):
-    """`torch._C.DisableTorchFunction`."""
+    """`torch._C.DisableTorchFunction`.
+
+    >>> with torch.DisableTorchFunction():
+    ...     torch.ones(1)
+    tensor([1.])
+    """
 
     def __init__(self):
         super().__init__(2)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 __all__ = ["attach", "entries"]
 
@@ -43,8 +43,8 @@ def _call(name: str) -> str:
     return f"{name}(" if name.startswith("torch.") else f"torch.{name}("
 
 
-def attach(exports: dict[str, dict[str, Callable]]) -> None:
-    """Give every public function its docstring, under the first of its names."""
+def attach(exports: dict[str, dict[str, Callable]], members: Mapping[str, object]) -> None:
+    """Give every public function its docstring, under the first of its names; and members of `Tensor` theirs, which no function exports."""
     known = entries()
     seen: set[Callable] = set()
     for namespace, functions in exports.items():
@@ -54,6 +54,10 @@ def attach(exports: dict[str, dict[str, Callable]]) -> None:
                 entry = known.get(f"{namespace}.{name}") or _derived(name, known)
                 if entry is not None:
                     function.__doc__ = f"{_said(function, entry[0])}\n\n{entry[1]}"
+    for name, member in members.items():
+        entry = known.get(f"Tensor.{name}")
+        if entry is not None and isinstance(member, (types.FunctionType, property)):
+            member.__doc__ = f"{member.__doc__ or entry[0]}\n\n{entry[1]}"
 
 
 def _derived(name: str, known: dict[str, Entry]) -> Entry | None:

@@ -78,7 +78,18 @@ def _note_steps(optimizer: Optimizer) -> None:
 
 
 class LRScheduler:
-    """Base of the schedules; see the module's docstring."""
+    """Base of the schedules; see the module's docstring.
+
+    >>> class Halved(torch.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [base / 2**self.last_epoch for base in self.base_lrs]
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = Halved(optimizer)
+    >>> optimizer.step()
+    >>> scheduler.step()
+    >>> scheduler.get_last_lr()
+    [0.5]
+    """
 
     _get_lr_called_within_step = False
     _is_initial = False  # whether the step taken now is the one that makes the schedule
@@ -185,4 +196,8 @@ class LRScheduler:
 
 
 class _LRScheduler(LRScheduler):
-    """The base under its earlier name."""
+    """The base under its earlier name.
+
+    >>> issubclass(torch.optim.lr_scheduler._LRScheduler, torch.optim.lr_scheduler.LRScheduler)
+    True
+    """

@@ -43,7 +43,20 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other, each from its milestone on."""
+    """One schedule after the other, each from its milestone on.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> warm = torch.optim.lr_scheduler.ConstantLR(optimizer, 0.1, total_iters=2)
+    >>> down = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    >>> scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [warm, down], milestones=[2])
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(optimizer.param_groups[0]["lr"])
+    0.1
+    1.0
+    0.5
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -88,7 +101,16 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules at once: their factors multiply."""
+    """Several schedules at once: their factors multiply.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> parts = [torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5), torch.optim.lr_scheduler.StepLR(optimizer, 1)]
+    >>> scheduler = torch.optim.lr_scheduler.ChainedScheduler(parts)
+    >>> optimizer.step()
+    >>> scheduler.step()
+    >>> optimizer.param_groups[0]["lr"]
+    0.05
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:

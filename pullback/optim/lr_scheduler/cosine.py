@@ -9,7 +9,18 @@ from .base import LRScheduler
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial rate to `eta_min` in `T_max` epochs, along half a cosine."""
+    """From the initial rate to `eta_min` in `T_max` epochs, along half a cosine.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(round(optimizer.param_groups[0]["lr"], 4))
+    0.8536
+    0.5
+    0.1464
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
@@ -37,7 +48,18 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine again and again: `T_0` epochs long, then each `T_mult` times longer."""
+    """Half a cosine again and again: `T_0` epochs long, then each `T_mult` times longer.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(round(optimizer.param_groups[0]["lr"], 4))
+    0.5
+    1.0
+    0.5
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1

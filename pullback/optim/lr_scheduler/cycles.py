@@ -38,7 +38,18 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """Between `base_lr` and `max_lr`, `step_size_up` steps up and `step_size_down` down."""
+    """Between `base_lr` and `max_lr`, `step_size_up` steps up and `step_size_down` down.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=2)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(round(optimizer.param_groups[0]["lr"], 4))
+    0.3
+    0.5
+    0.3
+    """
 
     def __init__(
         self, optimizer: Optimizer, base_lr: float | list[float], max_lr: float | list[float],
@@ -102,7 +113,18 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    """One cycle over the whole training: up to `max_lr`, then down far below where it started."""
+    """One cycle over the whole training: up to `max_lr`, then down far below where it started.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(round(optimizer.param_groups[0]["lr"], 4))
+    0.8117
+    0.2831
+    0.0
+    """
 
     def __init__(
         self, optimizer: Optimizer, max_lr: float | list[float], total_steps: int | None = None,

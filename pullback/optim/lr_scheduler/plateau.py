@@ -11,7 +11,15 @@ from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, group
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` after more than `patience` epochs without improvement of the value given to `step`."""
+    """Times `factor` after more than `patience` epochs without improvement of the value given to `step`.
+
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (2.0, 2.0, 2.0):
+    ...     scheduler.step(loss)
+    >>> optimizer.param_groups[0]["lr"]
+    0.1
+    """
 
     def __init__(
         self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1, patience: int = 10,

@@ -13,7 +13,11 @@ from ..futures import Future
 
 
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
-    """Call a function, or a module's forward; its result or its error waits in a future."""
+    """Call a function, or a module's forward; its result or its error waits in a future.
+
+    >>> torch.jit.wait(torch.jit.fork(torch.neg, torch.tensor([1.0])))
+    tensor([-1.])
+    """
     future: Future = Future()
     try:
         result = func(*args, **kwargs)
@@ -25,5 +29,9 @@ def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
 
 
 def wait(future: Future) -> Any:
-    """The result of a future."""
+    """The result of a future.
+
+    >>> torch.jit.wait(torch.jit.fork(torch.neg, torch.tensor([1.0])))
+    tensor([-1.])
+    """
     return future.wait()

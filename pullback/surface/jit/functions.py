@@ -49,7 +49,14 @@ def _tracing():
 
 
 class ScriptFunction:
-    """A function that was scripted or traced: it calls the Python function."""
+    """A function that was scripted or traced: it calls the Python function.
+
+    >>> @torch.jit.script
+    ... def double(x):
+    ...     return x * 2
+    >>> isinstance(double, torch.ScriptFunction)
+    True
+    """
 
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function)
@@ -76,7 +83,10 @@ class ScriptFunction:
 
 
 class CompilationUnit:
-    """Functions compiled from source text, which needs a compiler."""
+    """Functions compiled from source text, which needs a compiler; without text, an empty one.
+
+    >>> unit = torch.CompilationUnit()
+    """
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0):
         if lang is not None:

@@ -22,7 +22,11 @@ def no_graph(owner: Any, *args: Any) -> NoReturn:
 
 
 class ScriptModule(Module):
-    """Base of scripted modules; a class may also inherit from it and mark methods with `script_method`."""
+    """Base of scripted modules; a class may also inherit from it and mark methods with `script_method`.
+
+    >>> isinstance(torch.jit.script(torch.nn.Linear(1, 1)), torch.ScriptModule)
+    True
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value.value if isinstance(value, Attribute) else value)
