@@ -9,9 +9,10 @@ from pullback.capture.front.config import native
 from pullback.core.modes import ambient, process
 from pullback.core.random import manual_seed
 
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("dev", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+# The same examples on every machine, so that a change is judged by itself; PULLBACK_SEARCH=1 looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile("search" if os.environ.get("PULLBACK_SEARCH") else "same")
 native.raise_rule_errors = True  # an error in a lowering rule is a failure, not a reason to run the operator
 
 
