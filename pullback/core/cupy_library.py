@@ -13,7 +13,6 @@ import ctypes
 import importlib.util
 import os
 from functools import cache, wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,10 +75,11 @@ def _visible(seen: str, count: int) -> int:
 
 def loaded_library(name: str) -> str:
     """The path of a library that this process has loaded."""
-    for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        path = line.split(maxsplit=5)[-1]
-        if Path(path).name.startswith(name):
-            return path
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        for line in maps:
+            path = line.rstrip("\n").split(maxsplit=5)[-1]
+            if os.path.basename(path).startswith(name):
+                return path
     raise OSError(f"{name} is not loaded: CuPy has not found it")
 
 

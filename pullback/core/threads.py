@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .extension import extension
 from .modes import process
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 def processors() -> int:
@@ -51,6 +54,8 @@ class Workers:
     def of_size(self, n: int) -> ThreadPoolExecutor:
         """The pool, with this many threads."""
         if self.pool is None or self.size != n:
+            from concurrent.futures import ThreadPoolExecutor  # it brings logging, and few programs need it
+
             before, self.size = self.pool, n
             self.pool = ThreadPoolExecutor(n, "pullback", initializer=quiet)
             if before is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from dataclasses import dataclass
-from pathlib import Path
 
 # (prefix, suffix, 64-bit integers) of names in the libraries that wheels carry, and in the system's.
 _SPELLINGS = (("scipy_", "64_", True), ("", "64_", True), ("scipy_", "", False), ("", "", False))
@@ -52,11 +52,12 @@ def _candidates() -> list[str]:
     """Libraries of NumPy's wheel, SciPy's, then the system's."""
     import numpy
 
-    home = Path(numpy.__file__).parent
+    home = os.path.dirname(numpy.__file__)
     found = [
-        str(p)
-        for folder in (home.parent / "numpy.libs", home / ".dylibs", home.parent / "scipy.libs")
-        if folder.is_dir()
-        for p in sorted(folder.glob("*openblas*"))
+        os.path.join(folder, name)
+        for folder in (f"{home}.libs", os.path.join(home, ".dylibs"), os.path.join(os.path.dirname(home), "scipy.libs"))
+        if os.path.isdir(folder)
+        for name in sorted(os.listdir(folder))
+        if "openblas" in name
     ]
     return [*found, "libopenblas.so.0", "libcblas.so.3"]
