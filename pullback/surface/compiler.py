@@ -14,6 +14,13 @@ from ..capture.front.backends import list_backends
 from ..capture.front.compile import compile
 from ..capture.front.config import config
 from ..capture.front.dynamic import forget_moving
+from ..capture.front.guard_filter import (  # noqa: F401
+    keep_tensor_guards_unsafe,
+    skip_all_guards_unsafe,
+    skip_guard_on_all_nn_modules_unsafe,
+    skip_guard_on_globals_unsafe,
+    skip_guard_on_inbuilt_nn_modules_unsafe,
+)
 from ..core import tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
@@ -160,11 +167,7 @@ def _absent(name: str) -> Callable:
     return absent
 
 
-keep_portable_guards_unsafe = keep_tensor_guards_unsafe = _keep
-skip_all_guards_unsafe = _absent("skip_all_guards_unsafe")
-skip_guard_on_all_nn_modules_unsafe = _absent("skip_guard_on_all_nn_modules_unsafe")
-skip_guard_on_globals_unsafe = _absent("skip_guard_on_globals_unsafe")
-skip_guard_on_inbuilt_nn_modules_unsafe = _absent("skip_guard_on_inbuilt_nn_modules_unsafe")
+keep_portable_guards_unsafe = _keep
 set_enable_guard_collectives = _absent("set_enable_guard_collectives")
 load_cache_artifacts = _absent("load_cache_artifacts")
 save_cache_artifacts = _absent("save_cache_artifacts")

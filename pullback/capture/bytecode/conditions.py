@@ -13,6 +13,7 @@ import math
 import operator
 import weakref
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ...core import modes
 from ...core.modes import ambient, process
@@ -22,6 +23,14 @@ from ..front.guards import AMBIENT, describe, sharing, sharing_mismatch, tensor_
 from .sources import READ, Source
 
 MISSING = (KeyError, IndexError, AttributeError, ValueError, TypeError)
+
+
+class About(NamedTuple):
+    """What a test is about: its kind, by PyTorch's name, where the value is, and the value (of a type, the class)."""
+
+    kind: str
+    source: Source
+    value: object
 
 
 class Conditions:
@@ -34,6 +43,7 @@ class Conditions:
         self.lines: list[tuple[bool, str, str]] = []  # (whether it is a test, code, code for the words where it fails)
         self.said: set = set()  # tests made already
         self.words: list[str] = []  # what they test, for people
+        self.abouts: dict[str, About] = {}  # by code, what of a value a test is about
         self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
 
     # ---- names
@@ -70,10 +80,12 @@ class Conditions:
         return f"{base}[{self.literal(source.key)}]"
 
     # ---- tests
-    def test(self, code: str, words: str, say: str | None = None) -> None:
+    def test(self, code: str, words: str, say: str | None = None, about: About | None = None) -> None:
         """Something that must be true; `say`: code that gives better words."""
         if code not in self.said:
             self.said.add(code)
+            if about is not None:
+                self.abouts[code] = about
             self.lines.append((True, code, say or repr(words)))
             self.words.append(words)
 
@@ -83,10 +95,12 @@ class Conditions:
             f"type({v}) is {self.constant(cls)}",
             f"type of {source.name} is {cls.__name__}",
             f"'expected type of %s to be {cls.__name__}, but found %s' % ({source.name!r}, type({v}).__name__)",
+            About("TYPE_MATCH", source, cls),
         )
 
     def is_object(self, source: Source, value) -> None:
-        self.test(f"{self.variable(source)} is {self.constant(value)}", f"{source.name} is another object")
+        code, about = f"{self.variable(source)} is {self.constant(value)}", About("ID_MATCH", source, value)
+        self.test(code, f"{source.name} is another object", about=about)
 
     def is_function(self, source: Source, value) -> None:
         v = self.variable(source)
@@ -94,6 +108,7 @@ class Conditions:
         self.test(
             f"type({v}) is {self.constant(type(value))} and {v}.__code__ is {code} and {v}.__globals__ is {around}",
             f"{source.name} is another function",
+            about=About("CLOSURE_MATCH", source, value),
         )
 
     def equals(self, source: Source, value) -> None:
@@ -107,7 +122,8 @@ class Conditions:
         elif type(value) is float and value == 0:
             self.namespace["copysign"] = math.copysign
             test += f" and copysign(1.0, {v}) == {math.copysign(1.0, value)}"
-        self.test(test, f"{source.name} == {value!r}", f"{f'{source.name} == {value!r}  (it is '!r} + repr({v}) + ')'")
+        say = f"{f'{source.name} == {value!r}  (it is '!r} + repr({v}) + ')'"
+        self.test(test, f"{source.name} == {value!r}", say, About("CONSTANT_MATCH", source, value))
 
     def has_length(self, source: Source, length: int, reader: Callable | None = None) -> None:
         v = self.variable(source)
@@ -115,6 +131,7 @@ class Conditions:
             f"{'len' if reader is None else self.constant(reader)}({v}) == {length}",
             f"len({source.name}) == {length}",
             f"'len({{}}) == {length}  (it is {{}})'.format({source.name!r}, len({v}))",
+            About("SEQUENCE_LENGTH", source, length),
         )
 
     def has_keys(self, source: Source, keys: tuple, reader: Callable | None = None) -> None:
@@ -123,6 +140,7 @@ class Conditions:
         self.test(
             f"[*{v if reader is None else f'{self.constant(reader)}({v})'}] == {self.constant(list(keys))}",
             f"the keys of {source.name} are {list(keys)!r}",
+            about=About("DICT_KEYS_MATCH", source, keys),
         )
 
     def has_identical_keys(self, source: Source, keys: list) -> None:
@@ -136,7 +154,7 @@ class Conditions:
     def has_key(self, source: Source, key, present: bool, reader: Callable | None = None) -> None:
         word, v, k = "in" if present else "not in", self.variable(source), self.literal(key)
         plain = f"{k} {word} {v}" if reader is None else f"{self.constant(reader)}({v}, {k}) is {present}"
-        self.test(plain, f"{key!r} {word} {source.name}")
+        self.test(plain, f"{key!r} {word} {source.name}", about=About("DICT_CONTAINS", source, key))
 
     def same(self, a: Source, b: Source) -> None:
         """Two places hold the same object."""
@@ -160,6 +178,7 @@ class Conditions:
             or f"describe({v})[:{8 if static else 6}] == {self.constant(fact if static else fact[:6])}",
             f"check_tensor({source.name}, {t.dtype}, {f'size={list(t.shape)}' if static else 'dynamic'}, requires_grad={fact[4]})",
             say,
+            About("TENSOR_MATCH", source, t),
         )
 
     # ---- the whole
@@ -194,6 +213,10 @@ class Conditions:
         result = list(tests)
         self.lines[:0] = [(True, code, repr(words)) for code, words in result]
         self.words += [words for _, words in result]
+
+    def drop(self, codes: set[str]) -> None:
+        """Do without these tests."""
+        self.lines = [line for line in self.lines if not (line[0] and line[1] in codes)]
 
     def body(self) -> list[str]:
         """The lines of the check."""

@@ -27,7 +27,7 @@ from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
 from ..trace.program import Escaped, Unsupported
-from .conditions import MISSING, compiled
+from .conditions import MISSING, Conditions, compiled
 from .differentiate import history
 from .frame import NULL, Frame
 from .hooked_later import hooks_later
@@ -170,11 +170,13 @@ class Entry:
 
 class Wanted(NamedTuple):
     """What is asked of a graph: lists among the locals of the bottom frame that are its own to empty, and whether it is
-    compiled even where it computes nothing; and whether who called the frames may hook what they give."""
+    compiled even where it computes nothing; whether who called the frames may hook what they give; and what leaves out
+    conditions of it that the user does without."""
 
     stolen: tuple[str, ...] = ()
     empty: bool = False
     hooked: bool = False
+    fewer: Callable[[Conditions], None] | None = None
 
 
 class Left(NamedTuple):
@@ -191,7 +193,7 @@ class Capture:
         self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, wanted: Wanted = Wanted()
     ):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
-        self.stolen, self.empty, self.hooked = wanted
+        self.stolen, self.empty, self.hooked, self.fewer = wanted
 
     def run(self, stop_at: int, reason: str, place: Place = Place()) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one. `place`: where the
@@ -313,6 +315,8 @@ class Capture:
         self.world.outside.tell_apart()
         conditions.put_first(self.world.outside.lookups.tests(conditions))
         calls = self._call_lines(rebuild, run, left, records, "\n".join([*rebuild.lines, *effects, *last]))
+        if self.fewer is not None:
+            self.fewer(conditions)
         prologue = self._prologue()
         body = conditions.body()
         lines = [*prologue, f"if not ({self.ambient_test}): return MISS"]

@@ -39,6 +39,7 @@ from .boxing import stolen_names
 from .config import config
 from .dynamic import Sizes
 from .explaining import explaining
+from .guard_filter import filtered
 from .verify import checked
 
 
@@ -111,6 +112,15 @@ class disabled:
         state.disabled -= 1
 
 
+def without_filter(options: dict | None) -> tuple[dict | None, Callable | None]:
+    """(the options that a backend gets, what leaves out conditions as the option `guard_filter_fn` says)."""
+    keeps = (options or {}).get("guard_filter_fn")
+    if options is None or keeps is None:
+        return options, None
+    rest = {k: v for k, v in options.items() if k != "guard_filter_fn"}
+    return rest or None, functools.partial(filtered, keeps=keeps)
+
+
 class CompiledFunction:
     """A function with its graphs: what is common to both ways of capturing it, and what they may do."""
 
@@ -118,7 +128,8 @@ class CompiledFunction:
         self, fn: Callable, backend: Callable, *, fullgraph: bool = False, dynamic: bool | None = None, options: dict | None = None,
         on_guard_failure: Callable | None = None, sizes: dict | None = None,
     ):  # fmt: skip
-        self.fn, self.backend, self.fullgraph, self.dynamic, self.options = fn, backend, fullgraph, dynamic, options
+        self.fn, self.backend, self.fullgraph, self.dynamic = fn, backend, fullgraph, dynamic
+        self.options, self.fewer = without_filter(options)
         self.on_guard_failure = on_guard_failure  # called with a `GuardFail` when a further graph is made
         self.new_sizes = functools.partial(Sizes, dynamic, **sizes or {})
         functools.update_wrapper(self, fn, updated=())
