@@ -22,6 +22,7 @@ from ...amp.autocast import autocast
 from ...core import modes, tree
 from ...core.tensor import Tensor
 from ...graph import GraphModule
+from ...nn.lazy import LazyModuleMixin
 from ...nn.module import Module
 from ...nn.parameter import Parameter
 from ..front.config import config
@@ -91,6 +92,7 @@ KEEPING_TYPES = (
     object,
 )
 HANDLED.update(comptime.CALLS)
+HANDLED[LazyModuleMixin._infer_parameters] = modules.initialize
 substitutes: dict[Any, Any] = {}  # functions to capture in the place of others
 whole_functions: set[Any] = set()  # functions that graphs call as they are
 nonstrict_functions: set[Any] = set()  # functions that run as they are, on fakes

@@ -60,7 +60,9 @@ class Driver:
         segment = self.segments.get(key)
         if segment is None:
             is_first = run_whole is not None and frames[0].code is self.function.__code__
-            wanted = (self.wanted if is_first else Wanted())._replace(hooked=hooked, fewer=self.policy.fewer)
+            wanted = (self.wanted if is_first else Wanted())._replace(
+                hooked=hooked, fewer=self.policy.fewer, whole=self.policy.fullgraph
+            )
             segment = self.segments[key] = Segment(self.policy.new_sizes(moving=moving_here(frames)), wanted)
         for entry in segment.entries:
             out = entry.run(frames)

@@ -7,11 +7,16 @@ test enough.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
+from ...core import tree
+from ...nn.lazy import LazyModuleMixin
 from ...nn.module import Module
 from ...nn.module_hooks import everywhere
 from .lookups import ABSENT, class_attribute
+from .outside import is_symbol
+from .signals import Break, Prepare
 
 if TYPE_CHECKING:
     from .tracing import Tracing
@@ -66,3 +71,18 @@ def find(world: Tracing, module: Module, name: str):
             world.outside.enter_table(found, world.outside.sources.item(world.outside.source_of(own), table))
         return world.outside.item(found, name)
     return ABSENT
+
+
+def initialize(world: Tracing, lazy: LazyModuleMixin, module, args: tuple, kwargs: dict | None = None):
+    """The hook of a lazy module before its first `forward`. Where the program must be one graph, the module is initialized
+    at once, from the values of this call, and the program is captured anew, with an ordinary module in its place."""
+    if not world.whole or not world.outside.is_outside(module) or id(module) in world.unprepared:
+        return world._function(LazyModuleMixin._infer_parameters, (lazy, module, args, kwargs), {})
+    if any("nondeterministic_seeded" in getattr(n.target, "tags", ()) for n in world.trace.graph.nodes):
+        raise Break("a lazy module is called after random numbers were drawn: its own would come before them")
+    if world.journal.log:
+        raise Break("a lazy module is called after something was changed that it may read")
+    given = world.real((args, kwargs or {}))
+    if any(map(is_symbol, tree.tree_leaves(given))):
+        raise Break("a lazy module is given a number that is not known")
+    raise Prepare(functools.partial(lazy._infer_parameters, module, *given), module)

@@ -7,6 +7,7 @@ effects. It gives the program's value, or leaves frames that stand before the st
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import re
@@ -37,7 +38,7 @@ from .lookups import noting
 from .machine import HANDLERS, Machine
 from .native import CONTEXT_BITS, REFUSED, open_devices
 from .rebuild import Rebuild
-from .signals import BREAKS, Break
+from .signals import BREAKS, Break, Prepare
 from .sources import Source
 from .tracing import FrameTrace, Tracing, Unseen
 
@@ -177,6 +178,7 @@ class Wanted(NamedTuple):
     empty: bool = False
     hooked: bool = False
     fewer: Callable[[Conditions], None] | None = None
+    whole: bool = False  # whether a graph that ends early is an error
 
 
 class Left(NamedTuple):
@@ -193,7 +195,8 @@ class Capture:
         self, frames: list[Frame], compile: Callable, broke: Callable, sizes: Sizes, wanted: Wanted = Wanted()
     ):
         self.given, self.compile, self.broke, self.sizes = frames, compile, broke, sizes
-        self.stolen, self.empty, self.hooked, self.fewer = wanted
+        self.stolen, self.empty, self.hooked, self.fewer, self.whole = wanted
+        self.unprepared: frozenset[int] = frozenset()
 
     def run(self, stop_at: int, reason: str, place: Place = Place()) -> Entry:
         """Interpret, up to a step (-1: to the end); raises `Restart` where it must be another one. `place`: where the
@@ -201,6 +204,7 @@ class Capture:
         fake_mode = fake_mode_for(self.sizes.has_symbols())
         self.trace = trace = FrameTrace(fake_mode)
         self.world = world = Tracing(trace, self.sizes)
+        world.whole, world.unprepared = self.whole, self.unprepared
         frames = [self._entered(k, f) for k, f in enumerate(self.given)]
         machine = world.top = TracingMachine(world, frames)
         machine.watch(frames[0], stop_at, reason)
@@ -503,10 +507,18 @@ class Segment:
         `broke(reason, where)` hears of a graph that ends early, `escaped(error)` of what the program itself raises;
         both may raise.
         """
-        stop_at, reason, place = -1, "", Place()
-        for _ in range(RESTARTS):
+        stop_at, reason, place, unprepared, attempts = -1, "", Place(), frozenset[int](), 0
+        while attempts < RESTARTS:
+            attempts += 1
+            capture = attempt(frames, compile, broke, self.sizes, self.wanted)
+            capture.unprepared = unprepared
             try:
-                return attempt(frames, compile, broke, self.sizes, self.wanted).run(stop_at, reason, place)
+                return capture.run(stop_at, reason, place)
+            except Prepare as first:
+                unprepared |= {id(first.module)}  # it is tried once: what it raises, the program raises
+                with contextlib.suppress(Exception):
+                    first.prepare()
+                    attempts = 0
             except Restart as again:
                 if again.error is not None:
                     escaped(again.error)

@@ -23,6 +23,14 @@ class Break(BaseException):
         self.stop_at = stop_at  # the step before which the graph must end, where that is an earlier one
 
 
+class Prepare(BaseException):
+    """Something must be done once, before the program can be captured as a whole; then it is captured anew."""
+
+    def __init__(self, prepare: Callable[[], Any], module: Any) -> None:
+        super().__init__()
+        self.prepare, self.module = prepare, module
+
+
 class Enter:
     """What `World.call` returns to have the machine run a Python function in a frame of its own."""
 

@@ -158,6 +158,8 @@ class Tracing(Operations):
         ] = {}  # copies that are being made, by the id of what `__deepcopy__` methods hand on
         self.listening: list[kept.PendingHandle] = []  # hooks that are registered when the graph has run
         self.top: Any = None  # the outermost machine
+        self.whole = False  # whether a graph that ends early is an error
+        self.unprepared: frozenset[int] = frozenset()  # ids of lazy modules that were tried to be initialized
 
     # ---- names
     def load_local(self, frame: Frame, name: str):
