@@ -206,6 +206,9 @@ class Calls(Native):
         if isinstance(function, weakref.ref):
             return self._referent(function)
         forward = modules.plain_forward(self, function) if isinstance(function, Module) else None
+        if isinstance(forward, staticmethod) and isinstance(forward.__func__, types.FunctionType):
+            self.outside.constant(forward.__func__)
+            return self.call(forward.__func__, args, kwargs)
         called = called if forward is None else forward
         if isinstance(called, types.FunctionType):
             self.outside.constant(called)

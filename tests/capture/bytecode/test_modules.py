@@ -48,3 +48,14 @@ def test_parameters_swapped_for_others_need_no_new_graph(model) -> None:
     model[0].weight = nn.Parameter(torch.ones(3, 3))
     torch.testing.assert_close(run(x), model(x))
     assert len(graphs) == 1
+
+
+class StaticForward(torch.nn.Module):
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+
+def test_a_module_with_a_static_forward_is_called_without_itself():
+    m = StaticForward()
+    assert torch.compile(lambda x: m(x) + 1, backend="eager", fullgraph=True)(torch.ones(2)).tolist() == [3, 3]
