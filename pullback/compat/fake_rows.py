@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _FAKE = "pullback.capture.fake.mode"
+_CHECKING = "pullback.capture.fake.checking"
 _PUBLIC = ("FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 _NAMES = (
     *_PUBLIC,
@@ -20,9 +21,17 @@ _NAMES = (
 ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses": {
         "fake_tensor": "torch._subclasses.fake_tensor:",
+        "fake_utils": "torch._subclasses.fake_utils:",
+        "CrossRefFakeMode": f"{_CHECKING}:CrossRefFakeMode",
         **{name: f"{_FAKE}:{name}" for name in _PUBLIC},
     },
-    "torch._subclasses.fake_tensor": {name: f"{_FAKE}:{name}" for name in _NAMES},
+    "torch._subclasses.fake_tensor": {
+        **{name: f"{_FAKE}:{name}" for name in _NAMES},
+        "FakeCopyMode": f"{_CHECKING}:FakeCopyMode",
+    },
+    "torch._subclasses.fake_utils": {
+        name: f"{_CHECKING}:{name}" for name in ("CrossRefFakeMode", "try_convert_fake_to_real")
+    },
     "torch._guards": {
         "detect_fake_mode": f"{_FAKE}:detect_fake_mode",
         "active_fake_mode": f"{_FAKE}:active_fake_mode",

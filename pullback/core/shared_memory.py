@@ -64,6 +64,7 @@ def map_file(filename, shared: bool, nbytes: int) -> Storage:
             os.close(descriptor)
         storage = Storage(buffer, nbytes, devices.cpu, resizable=False)
         storage.shared = True
+        storage.__dict__["filename"] = os.fspath(filename)
         return storage
     size = os.path.getsize(filename)
     if nbytes > size:

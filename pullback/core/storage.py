@@ -176,6 +176,11 @@ class StorageBase(Storage):
     def _cdata(self) -> int:
         return id(self)
 
+    @property
+    def filename(self) -> str | None:
+        """The file that the memory is shared with, if it is one."""
+        return self.__dict__.get("filename")
+
     def _bytes(self):
         """The memory itself, or an error where there is none."""
         if self.buffer is None:

@@ -59,7 +59,11 @@ def _swap(owner, leaf: str, value):
         raise TypeError(f"{value} is not an instance of torch.Tensor")
     for table in (owner._parameters, owner._buffers):
         if leaf in table:
-            before, table[leaf] = table[leaf], value
+            before = table[leaf]
+            if value is _ABSENT:
+                del table[leaf]  # a parameter under a name of its own, for the time of the call
+            else:
+                table[leaf] = value
             return before
     before = getattr(owner, leaf, _ABSENT)
     if before is not _ABSENT and before is not None and not isinstance(before, Tensor):

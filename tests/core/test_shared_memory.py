@@ -28,3 +28,11 @@ def test_files(tmp_path):
     with pytest.raises(RuntimeError, match="unable to map 99 bytes"):
         torch.UntypedStorage.from_file(str(path), nbytes=99)
     assert sys.getsizeof(shared) >= 16
+
+
+def test_shared_files_have_a_name(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(16))
+    shared, own = (torch.from_file(str(path), shared=s, size=4) for s in (True, False))
+    assert shared.untyped_storage().filename == str(path) and own.untyped_storage().filename is None
+    assert torch.ones(2).untyped_storage().filename is None

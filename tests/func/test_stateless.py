@@ -91,3 +91,17 @@ def test_an_ensemble_of_modules():
     assert len(make_functional_with_buffers(models[0], disable_autograd_tracking=True)[1]) == 2
     weights, fn, names = functional_init(nn.Linear, (5,))(3, 2)
     assert names == ("weight", "bias") and vmap(fn)(weights, (torch.ones(5, 3),)).shape == (5, 2)
+
+
+def test_parameters_under_other_names_leave_with_the_call():
+    class Names(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Linear(1, 1)
+
+        def forward(self):
+            return [name for name, _ in self.named_parameters()]
+
+    module, extra = Names(), nn.Parameter(torch.ones(1))
+    assert functional_call(module, {"inner.extra": extra}) == ["inner.weight", "inner.bias", "inner.extra"]
+    assert module() == ["inner.weight", "inner.bias"] and not hasattr(module.inner, "extra")

@@ -19,9 +19,9 @@ def compare_metadata(
         if not isinstance(t, Tensor):
             raise AssertionError(f"Expected a Tensor, got {type(t)}")
     facts = [("Dtypes", a.dtype, b.dtype), ("Devices", a.device, b.device)]
-    if check_sizes:
+    if check_sizes or a.ndim != b.ndim:
         facts.append(("Shapes", tuple(a.shape), tuple(b.shape)))
-    if check_strides and a.numel():
+    if check_strides and a.ndim == b.ndim and a.numel():
         places = [d for d, n in enumerate(a.shape) if n > 1]
         facts.append(("Strides", [a.stride(d) for d in places], [b.stride(d) for d in places]))
         facts.append(("Storage offsets", a.storage_offset(), b.storage_offset()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
+from ...batching.batched import make_batched
 from ...core import device as devices
 from ...core import modes
 from ...core.modes import ambient
@@ -87,6 +88,10 @@ class FakeTensorConverter:
         key, table = id(tensor), self.fakes
         table[key] = (weakref.ref(tensor, lambda _: table.pop(key, None)), fake)
 
+    def real_of(self, fake: Tensor) -> Tensor | None:
+        """The tensor that a fake was made of, if it is alive."""
+        return next((made_of() for made_of, known in self.fakes.values() if known is fake), None)
+
     def from_real_tensor(
         self, fake_mode: FakeTensorMode, t: Tensor, make_constant=False, shape_env=None, *, source=None,
         symbolic_context=None, trace: bool = True,
@@ -113,6 +118,10 @@ class FakeTensorConverter:
     def _convert(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
         if t._keys & DISPATCH_SUBCLASS:
             result = self._convert_subclass(mode, t, env, source)
+        elif t._keys & TRANSFORMED and "wrapped" in t.__dict__:
+            batch = t.__dict__["wrapped"]
+            value = self.from_real_tensor(mode, batch.value, shape_env=env, source=source)
+            result = make_batched(value, batch.dim, batch.level)
         elif t._keys & (LAYOUTS | TRANSFORMED):
             raise UnsupportedFakeTensorException(f"fake tensors of layout {t.layout} are not implemented")
         else:
@@ -129,7 +138,7 @@ class FakeTensorConverter:
 
     def _convert_dense(self, mode: FakeTensorMode, t: Tensor, env, source, context) -> Tensor:
         place = tuple(t._array.shape), stride_of(t), t._offset
-        if env is not None:
+        if env is not None and not (t._keys & FAKE and t.__dict__["fake_mode"].shape_env is env):
             place = env.create_symbolic_sizes_strides_storage_offset(t, source, symbolic_context=context)
         base = None if t._view_info is None else t._view_info.base
         if base is not None and base.dtype is t.dtype and not base._keys & (LAYOUTS | DISPATCH_SUBCLASS):

@@ -7,11 +7,14 @@ and the device of the results of one call.
 from __future__ import annotations
 
 from ...core import device as devices
+from ...core import dtype as dtypes
 from ...core.modes import ambient
 from ...ops.family.base import Family
 from ...ops.family.factory import Factory
 from ...ops.system.operator import Operator
 from .errors import FakeTensorDeviceMismatchError
+
+_INDICES = (dtypes.int64, dtypes.int32)
 
 
 class Facts:
@@ -56,10 +59,12 @@ def result_device(op: Operator, facts: Facts, args: tuple, tensors: list):
 
 
 def _common_device(op: Operator, tensors: list):
-    """The one device of several tensors; numbers on the CPU (tensors without dimensions) go anywhere."""
+    """The one device of several tensors; numbers on the CPU (tensors without dimensions) go anywhere, and whole numbers
+    there (indices) to tensors without data, as they do where nothing is fake."""
     found = None
+    bare = any(t.device is devices.meta for t in tensors)
     for t in tensors:
-        if not t._array.shape and t.device is devices.cpu:
+        if t.device is devices.cpu and (not t._array.shape or bare and t.dtype in _INDICES):
             continue
         if found is None:
             found = t.device

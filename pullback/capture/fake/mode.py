@@ -44,7 +44,7 @@ class _FakeTensorMeta(type):
         return isinstance(value, Tensor) and bool(value._keys & FAKE)
 
     def __call__(cls, fake_mode, elem, device, constant=None, **options):
-        result = fake_mode.make(elem._array.shape, elem.stride(), elem.dtype, devices.device(device))
+        result = fake_mode.make(elem._array.shape, elem.stride(), elem.dtype, devices.indexed(device))
         if constant is not None:
             fake_mode.set_constant(result, constant)
         return result
@@ -294,7 +294,15 @@ def constant_of(t: Tensor) -> Tensor | None:
     return facts["constant"] if "constant" in facts and facts["constant_version"] == t._counter[0] else None
 
 
-def _of_fakes(name: str, read) -> property:
+def _move(t: Tensor, value) -> None:
+    """`fake.fake_device = device`: the device that a fake says it is on, with its number."""
+    if t._keys & FAKE:
+        t._own_device = devices.indexed(value)
+    else:
+        t.__dict__["fake_device"] = value
+
+
+def _of_fakes(name: str, read, write=None) -> property:
     """An attribute that fake tensors have, and others have not, unless they set one."""
 
     def get(self: Tensor):
@@ -304,14 +312,14 @@ def _of_fakes(name: str, read) -> property:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return self.__dict__[name]
 
-    return PartialProperty(get, lambda self, value: self.__dict__.__setitem__(name, value))
+    return PartialProperty(get, write or (lambda self, value: self.__dict__.__setitem__(name, value)))
 
 
 extend(
     Tensor,
     __name__,
     constant=_of_fakes("constant", constant_of),
-    fake_device=_of_fakes("fake_device", lambda t: t.device),
+    fake_device=_of_fakes("fake_device", lambda t: t.device, _move),
 )
 
 

@@ -188,6 +188,8 @@ def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = (
         return cond_op.plain(pred, true_fn, false_fn, operands)
     kept: list = []
     out = cond_op(pred, flattened(true_fn, spec, kept), flattened(false_fn, spec, kept), tuple(leaves))
+    if not isinstance(out, (tuple, list)):  # a mode has answered for the operator
+        return out
     if any(s != kept[0] for s in kept):
         raise RuntimeError(
             f"Unmatched output spec from torch.cond branches: true branch tree_spec {kept[0]} vs false branch tree_spec "

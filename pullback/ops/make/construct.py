@@ -41,12 +41,23 @@ def infer_dtype(data) -> dtype:
     if isinstance(data, (tuple, list)) or hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         found: dtype | None = None
         for d in data:
-            if isinstance(d, str):
-                raise ValueError("too many dimensions 'str'")
+            if d is data:
+                raise TypeError("new(): self-referential lists are incompatible")
             one = infer_dtype(d)
             found = one if found is None else promote_types(found, one)
         return found or ambient.default_dtype
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+
+
+def _first_of(data):
+    """The first element of what says that it is a sequence."""
+    try:
+        first = data[0]
+    except (TypeError, KeyError) as reason:
+        raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from reason
+    if first is data:
+        raise TypeError("new(): self-referential lists are incompatible")
+    return first
 
 
 def _shape_of(data) -> tuple[int, ...]:
@@ -61,7 +72,9 @@ def _shape_of(data) -> tuple[int, ...]:
         shape.append(len(data))
         if not len(data):
             break
-        data = data[0]
+        data = _first_of(data)
+    if isinstance(data, str) and shape:  # a text is a sequence of texts, without end
+        raise ValueError("too many dimensions 'str'")
     if isinstance(data, (Tensor, np.ndarray)) and data.ndim:
         if not shape:
             return tuple(data.shape)
@@ -99,9 +112,9 @@ def array_from(data, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
     if isinstance(data, np.generic):
         have = numpy_to_dtype(data.dtype)
         return cast_array(np.array(data), have, wanted or have), wanted or have
+    shape = _shape_of(data)
     inferred = infer_dtype(data)
     target = wanted or inferred
-    shape = _shape_of(data)
     _check_ragged(data, shape)
     try:
         raw = np.array(_plain(data, len(shape)), dtype=_intermediate(inferred, target))
@@ -255,6 +268,10 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False) -> 
     elif (
         copy is False and not shares and not isinstance(obj, (bytearray, memoryview)) and not hasattr(obj, "__dlpack__")
     ):
+        if isinstance(obj, np.generic):
+            raise RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or make an array of it, as numpy.asarray does."
+            )
         raise ValueError(
             "can't alias arbitrary sequence into a tensor."
             if not isinstance(obj, (Tensor, np.ndarray))
@@ -370,7 +387,7 @@ def from_file(
 ) -> Tensor:
     """A 1-d tensor mapped from a file; with `shared=True`, writes go to the file."""
     d = dtype or ambient.default_dtype
-    return lifted(wrap(np.asarray(np.memmap(filename, d.numpy, "r+" if shared else "c", shape=(size,))), d))
+    return lifted(on_storage(UntypedStorage.from_file(filename, bool(shared), size * d.itemsize), d))
 
 
 def _dlpack(self: Tensor, stream=None, **kwargs):
@@ -404,18 +421,24 @@ def construct(cls, *args, **kwargs) -> Tensor:
     device = kwargs.pop("device", None)
     kwargs.pop("requires_grad", None)
     if len(args) == 1 and isinstance(args[0], Tensor):
-        if device is not None:
-            raise RuntimeError(
-                "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
-                "Use torch.tensor(...) or torch.as_tensor(...) instead."
-            )
-        return _alias(args[0]) if type(args[0]) is cls is Tensor else args[0].as_subclass(cls)
+        return _another_of(args[0], cls, device)
     result = legacy(ambient.default_dtype, args, device)
     return result if cls is Tensor else core_tensor.subclass_of(cls, result)
 
 
-def _alias(t: Tensor) -> Tensor:
-    return dispatch(alias_op, (t,))
+def _another_of(other: Tensor, cls: type[Tensor] = Tensor, device=None) -> Tensor:
+    """`Tensor(other)`: a view of a tensor, of whatever dtype that is, through which gradients flow."""
+    if device is not None:
+        raise RuntimeError(
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+            "Use torch.tensor(...) or torch.as_tensor(...) instead."
+        )
+    view = dispatch(alias_op, (other,))
+    if type(view) is cls:
+        return view
+    result = core_tensor.subclass_of(cls, view)
+    result._autograd, result._view_info = view._autograd, view._view_info
+    return result
 
 
 def legacy(d: dtype, args: tuple, device=None) -> Tensor:
@@ -426,7 +449,7 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not d:
             raise TypeError(f"expected {d.scalar_name} (got {first.dtype.scalar_name})")
-        return _alias(first)
+        return _another_of(first, device=device)
     if len(args) == 1 and isinstance(first, (UntypedStorage, TypedStorage)):
         storage = first._storage if isinstance(first, UntypedStorage) else first._untyped_storage._storage
         return on_storage(storage, d)

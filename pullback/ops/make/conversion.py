@@ -207,7 +207,7 @@ def chalf(self, memory_format=None):
 
 @front("Tensor.type_as")
 def type_as(self, other) -> Tensor:
-    return self.to(other.dtype)
+    return self.to(device=other.device, dtype=other.dtype)
 
 
 @front("Tensor.type")

@@ -33,7 +33,12 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
 from ..system.operator import export
-from ..system.overrides import DisableTorchFunctionSubclass, keeps_type
+from ..system.overrides import (
+    DisableTorchFunctionSubclass,
+    call_overridden,
+    has_torch_function_unary,
+    keeps_type,
+)
 from .factories import format_strides, sizes_from
 from .like import like_strides
 from .storages import TypedStorage
@@ -181,8 +186,8 @@ def requires_grad_(self, requires_grad: bool = True) -> Tensor:
     return self
 
 
-@front("Tensor.as_subclass")
 def as_subclass(self, cls) -> Tensor:
+    """The same tensor as one of another class. Overrides do not see this call: it is what gives their results a class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from Tensor."
@@ -193,6 +198,7 @@ def as_subclass(self, cls) -> Tensor:
     return result
 
 
+export("Tensor", "as_subclass", as_subclass)
 keeps_type.add(as_subclass)
 
 
@@ -278,6 +284,8 @@ def reinforce(self, reward):
 
 
 def _deepcopy(self, memo):
+    if has_torch_function_unary(self):
+        return call_overridden(Tensor.__deepcopy__, (self, memo), {})
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were attempting to deepcopy "

@@ -234,8 +234,16 @@ def _randperm(n, *, generator=None, out=None, **options) -> Tensor:
     return make("randperm", randperm_ops, (n,), generator, options, out)
 
 
+def _number(value):
+    """The number of a tensor without dimensions that no gradient is wanted of; anything else as it is."""
+    alone = isinstance(value, Tensor) and not value._array.shape and not value.requires_grad
+    return value.item() if alone else value
+
+
 def _normal(mean, std=1.0, size=None, *, generator=None, out=None, **options) -> Tensor:
     """`normal(mean, std)` with a tensor for one or both, or `normal(mean, std, size)`."""
+    if size is not None:
+        mean, std = _number(mean), _number(std)
     if isinstance(mean, Tensor) or isinstance(std, Tensor):
         if size is not None or options:
             raise invalid("normal", mean, std, size, *options)

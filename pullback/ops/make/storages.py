@@ -281,10 +281,12 @@ def _filled(args: tuple, d: dtype, device: Any) -> UntypedStorage:
     data = args[0] if args else 0
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
-    if isinstance(data, (Tensor, UntypedStorage)) or not isinstance(data, (int, Sequence, np.ndarray, TypedStorage)):
+    if isinstance(data, (Tensor, UntypedStorage)) or not isinstance(
+        data, (int, np.integer, Sequence, np.ndarray, TypedStorage)
+    ):
         raise TypeError(f"Argument type not recognized: {type(data)}")
-    if isinstance(data, int):
-        return UntypedStorage(data * d.itemsize, device=where)
+    if isinstance(data, (int, np.integer)):
+        return UntypedStorage(int(data) * d.itemsize, device=where)
     storage = _from_array(np.array(list(data)).astype(d.numpy) if len(data) else np.empty(0, d.numpy))
     return storage.cuda(where) if where.type == "cuda" else storage
 

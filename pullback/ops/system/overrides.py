@@ -44,8 +44,8 @@ def has_override(cls: type) -> bool:
     return override is not None and override is not disabled_torch_function and cls is not Tensor
 
 
-def any_overridden(args, out=None) -> bool:
-    """Whether an argument, or one inside a list or tuple, is of a class that wants to see calls."""
+def any_overridden(args, out=None, depth: int = 3) -> bool:
+    """Whether an argument has overrides of its own; lists are looked into, but not into data of any depth."""
     if ambient.function_disabled:
         return False
     for v in args:
@@ -53,7 +53,7 @@ def any_overridden(args, out=None) -> bool:
         if cls in PLAIN or cls in _SIMPLE:
             continue
         if cls is tuple or cls is list:
-            if any_overridden(v):
+            if depth and any_overridden(v, None, depth - 1):
                 return True
         elif has_override(cls):
             return True

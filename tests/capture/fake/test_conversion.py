@@ -9,6 +9,7 @@ import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.batching.inspection import is_batchedtensor
 from pullback.capture.fake.mode import (
     FakeTensorConverter,
     FakeTensorMode,
@@ -153,3 +154,31 @@ def test_converter():
     assert fake.fake_mode is mode and fake.item() == 3 and converter.from_real_tensor(mode, real) is fake
     moved = converter.from_meta_and_device(mode, torch.ones(2, device="meta"), torch.device("cuda:0"))
     assert is_fake(moved) and moved.device == torch.device("cuda:0")
+
+
+def test_batched_tensors_have_batched_fakes(mode):
+    seen = []
+
+    def f(x):
+        fake = mode.from_tensor(x)
+        seen.append((fake.shape, fake.stride(), is_batchedtensor(fake)))
+        return x
+
+    torch.vmap(f)(torch.ones(3, 4, 5))
+    assert seen == [((4, 5), (5, 1), True)]
+
+
+def test_fakes_of_one_environment_keep_their_symbols():
+    from pullback.capture.shapes.environment import ShapeEnv
+
+    env = ShapeEnv()
+    first, second = (FakeTensorMode(shape_env=env) for _ in range(2))
+    one = first.from_tensor(torch.ones(10, 3))
+    two = second.from_tensor(one)
+    assert two is not one and two.fake_mode is second and [str(n) for n in two.shape] == [str(n) for n in one.shape]
+
+
+def test_real_of(mode):
+    real = torch.ones(2)
+    assert mode.fake_tensor_converter.real_of(mode.from_tensor(real)) is real
+    assert mode.fake_tensor_converter.real_of(mode.from_tensor(real) + 1) is None

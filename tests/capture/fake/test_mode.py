@@ -514,3 +514,19 @@ def test_lists(mode):
         torch._foreach_mul_(lists, 2.0)
         assert [t._version for t in lists] == [1, 1]
         assert all(is_fake(t) for t in torch._foreach_norm(lists))
+
+
+def test_devices_get_their_number():
+    with FakeTensorMode() as mode:
+        fake = FakeTensor(mode, torch.empty(2, device="meta"), torch.device("mps"))
+        assert fake.device == torch.device("mps:0")
+        fake.fake_device = torch.device("cuda")
+        assert fake.device == torch.device("cuda:0") == fake.fake_device
+
+
+def test_indices_on_the_cpu_meet_tables_without_data():
+    with FakeTensorMode():
+        bag = torch.nn.EmbeddingBag(10, 3, mode="sum", device="meta")
+        assert bag(torch.tensor([1, 2, 4]), torch.tensor([0, 2])).device.type == "meta"
+        with pytest.raises(RuntimeError, match="two devices"):
+            torch.ones(2) + torch.ones(2, device="meta")

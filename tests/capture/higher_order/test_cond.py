@@ -10,6 +10,7 @@ from pullback.capture.fake.mode import FakeTensorMode
 from pullback.capture.trace.make_fx import make_fx
 from pullback.core.tree import tree_map_only
 from pullback.joint.functionalize import Functionalization
+from pullback.ops.system.overrides import TorchDispatchMode
 
 DOUBLE = {"dtype": torch.float64}
 
@@ -214,3 +215,14 @@ def test_compiled():
         sum(t.sum() for t in got).backward()
         sum(t.sum() for t in want).backward()
         assert close([t.grad for t in a], [t.grad for t in b])
+
+
+def test_a_mode_may_answer():
+    class Mode(TorchDispatchMode):
+        supports_higher_order_operators = True
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return torch.ones(3, 3) if func is torch.ops.higher_order.cond else NotImplemented
+
+    with Mode():
+        assert torch.cond(torch.tensor(True), torch.sin, torch.cos, (torch.ones(1),)).shape == (3, 3)

@@ -82,3 +82,27 @@ def test_a_tensor_made_of_another_is_a_view_of_it():
         torch.FloatTensor(numbers)
     with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
         torch.Tensor(x, device="cpu")
+
+
+def test_a_tensor_of_a_tensor_is_a_view_of_it():
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.ones(2, requires_grad=True)
+    for made in (torch.Tensor(x * 3), Own(x * 3), torch.FloatTensor(x * 3), x.new(x * 3)):
+        assert torch.autograd.grad((made * made).sum(), x)[0].tolist() == [18.0, 18.0]
+    plain = torch.arange(3)
+    for cls in (torch.Tensor, Own):
+        same = cls(plain)
+        assert type(same) is cls and same.dtype is torch.int64 and same._is_view() and same._base is plain
+        same += 1
+        assert plain._version == same._version
+    assert plain.tolist() == [2, 3, 4]
+    with pytest.raises(TypeError, match="expected Float"):
+        torch.FloatTensor(plain)
+    with pytest.raises(RuntimeError, match="as_tensor"):
+        torch.Tensor(plain, device="meta")
+
+
+def test_type_as_takes_the_device_too():
+    assert torch.ones(2).type_as(torch.ones(1, dtype=torch.int32, device="meta")).device.type == "meta"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import pullback as torch
@@ -64,3 +66,24 @@ def test_named_results_of_a_subclass():
     x = torch.tensor([[1.0, 2.0]]).as_subclass(Own)
     for result in (torch.max(x, dim=0), torch.sort(x)):
         assert isinstance(result.values, Own) and isinstance(result.indices, Own)
+
+
+def test_deep_copies_are_seen_and_classes_of_results_are_not():
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return NotImplemented if types else func(*args, **(kwargs or {}))
+
+    class Own(torch.Tensor):
+        pass
+
+    x = Own([1.0])
+    with Mode():
+        assert type(torch.neg(x)) is Own
+    assert seen == [torch.neg] * 2
+    del seen[:]
+    with Mode():
+        copied = copy.deepcopy(torch.ones(2))
+    assert seen[-1] is torch.Tensor.__deepcopy__ and copied.tolist() == [1, 1]

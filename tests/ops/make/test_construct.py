@@ -1,0 +1,61 @@
+"""Tensors from Python data: what is no data says so, in the words that users search for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pullback as torch
+
+
+def test_texts_are_no_data():
+    for first in (["a"], [["a"], [0]]):
+        with pytest.raises(ValueError, match="too many dimensions 'str'"):
+            torch.tensor(first)
+    for later in ([0, "a"], [[0], ["a"]], "a"):
+        with pytest.raises(TypeError, match="invalid data type 'str'"):
+            torch.tensor(later)
+
+
+def test_lists_that_hold_themselves():
+    inner = [0]
+    inner += [inner]
+    first: list = []
+    first.append(first)
+    for data in (inner, [[1, 2], inner], first):
+        with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+            torch.tensor(data)
+
+
+def test_sequences_of_users():
+    class Three:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return [1.0, 2.0, 3.0][index]
+
+    class None_(Three):
+        def __getitem__(self, index):
+            raise TypeError
+
+    assert torch.tensor(Three()).tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'None_'"):
+        torch.tensor(None_())
+
+
+def test_numpy_numbers():
+    assert torch.asarray(np.float64(0.5)).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        torch.asarray(np.float64(0.5), copy=False)
+    assert torch.FloatStorage(np.int16(3)).size() == 3
+
+
+def test_normal_takes_tensors_without_dimensions_for_numbers():
+    zero = torch.tensor(0.0)
+    assert torch.normal(zero, 1.0, (10,)).shape == torch.normal(zero, torch.tensor(1.0), (10,)).shape == (10,)
+    with pytest.raises(RuntimeError, match="std >= 0.0"):
+        torch.normal(zero, -1, (10,))
+    for mean in (torch.ones(1), torch.tensor(0.0, requires_grad=True)):
+        with pytest.raises(TypeError, match="invalid combination"):
+            torch.normal(mean, 1.0, (10,))
