@@ -449,7 +449,7 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not d:
             raise TypeError(f"expected {d.scalar_name} (got {first.dtype.scalar_name})")
-        return _another_of(first, device=device)
+        return _another_of(first)
     if len(args) == 1 and isinstance(first, (UntypedStorage, TypedStorage)):
         storage = first._storage if isinstance(first, UntypedStorage) else first._untyped_storage._storage
         return on_storage(storage, d)
