@@ -143,7 +143,10 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--picture", metavar="FILE", help="of the loss curve (default demo-loss.svg; none if plain)")
     demo.add_argument("--plain", action="store_true", help="lines for a log: no progress bar, no colour")
     demo.add_argument("--eager", action="store_true", help="do not compile the step")
-    demo.add_argument("--html", metavar="FILE", help="write what the compiler made of the step as a page")
+    demo.add_argument(
+        "--html", nargs="?", const="demo-report.html", metavar="FILE",
+        help="write what the compiler made of the step as a page, and open it where there is a screen (demo-report.html)",
+    )  # fmt: skip
     demo.set_defaults(action=_demo)
 
     doctor = commands.add_parser("doctor", help="what this machine offers: versions, BLAS, compiler, GPU")

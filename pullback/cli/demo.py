@@ -10,6 +10,7 @@ import contextlib
 import math
 import statistics
 import time
+import webbrowser
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,8 @@ def demo(
     if account is not None and html:
         Path(html).write_text(account.html("pullback demo: what the compiler did"), encoding="utf-8")
         console.print(f"\nwhat the compiler made of the step: {html}", markup=False)
+        if console.is_terminal and not plain:
+            webbrowser.open(Path(html).resolve().as_uri())
     console.print(
         "\nnext: `pullback run train.py` runs a program of yours, `pullback explain --html report.html train.py` shows"
     )

@@ -27,6 +27,18 @@ def test_it_learns_and_writes(capsys, tmp_path):
     assert xml.etree.ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
+def test_what_the_compiler_made_of_the_step_is_a_page(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo.webbrowser, "open", lambda address: pytest.fail("there is no screen"))
+    main(["demo", "--steps", "20", "--plain", "--html"])
+    page = (tmp_path / "demo-report.html").read_text()
+    assert (
+        "demo-report.html" in capsys.readouterr().out
+        and page.startswith("<!doctype html>")
+        and "native code of a" in page
+    )
+
+
 def test_too_few_steps_are_not_called_a_success(capsys):
     assert demo.demo(steps=1, plain=True) == 1
 
