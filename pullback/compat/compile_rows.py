@@ -53,6 +53,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._dynamo": {
         "config": "pullback.capture.front.config:config",
         "reset": "pullback.surface.compiler:reset",
+        "run": "pullback.surface.compiler_decorators:run",
         "optimize": f"{_COMPILE}:optimize",
         "optimize_assert": f"{_COMPILE}:optimize_assert",
         "is_compiling": "pullback.surface.compiler:is_compiling",

@@ -50,6 +50,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torchgen": {"gen_schema_utils": "torchgen.gen_schema_utils:"},
     "torchgen.gen_schema_utils": _rows("schema", TypeGen="ValueType", FunctionSchemaGen="CallSchema"),
     "torch._higher_order_ops.wrap": {**_WRAPS, **_CHECKPOINT},
+    "torch._higher_order_ops.hints_wrap": _rows("hints", "hints_wrapper", HintsWrapper="HintsWrapper"),
     "torch._higher_order_ops.flex_attention": _rows(
         "flex_attention", flex_attention="flex_attention_op", flex_attention_backward="flex_attention_backward_op"
     ),

@@ -80,6 +80,21 @@ class set_stance(StateChange):
         return set_stance(self.value.name, force_backend=self.value.backend)
 
 
+def run(fn: Callable | None = None):
+    """A function in which compiled functions make no new graphs: where none fits, they run uncompiled."""
+    if fn is None:
+        return run
+
+    @functools.wraps(fn)
+    def inner(*args, **kwargs):
+        if ambient.captures:  # the graph that is being made is another's
+            return fn(*args, **kwargs)
+        with set_stance("eager_on_recompile"):
+            return fn(*args, **kwargs)
+
+    return inner
+
+
 class error_on_graph_break(StateChange):
     """Whether a graph that ends early is an error, in a block or function, whatever `fullgraph` says."""
 

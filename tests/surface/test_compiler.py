@@ -5,6 +5,7 @@ import pytest
 import pullback as torch
 from pullback.capture.front.compile import RecompileError, Unsupported
 from pullback.surface import compiler
+from pullback.surface.compiler_decorators import run
 
 
 class Counter:
@@ -82,3 +83,24 @@ def test_is_exporting_is_true_only_while_exporting() -> None:
     asks, x = Asks(), torch.ones(2)
     assert torch.export.export(asks, (x,)).module()(x).tolist() == [2.0, 2.0]
     assert asks(x).tolist() == torch.compile(asks, backend="eager")(x).tolist() == [0.0, 0.0]
+
+
+def test_run_makes_no_new_graphs():
+    graphs = []
+
+    def noting(graph, examples):
+        graphs.append(graph)
+        return graph
+
+    f = torch.compile(lambda x: x.sin() + 1, backend=noting)
+    f(torch.ones(2))
+    x = torch.ones(2, dtype=torch.float64)
+    assert torch.equal(run(f)(x), x.sin() + 1) and len(graphs) == 1
+    f(x)
+    assert len(graphs) == 2
+
+    @run()
+    def inner(x):
+        return x.cos()
+
+    assert torch.equal(torch.compile(lambda x: inner(x) * 2, backend=noting, fullgraph=True)(x), x.cos() * 2)

@@ -19,6 +19,7 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from ...core.symbolic import sym_max, sym_min
 from ...core.tensor import Tensor
 from .attributes import class_of
 from .copying import copied, deep_copied
@@ -285,9 +286,20 @@ def _ordering(function):
             values = args[0] if len(args) == 1 else args
             if any(isinstance(v, CONTAINERS) for v in values):
                 kwargs["key"] = world.deep
+            elif function in (min, max) and not kwargs and _is_unknown(values):
+                larger = sym_max if function is max else sym_min
+                return world.refusing(functools.reduce, (larger, values), {})
         return world.refusing(function, args, kwargs)
 
     return call
+
+
+def _is_unknown(values) -> bool:
+    """Whether the least or greatest of several ints is itself a number that is not known yet."""
+    symbols = [v for v in values if is_symbol(v)]
+    if not any(not v.node.has_hint() for v in symbols):
+        return False
+    return all(v.symbolic_type is int if is_symbol(v) else type(v) is int for v in values)
 
 
 def _operators() -> dict[Any, Any]:

@@ -17,6 +17,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...graph import Graph, GraphModule, Node, map_arg
 from ...graph.tree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ...nn.module import Module
 from ..bytecode.binding import frame_of
 from ..bytecode.outside import is_symbol
 from ..bytecode.segment import Capture, Segment, Uncapturable
@@ -106,7 +107,7 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     given = [graph.placeholder(f"arg{i}") for i in range(len(flat))]
     check = AsExported(leaf_names(names, args, kwargs), flat)
     check.again = lambda values: _again(f, tree.tree_unflatten(values, in_spec), module)
-    graph.call_function(check, tuple(given))
+    checked = graph.call_function(check, tuple(given))
     places = {id(a): i for i, a in reversed(list(enumerate(flat))) if isinstance(a, Tensor)}
     old = [n for n in found.graph.nodes if n.op == "placeholder"]
     for node, real in zip(old, found.inputs, strict=True):
@@ -119,6 +120,11 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     for node in found.graph.nodes:
         if node.op != "placeholder":
             copies[node] = graph.node_copy(node, copies.__getitem__)
+    first = next((n.meta for n in found.graph.nodes if n.stack_trace is not None), {})
+    for node in (checked, *[n for n in graph.nodes if n.op == "get_attr"]):  # they belong where the program begins
+        for key in ("stack_trace", "nn_module_stack"):
+            if key in first:
+                node.meta.setdefault(key, first[key])
     graph.output([copies[r] if isinstance(r, Node) else r for r in found.results])
     graph.eliminate_dead_code()
     fakes = [n.meta.get("val") for n in old]
@@ -179,7 +185,7 @@ def _same_constants(a, b) -> bool:
 def parameter_names(f: Callable, args: tuple, kwargs: dict) -> list[str]:
     """A name for each argument, by the function's parameters."""
     try:
-        parameters = list(inspect.signature(f).parameters.values())
+        parameters = list(inspect.signature(f.forward if isinstance(f, Module) else f).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

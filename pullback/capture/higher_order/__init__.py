@@ -9,6 +9,7 @@ from .base import HigherOrderOperator
 from .checkpoint import tag_activation_checkpoint, wrap_activation_checkpoint
 from .cond import cond
 from .flex_attention import flex_attention_op
+from .hints import hints_wrapper
 from .map import map
 from .out_dtype import out_dtype
 from .rng import run_and_save_rng_state, run_with_rng_state
@@ -18,7 +19,7 @@ from .while_loop import while_loop
 from .wrap import wrap
 
 __all__ = [
-    "HigherOrderOperator", "associative_scan", "auto_functionalized", "auto_functionalized_v2", "cond", "flex_attention_op", "map", "out_dtype",
+    "HigherOrderOperator", "associative_scan", "auto_functionalized", "auto_functionalized_v2", "cond", "flex_attention_op", "hints_wrapper", "map", "out_dtype",
     "run_and_save_rng_state", "run_with_rng_state", "scan", "tag_activation_checkpoint", "trace_wrapped", "while_loop",
     "wrap", "wrap_activation_checkpoint",
 ]  # fmt: skip

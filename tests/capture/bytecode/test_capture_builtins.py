@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.capture.front.config import config
 from tests.capture.bytecode.capture_cases import BACKENDS, Cases, x_of
 
 case = Cases()
@@ -595,3 +596,12 @@ def test_builtins(make, backend: str) -> None:
 @pytest.mark.parametrize("make", case, ids=lambda make: make.__name__)
 def test_builtins_with_frames_kept(make) -> None:
     case.run(make, "eager", nested=True)
+
+
+def test_the_greater_of_a_number_that_is_not_known_is_no_question():
+    def f(x):
+        return torch.ones(max(x.item(), 4)), torch.zeros(min(3, x.item(), 9))
+
+    with config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(f, backend="eager", fullgraph=True)
+        assert [[len(t) for t in compiled(torch.tensor(n))] for n in (2, 7)] == [[4, 2], [7, 3]]

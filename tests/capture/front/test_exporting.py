@@ -102,6 +102,7 @@ def test_sizes_that_are_one_symbol_are_equal():
 def test_a_module_keeps_the_sizes_of_its_parameters():
     graph, _ = export(torch.nn.Linear(3, 2))(torch.ones(4, 3))
     assert graph(torch.ones(7, 3)).shape == (7, 2)
+    assert graph(input=torch.ones(4, 3)).shape == (4, 2)  # as `forward` names it
     with pytest.raises(RuntimeError):
         graph(torch.ones(4, 5))
 
