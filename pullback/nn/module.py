@@ -270,11 +270,13 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     def compile(self, *args, **kwargs) -> None:
         """Compile this module's call in place."""
         self._compiled_call_impl = above.compile_function(self._call_impl, *args, **kwargs)
+        self._compile_arguments = args, kwargs
 
     # ---- copies
     def __getstate__(self) -> dict:
         state = self.__dict__.copy()
-        state.pop("_compiled_call_impl", None)
+        for name in ("_compiled_call_impl", "_compile_arguments"):
+            state.pop(name, None)
         return state
 
     def __setstate__(self, state: dict) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ...core.layers import above
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..device_mesh import DeviceMesh, init_device_mesh
@@ -29,15 +30,20 @@ class FSDPModule:
         policy = self._fsdp_policy
         if policy.param_dtype is not None and policy.cast_forward_inputs:
             args, kwargs = _cast((args, kwargs), policy.param_dtype)
+        inner = self.__dict__.get("_fsdp_compiled") or super().forward  # type: ignore[misc]
         if not self._fsdp:
-            return super().forward(*args, **kwargs)  # type: ignore[misc]
+            return inner(*args, **kwargs)
         with self._fsdp[0].unsharded():
-            out = super().forward(*args, **kwargs)  # type: ignore[misc]
+            out = inner(*args, **kwargs)
         return out if policy.output_dtype is None else _cast(out, policy.output_dtype)
 
     # Gathering shows other parameters to modules while they run, which is no work of a graph: one ends here, around it.
     forward._torchdynamo_disable = True  # type: ignore[attr-defined]
     forward._torchdynamo_disable_msg = "fully_shard gathers parameters around it"  # type: ignore[attr-defined]
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile, in place, what the module computes of whole parameters, between the gathers."""
+        self.__dict__["_fsdp_compiled"] = above.compile_function(super().forward, *args, **kwargs)  # type: ignore[misc]
 
     def unshard(self, async_op: bool = False) -> Any:
         """Show whole parameters until `reshard`; they have no history."""
@@ -149,6 +155,9 @@ def fully_shard(
     if cls not in _classes:
         _classes[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__module__": cls.__module__})
     module.__class__ = _classes[cls]
+    if module.__dict__.pop("_compiled_call_impl", None) is not None:  # what was compiled is what runs between gathers
+        args, kwargs = module.__dict__.pop("_compile_arguments")
+        module.compile(*args, **kwargs)
     return module
 
 

@@ -7,7 +7,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -161,14 +161,19 @@ def check_sharding_in_a_compiled_step():
     torch.manual_seed(0)
     expected = models.train(GPT(), *gpt_batch())
     mine = [t.chunk(size)[rank] for t in gpt_batch()]
-    for how in ("compiled", "compiled autograd"):
+    for how in ("compiled", "compiled autograd", "each block"):
         torch.manual_seed(0)
-        model = GPT()
+        model, calls = GPT(), []
+        keep = lambda m, _, calls=calls: calls.append(m) or m.forward
+        for i, block in enumerate(model.blocks if how == "each block" else ()):
+            (fully_shard(block) if i else block).compile(backend=keep)
         for block in model.blocks:
-            fully_shard(block)
+            if not isinstance(block, FSDPModule):
+                fully_shard(block)
         found = torch.tensor(models.train(fully_shard(model), *mine, how))
         dist.all_reduce(found, dist.ReduceOp.AVG)
         assert torch.allclose(found, torch.tensor(expected), atol=2e-5), how
+        assert (len(calls) >= len(model.blocks)) == (how == "each block")
 
 
 def check_zero_redundancy():
