@@ -25,7 +25,7 @@ def start(program: str, ranks: int, *arguments: str, **environment: str) -> subp
     )
 
 
-def finish(job: subprocess.Popen, limit: float = 100) -> tuple[int, str, str]:
+def finish(job: subprocess.Popen, limit: float = 200) -> tuple[int, str, str]:
     """(exit status, standard output, standard error); a job that hangs is ended, and fails the test."""
     try:
         out, err = job.communicate(timeout=limit)
