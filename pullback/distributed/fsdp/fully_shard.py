@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ...core.layers import above
+from ...capture.front.compile import compile as compile_function
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..device_mesh import DeviceMesh, init_device_mesh
@@ -43,7 +43,7 @@ class FSDPModule:
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile, in place, what the module computes of whole parameters, between the gathers."""
-        self.__dict__["_fsdp_compiled"] = above.compile_function(super().forward, *args, **kwargs)  # type: ignore[misc]
+        self.__dict__["_fsdp_compiled"] = compile_function(super().forward, *args, **kwargs)  # type: ignore[misc]
 
     def unshard(self, async_op: bool = False) -> Any:
         """Show whole parameters until `reshard`; they have no history."""
