@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ..core import dtype as dtypes
 from ..core import modes
-from ..core.device import device as device_type
+from ..core.device import device as parsed_device
 from ..core.dtype import dtype as dtype_type
 from ..core.layers import above
 from ..core.modes import AutocastState, ambient
@@ -161,9 +161,9 @@ def exit_autocast(mode: autocast) -> None:
     mode.__exit__(None, None, None)
 
 
-def is_autocast_available(device: str) -> bool:
+def is_autocast_available(device_type: str) -> bool:
     """Whether there is autocast for a kind of device."""
-    return device_type(device).type in ("cpu", "cuda")
+    return parsed_device(device_type).type in ("cpu", "cuda")
 
 
 def custom_fwd(fwd=None, *, device_type: str = "cpu", cast_inputs: dtype_type | None = None):

@@ -9,9 +9,6 @@ _FACTS = tuple(name for name in Tensor.__slots__ if not name.startswith("__"))
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
     """Exchange all that two tensors are: memory, history, class, attributes."""
-    for t in (t1, t2):
-        if t._view_info is not None:
-            raise RuntimeError("Cannot swap a tensor that is a view: its base would no longer know it")
     if t1.grad_fn is not None or t2.grad_fn is not None:
         raise RuntimeError("Cannot swap tensors that a graph has recorded: only leaves can be swapped")
     facts = [{name: getattr(t, name) for name in _FACTS} for t in (t1, t2)]

@@ -189,7 +189,7 @@ class ModuleState:
             )
             return
         lazy = is_lazy(own)
-        if not lazy and not own.ndim and given.ndim == 1:  # written by versions that had no 0-d tensors
+        if not lazy and not own.ndim and tuple(given.shape) == (1,):  # written by versions that had no 0-d tensors
             given = given[0]
         if not lazy and given.shape != own.shape:
             error_msgs.append(
@@ -282,6 +282,7 @@ class ModuleState:
                     )
 
         load(self, whole)
+        del load  # it refers to itself, and would keep the tensors until garbage is collected
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:

@@ -83,3 +83,7 @@ def test_norms_keep_their_precision_and_distances_take_float32_on_cpus():
         assert (
             torch.nn.functional.grid_sample(image, torch.zeros(1, 2, 2, 2), align_corners=False).dtype is torch.float32
         )
+
+
+def test_availability_by_name():
+    assert torch.amp.is_autocast_available(device_type="cpu") and not torch.amp.is_autocast_available("xla")

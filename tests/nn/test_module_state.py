@@ -89,3 +89,27 @@ def test_batch_norm_takes_states_from_before_batches_were_counted():
     del state["num_batches_tracked"]
     state._metadata[""]["version"] = 1
     assert not m.load_state_dict(state).missing_keys
+
+
+def test_numbers_take_tensors_of_one_element_alone():
+    class Threshold(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.threshold = nn.Parameter(torch.tensor(0.0))
+
+    m = Threshold()
+    m.load_state_dict({"threshold": torch.tensor([1.0])})
+    assert m.threshold.item() == 1
+    for size in (0, 3):
+        with pytest.raises(RuntimeError, match="size mismatch for threshold"):
+            m.load_state_dict({"threshold": torch.ones(size)})
+
+
+def test_loading_leaves_no_cycle():
+    import gc
+
+    m = nn.Linear(2, 2)
+    state = {k: v.clone() for k, v in m.state_dict().items()}
+    gc.collect()
+    m.load_state_dict(state)
+    assert gc.collect() == 0

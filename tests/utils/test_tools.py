@@ -15,8 +15,15 @@ def test_swap_tensors():
     assert type(a) is torch.nn.Parameter and a.shape == (3,) and type(b) is torch.Tensor and b.note == "a"
     out.backward()
     assert b.grad.tolist() == [2.0, 2.0] and a.grad is None
-    with pytest.raises(RuntimeError, match="is a view"):
-        swap_tensors(torch.ones(4)[1:], torch.ones(1))
+
+
+def test_swapped_views_stay_views():
+    base, other = torch.ones(4), torch.zeros(1)
+    view = base[1:]
+    swap_tensors(view, other)
+    assert view.shape == (1,) and view._base is None and other._base is base
+    other.mul_(3)
+    assert base.tolist() == [1, 3, 3, 3] and base._version == other._version == 1
 
 
 def test_hooks_that_are_not_saved_are_named():

@@ -228,7 +228,7 @@ def nonzero(input, *, out=None, as_tuple: bool = False):
     """The places of elements that are not zero: one row each, or one vector per dimension."""
     if as_tuple:
         if out is not None:
-            raise TypeError("nonzero() does not support the out kwarg when as_tuple is True")
+            raise RuntimeError("nonzero() does not support the out kwarg when as_tuple is True")
         return tuple(dispatch(nonzero_op, (input if input.ndim else input.unsqueeze(0),)).unbind(1))
     if out is not None:
         return write_out(nonzero_op, (input,), out)
@@ -278,9 +278,11 @@ def unravel_index(indices, shape) -> tuple:
     if isinstance(shape, int):
         shape = (shape,)
     if not isinstance(indices, Tensor) or indices.dtype.category != 1:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     if any(not isinstance(s, int) for s in shape):
-        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {shape}")
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {tuple(shape)}")
     if any(s < 0 for s in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
     out: list = []

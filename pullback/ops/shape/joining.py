@@ -359,6 +359,10 @@ def broadcast_shapes(*shapes) -> Size:
     out: list = []
     for i, given in enumerate(shapes):
         shape = (given,) if not isinstance(given, (tuple, list)) else tuple(given)
+        if any(isinstance(size, float) for size in shape):
+            raise RuntimeError(
+                f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape} at index {i}"
+            )
         out = [1] * (len(shape) - len(out)) + out
         for k in range(-1, -1 - len(shape), -1):
             size = shape[k]

@@ -119,6 +119,8 @@ def _unfold_kernel(xp, grad, sizes, dim, size, step):
 def _check_unfold_step(grad_in, sizes, dim, size, step) -> None:
     if step <= 0:
         raise ValueError(f"step is {step} but must be > 0")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
 
 
 unfold_backward = _backward(

@@ -200,3 +200,16 @@ def test_index_select_outside_of_a_dimension():
         torch.ones(2, 3).index_select(1, at)
     with pytest.raises(RuntimeError, match="axis dim should be positive"):
         torch.ones(0, 3).index_select(0, at)
+
+
+def test_unravel_index_says_what_is_wrong():
+    at = torch.tensor([1])
+    for args, words in (
+        ((torch.tensor(0.5), (2, 2)), "expected 'indices' to be integer"),
+        ((at, torch.tensor([1, 2])), "expected 'shape' to be int or sequence"),
+        ((at, (1, 2.0)), "expected 'shape' sequence to only contain ints"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            torch.unravel_index(*args)
+    with pytest.raises(RuntimeError, match="as_tuple"):
+        torch.nonzero(at, as_tuple=True, out=at)

@@ -177,3 +177,10 @@ def test_copies_of_views_share_nothing():
 def test_squeeze_understands_numpys_name():
     x = torch.zeros(1, 3, 1)
     assert x.squeeze(axis=0).shape == (3, 1) and torch.squeeze(x, axis=(0, 2)).shape == (3,)
+
+
+def test_sizes_that_are_none():
+    with pytest.raises(RuntimeError, match="should be of type ints"):
+        torch.broadcast_shapes(1.1)
+    with pytest.raises(RuntimeError, match="size is -1 but must be >= 0"):
+        torch.ops.aten.unfold_backward(torch.ones(2, 3), [6], 0, -1, 1)

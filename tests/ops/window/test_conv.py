@@ -161,3 +161,14 @@ def test_backward_gives_only_what_is_wanted():
     backward = registry["convolution_backward.default"]
     gx, gw, gb = backward(torch.ones(1, 1, 2), x, w, None, (1,), (0,), (1,), False, (0,), 1, (False, True, False))
     assert gx is None and gb is None and gw.tolist() == [[[2.0, 2.0]]]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("bias", [False, True])
+def test_transposed_convolutions_are_compiled(rank, bias):
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.randn(*s, *[3] * rank, generator=generator) for s in ((2, 4), (4, 3)))
+    b = torch.tensor([1.0, -2.0, 3.0]) if bias else None
+    f = F[f"conv_transpose{rank}d"]
+    compiled = torch.compile(lambda x, w: f(x, w, b, stride=2, padding=1, output_padding=1), fullgraph=True)
+    torch.testing.assert_close(compiled(x, w), f(x, w, b, stride=2, padding=1, output_padding=1))

@@ -51,7 +51,9 @@ coo_from_parts = layout_operator(
     "_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor "
     "values, *, "
     f"{_OPTIONS}, bool? is_coalesced=None) -> Tensor",
-    run=lambda sparse_dim, dense_dim, size, indices, values, *rest: wrap_coo(indices, values, size, bool(rest[-1])),
+    run=lambda sparse_dim, dense_dim, size, indices, values, *rest: wrap_coo(
+        indices, values, size, indices.shape[1] < 2 if rest[-1] is None else rest[-1]
+    ),  # one element has no double
     vjp={"values": _values_grad},
 )
 compressed_from_parts = layout_operator(

@@ -204,3 +204,11 @@ def test_functions_that_keep_zero_take_sparse_tensors():
     for op in _claiming("kept") + _claiming("linear"):
         rest = [1 for a in op.schema.arguments[1:] if not a.has_default]
         torch.testing.assert_close(op(s, *rest).to_dense(), op(s.to_dense(), *rest))
+
+
+def test_one_element_has_no_double():
+    def made(places, **options):
+        return torch.sparse_coo_tensor([places, places], [1.0] * len(places), (2, 2), **options)
+
+    assert made([]).is_coalesced() and made([1]).is_coalesced() and not made([0, 1]).is_coalesced()
+    assert made([0, 1], is_coalesced=True).is_coalesced() and made([1]).to_dense().tolist() == [[0, 0], [0, 1]]
