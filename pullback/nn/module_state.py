@@ -264,25 +264,7 @@ class ModuleState:
         if metadata is not None:
             whole._metadata = metadata
 
-        def load(module, local, prefix: str = "") -> None:
-            local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
-            if assign:
-                local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    inner = f"{prefix}{name}."
-                    load(child, OrderedDict((k, v) for k, v in local.items() if k.startswith(inner)), inner)
-            keys = IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to return new "
-                        "values, if incompatible_keys need to be modified,it should be done inplace."
-                    )
-
-        load(self, whole)
-        del load  # it refers to itself, and would keep the tensors until garbage is collected
+        _load(self, whole, "", metadata, assign, missing, unexpected, errors)
         if strict:
             for what, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
@@ -291,6 +273,26 @@ class ModuleState:
             listed = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return IncompatibleKeys(missing, unexpected)
+
+
+def _load(module, local, prefix: str, metadata, assign: bool, missing: list, unexpected: list, errors: list) -> None:
+    """The tensors of a module and of what is inside it; `local` holds what is under `prefix`."""
+    local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        local_metadata["assign_to_params_buffers"] = assign
+    module._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            inner = f"{prefix}{name}."
+            part = OrderedDict((k, v) for k, v in local.items() if k.startswith(inner))
+            _load(child, part, inner, metadata, assign, missing, unexpected, errors)
+    keys = IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are notexpected to return new "
+                "values, if incompatible_keys need to be modified,it should be done inplace."
+            )
 
 
 def _quoted(keys: list[str]) -> str:
