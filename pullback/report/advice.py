@@ -19,7 +19,7 @@ ADVICE = (
     (("dynamic_output", "nonzero", "masked_select"), "The shape of a result depends on the data. Use a mask (torch.where) instead of selecting, or do it outside the compiled function."),
     (("it prints", "it makes text of", "it warns"), "Print after the compiled function, or leave it: what stands before and after is compiled all the same."),
     (("iter of a DataLoader", "iterator that was made outside", "iterates over"), "Compile the step, not the loop over the data: graphs of the step are kept and used for each batch."),
-    (("seeds random numbers", "random generator", "random.Random"), "Seed and draw Python's random numbers outside the compiled function."),
+    (("seeds random numbers", "random generator", "random.Random"), "Seed random numbers, and draw Python's, outside the compiled function."),
     (("makes a Parameter", "makes a class", "defines the class"), "Build modules once, outside the compiled function."),
     (("begun elsewhere",), "Put the forward, the loss and backward() into one compiled function: they become one graph."),
     (("hook",), "Register hooks before the function is compiled; torch._dynamo.config.compiled_autograd = True takes them into the graph of the backward."),

@@ -25,7 +25,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MACHINERY = (PACKAGE + "cli" + os.sep, PACKAGE + "report" + os.sep, PACKAGE + "__main__.py")
 COMMAND = os.path.join(sysconfig.get_path("scripts"), "pullback")
 STARTING = ("<frozen runpy>", "<frozen importlib", os.path.join(os.path.dirname(os.__file__), "runpy.py"), COMMAND)
-LIBRARIES = (os.path.dirname(os.__file__) + os.sep, "<")  # the standard library, and what is installed beside it
+LIBRARIES = (os.path.dirname(os.__file__) + os.sep, "<")  # the standard library, and code that no file has
+INSTALLED = f"{os.sep}site-packages{os.sep}"
 ENGINE = (f"autograd{os.sep}engine", f"backward{os.sep}")
 INTERVAL = 0.002
 KINDS = ("operators", "operators in backward", "engine", "native code", "optimizer", "data loading", "compiling", "Python")  # fmt: skip
@@ -67,8 +68,9 @@ class Profile:
         self.seconds += seconds
         self.looks += 1
         self.by_kind[kind] += seconds
-        theirs = next((f for f, ours in reversed(frames) if not ours), None)
-        if theirs is not None:
+        others = [f for f, ours in reversed(frames) if not ours]
+        theirs = next((f for f in others if not _is_library(f)), others[0] if others else None)
+        if theirs is not None:  # a line that calls NumPy, not a line of NumPy
             self.by_line[theirs.f_code.co_filename, theirs.f_lineno, theirs.f_code.co_qualname] += seconds
         self._into_tree(frames, kind, seconds)
 
@@ -103,7 +105,7 @@ def program_frames(frame: FrameType | None) -> Stack:
         file = f.f_code.co_filename
         if file.startswith(MACHINERY) or not found and file.startswith(STARTING):
             continue
-        ours = _is_own(f) or ours and file.startswith(LIBRARIES)
+        ours = _is_own(f) or ours and _is_library(f)
         found.append((f, ours))
     return found
 
@@ -112,6 +114,12 @@ def _is_own(frame: FrameType) -> bool:
     """Whether a frame is the package's, code that it generated included."""
     file = frame.f_code.co_filename
     return file.startswith(PACKAGE) or file.startswith("<") and frame.f_globals.get("__name__", "") != "__main__"
+
+
+def _is_library(frame: FrameType) -> bool:
+    """Whether a frame is of Python or of a package that is installed."""
+    file = frame.f_code.co_filename
+    return file.startswith(LIBRARIES) or INSTALLED in file
 
 
 def kind_of(frames: Stack) -> str:

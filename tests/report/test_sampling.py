@@ -3,6 +3,8 @@
 import sys
 import time
 
+import numpy as np
+
 import pullback as torch
 from pullback.report.flame import data_of, flame_page
 from pullback.report.sampling import KINDS, Profile, kind_of, program_frames, sampling
@@ -25,6 +27,18 @@ def test_seconds_add_up_and_name_lines():
     assert profile.by_kind["Python"] > 0.5 * profile.seconds
     assert any(file == __file__ and name == "busy" for file, _, name in profile.by_line)
     assert abs(profile.root.seconds - profile.seconds) < 1e-9
+
+
+def test_time_inside_numpy_is_of_the_line_that_calls_it():
+    profile = Profile()
+
+    def look(*_):
+        profile.add(sys._getframe(1), 1.0)  # the stack that ends in NumPy
+        return 0
+
+    np.apply_along_axis(look, 0, np.zeros((1, 1)))
+    ((file, _, name),) = profile.by_line
+    assert file == __file__ and name.startswith("test_time_inside_numpy")
 
 
 def kinds_inside(call) -> str:
