@@ -31,8 +31,12 @@ def mark_unbacked(t: Tensor, index: int | list | tuple, **named) -> None:
 
 
 def mark_static(t: Tensor, index: int | list | tuple | None = None) -> None:
-    """Ask that a dimension (or all) be a constant of the graph."""
-    _mark(t, "_dynamo_static_indices", list(range(t.ndim)) if index is None else index)
+    """Ask that a dimension (or all) be a constant of the graph; inside a captured program, of the graph that is being made."""
+    dims = list(range(t.ndim)) if index is None else index
+    _mark(t, "_dynamo_static_indices", dims)
+    for d in dims if isinstance(dims, (list, tuple)) else (dims,):
+        if getattr(t.shape[d], "is_symbolic", False):
+            int(t.shape[d])
 
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:

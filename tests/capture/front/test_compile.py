@@ -316,6 +316,20 @@ def test_marked_dimensions() -> None:
         mark_dynamic(x, 7)
 
 
+def test_a_size_marked_inside_is_a_constant_of_the_graph() -> None:
+    from pullback.capture.front.dynamic import mark_static
+
+    count = Counter()
+
+    def f(x):
+        mark_static(x, 0)
+        return x * x.shape[0]
+
+    run = torch.compile(f, dynamic=True, fullgraph=True, backend=count)
+    assert run(torch.ones(3, 2)).sum() == 18 and run(torch.ones(3, 4)).sum() == 36 and len(count.graphs) == 1
+    assert run(torch.ones(5, 2)).sum() == 50 and len(count.graphs) == 2
+
+
 def test_numbers_that_depend_on_data_may_be_symbols() -> None:
     def f(x):
         return x * x.sum().item()
