@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import pickletools
 import struct
+import types
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -27,6 +28,7 @@ _CALLABLE = (
     OrderedDict, Counter, set, bytearray, complex, encode, Size, device, tensors.layout_named,
     tensors.rebuild_from_type, tensors.rebuild_jagged_tensor, *tensors.REBUILDERS.values(),
 )  # fmt: skip
+_METHODS = (types.MethodType, types.BuiltinMethodType)
 _MAKEABLE = (OrderedDict, Counter, tensors.Ignored)
 
 
@@ -46,6 +48,19 @@ def python3_name(module: str, name: str) -> tuple[str, str]:
 
 class _Outside(Exception):
     """Carries an error of the program's own code through the machine, so that it is not taken for a bad pickle."""
+
+
+def _same_method(value: Any, trusted: Any) -> bool:
+    """A method of one object is another object at each look."""
+    return type(value) is type(trusted) and isinstance(value, _METHODS) and value == trusted
+
+
+def _named(function: Any) -> str:
+    """A function in words: a method of a class with that class."""
+    owner = getattr(function, "__self__", None)
+    return (
+        f"{function.__name__} of {owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else f"{function}"
+    )
 
 
 class SafeUnpickler:
@@ -132,7 +147,7 @@ class SafeUnpickler:
         raise error
 
     def is_users(self, value: Any) -> bool:
-        return any(value is trusted for trusted in self.user.values())
+        return any(value is trusted or _same_method(value, trusted) for trusted in self.user.values())
 
     def stack_global(self) -> None:
         name, module = self.stack.pop(), self.stack.pop()
@@ -144,7 +159,7 @@ class SafeUnpickler:
     def reduce(self) -> None:
         args, function = self.stack.pop(), self.stack[-1]
         if not any(function is known for known in _CALLABLE) and not self.is_users(function):
-            raise Refused(f"Trying to call reduce for unrecognized function {function}")
+            raise Refused(f"Trying to call reduce for unrecognized function {_named(function)}")
         if type(args) is not tuple:
             raise Refused(f"REDUCE wants a tuple of arguments, but got {type(args).__name__}")
         if function is tensors.rebuild_from_type and (not args or not self._rebuilds(args[0])):
@@ -195,7 +210,8 @@ class SafeUnpickler:
     def persistent_id(self) -> None:
         entry = self.stack.pop()
         if type(entry) is tuple and (not entry or entry[0] != "storage"):
-            raise Refused(f"Only persistent_load of storage is allowed, but got {entry[:1]}")
+            kind = type(entry[0]) if entry else "nothing"  # what is in a hostile file is not repeated
+            raise Refused(f"Only persistent_load of storage is allowed, but got {kind}")
         if type(entry) not in (tuple, int):
             raise Refused(f"persistent_load id must be tuple or int, but got {type(entry)}")
         self.push(self.outside(self.persistent, entry))
@@ -211,10 +227,12 @@ class SafeUnpickler:
         else:
             raise Refused(f"Can only {word} lists, but got {type(target)}")
 
-    def set_items(self, items: list[Any]) -> None:
+    def set_items(self, items: list[Any], word: str = "SETITEMS") -> None:
         target = self.stack[-1]
         if type(target) not in (dict, OrderedDict, Counter) and not self.is_users(type(target)):
-            raise Refused(f"Can only set items of dicts, but got {type(target)}")
+            raise Refused(
+                f"Can only {word} for dict, collections.OrderedDict, collections.Counter, but got {type(target)}"
+            )
         if len(items) % 2:
             raise Refused("odd number of items for SETITEMS")
         for i in range(0, len(items), 2):
@@ -314,7 +332,7 @@ _INSTRUCTIONS: dict[bytes, Callable[[SafeUnpickler], Any]] = {
     b"\x87": _tuple(3),
     b"a": lambda m: m.extend([m.stack.pop()], "append to"),
     b"e": lambda m: m.extend(m.since_mark(), "extend"),
-    b"s": lambda m: m.set_items(_two(m)),
+    b"s": lambda m: m.set_items(_two(m), "SETITEM"),
     b"u": lambda m: m.set_items(m.since_mark()),
     b"\x90": SafeUnpickler.add_items,
     b"\x91": lambda m: m.push(frozenset(m.since_mark())),

@@ -227,3 +227,43 @@ def test_errors_of_the_program_pass_through():
 
     with pytest.raises(KeyError, match="mine"):
         torch.load(saved(torch.ones(1)), map_location=where)
+
+
+def _loaded(program: bytes):
+    return weights_only.load_safe(io.BytesIO(program), lambda entry: entry)
+
+
+def test_what_is_refused_is_named_by_its_kind():
+    with pytest.raises(UnpicklingError, match="storage is allowed, but got <class 'int'>"):
+        _loaded(b"\x80\x02K*\x85Q.")
+    for code, word in ((b"]K\x01K\x02s.", "SETITEM"), (b"](K\x01K\x02u.", "SETITEMS")):
+        with pytest.raises(UnpicklingError, match=f"Can only {word} for dict, collections.OrderedDict"):
+            _loaded(b"\x80\x02" + code)
+
+
+class Zone:
+    """As `zoneinfo.ZoneInfo`: its pickle names a method of the class."""
+
+    @classmethod
+    def _unpickle(cls, key):
+        result = cls()
+        result.key = key
+        return result
+
+    @classmethod
+    def _other(cls, key):
+        raise AssertionError("not to be called")
+
+
+def test_methods_are_trusted_one_by_one():
+    def program(name):
+        module = __name__.encode()
+        return (
+            b"\x80\x02cbuiltins\ngetattr\n(c" + module + b"\nZone\nX" + len(name).to_bytes(4, "little") + name
+            + b"tR(X\x03\x00\x00\x00UTCtR."
+        )  # fmt: skip
+
+    with torch.serialization.safe_globals([getattr, Zone, Zone._unpickle]):
+        assert _loaded(program(b"_unpickle")).key == "UTC"
+        with pytest.raises(UnpicklingError, match="_other of .*Zone"):
+            _loaded(program(b"_other"))
