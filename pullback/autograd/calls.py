@@ -13,6 +13,7 @@ from ..core.tensor import Tensor
 from ..ops.eager.functions import bypassing
 from ..ops.make.factories import ones
 from ..ops.make.like import ones_like
+from ..ops.system.overrides import call_overridden, has_override
 from .engine import run_graph
 
 
@@ -25,6 +26,11 @@ def calculate_shape(output, grad, is_grads_batched: bool) -> tuple:
 
 def _as_list(x) -> list:
     return [x] if isinstance(x, (Tensor, GradientEdge, Node)) else list(x)
+
+
+def _is_tensor_like(x) -> bool:
+    """Whether an object that is no tensor handles functions of tensors itself."""
+    return not isinstance(x, (Tensor, tuple, list)) and has_override(type(x))
 
 
 def implicit_gradients(outputs: list, grads, batched: bool = False) -> list:
@@ -128,6 +134,11 @@ def backward(
             "it calls backward(), which adds to .grad of tensors that are no results of the graph"
         )
 
+    if _is_tensor_like(tensors):
+        return call_overridden(
+            backward, ((tensors,),), {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph,
+                                      "inputs": inputs},
+        )  # fmt: skip
     if ambient.mode & TRANSFORM:
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms."
@@ -179,6 +190,14 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
             materialize_grads,
         )
         return ambient.captures[-1].call(grad, given, {})
+    if _is_tensor_like(outputs) or _is_tensor_like(inputs):
+        wrap = lambda x: (x,) if isinstance(x, Tensor) or _is_tensor_like(x) else tuple(x)
+        options = {
+            "grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph,
+            "only_inputs": only_inputs, "allow_unused": bool(allow_unused), "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }  # fmt: skip
+        return call_overridden(grad, (wrap(outputs), wrap(inputs)), options)
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."

@@ -21,7 +21,11 @@ def _deprecated(name: str, function):
 
     @functools.wraps(function)
     def warned(*args, **kwargs):
-        warnings.warn(f"`functorch.{name}` is deprecated. Please use `{now}` instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"`functorch.{name}` is deprecated: we've integrated functorch into PyTorch. Please use `{now}` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         return function(*args, **kwargs)
 
     return warned

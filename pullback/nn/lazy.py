@@ -6,8 +6,6 @@ module becomes an ordinary one of class `cls_to_become`.
 
 from __future__ import annotations
 
-import warnings
-
 from ..core.modes import no_grad
 from ..ops.system.operator import public
 from .parameter import is_lazy
@@ -27,11 +25,6 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen "
-            "at any moment.",
-            stacklevel=2,
-        )
 
     def _save_to_state_dict(self, destination, prefix: str, keep_vars: bool) -> None:
         """Uninitialized tensors are saved as they are: detaching would need a shape."""

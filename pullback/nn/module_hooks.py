@@ -173,23 +173,23 @@ class ModuleHooks:
     def _get_backward_pre_hooks(self) -> list:
         return [*everywhere.backward_pre.values(), *self._backward_pre_hooks.values()]
 
-    def _call_with_hooks(self, args: tuple, kwargs: dict):
-        """Forward with everything that listens."""
+    def _call_with_hooks(self, args: tuple, kwargs: dict, forward: Callable | None = None):
+        """Forward with everything that listens; `forward` may stand in for the module's own."""
         called: set = set()
         try:
-            return self._hooked_forward(args, kwargs, called)
+            return self._hooked_forward(args, kwargs, called, self.forward if forward is None else forward)
         except Exception:
             self._call_remaining(args, kwargs, called)
             raise
 
-    def _hooked_forward(self, args: tuple, kwargs: dict, called: set):
+    def _hooked_forward(self, args: tuple, kwargs: dict, called: set, forward: Callable):
         full, older = self._get_backward_hooks()
         pre = self._get_backward_pre_hooks()
         args, kwargs = self._run_forward_pre_hooks(args, kwargs)
         around = BackwardHook(self, full, pre) if full or pre else None
         if around is not None:
             args = around.setup_input_hook(args)
-        result = self.forward(*args, **kwargs)
+        result = forward(*args, **kwargs)
         for key, hook, with_kwargs in self._forward_hook_rows():
             called.add(key)
             output = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)

@@ -129,8 +129,7 @@ def test_printing():
 
 
 def test_lazy_modules_learn_their_sizes():
-    with pytest.warns(UserWarning, match="Lazy modules are a new feature"):
-        m = nn.Sequential(nn.LazyConv2d(3, 2), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(5))
+    m = nn.Sequential(nn.LazyConv2d(3, 2), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(5))
     assert m[3].has_uninitialized_params() and repr(m[3].weight) == "<UninitializedParameter>"
     with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
         m[3].weight + 1

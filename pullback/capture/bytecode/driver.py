@@ -13,13 +13,16 @@ import types
 from collections.abc import Callable
 
 from ...core.events import publish, stage
+from ...nn.module import Module
 from ..front.dynamic import Moving, moving_at
 from . import custom_functions
 from .binding import frame_of
 from .calls import OUTSIDE_WORLD, is_ours, module_of
 from .frame import Frame
 from .hooked_later import hooks_later
+from .lookups import class_attribute
 from .machine import Machine, native_step
+from .modules import PLAIN_CALL
 from .segment import MISS, STOP, Entry, Segment, Uncapturable, Wanted
 from .world import NOT_ENTERED, NativeWorld, World, looks_at_frames
 
@@ -117,7 +120,21 @@ class Between(NativeWorld):
             return self.driver.drive(function, args, kwargs, self.hooked or self._may_hook(self.machine.frames))
         if function is custom_functions.APPLY:
             return custom_functions.apply(args[0], args[1:], kwargs, self.call)
+        if isinstance(function, Module):
+            return self._call_module(function, args, kwargs)
+        called = class_attribute(type(function), "__call__")
+        if isinstance(called, types.FunctionType):
+            return self.call(called, (function, *args), kwargs)
         return function(*args, **kwargs)
+
+    def _call_module(self, module: Module, args: tuple, kwargs: dict):
+        """Call a module: its `forward` is a function of the program; hooks around it run as they are."""
+        if class_attribute(type(module), "__call__") is not PLAIN_CALL or "_compiled_call_impl" in module.__dict__:
+            return module(*args, **kwargs)
+        if not module._is_hooked():
+            return self.call(module.forward, args, kwargs)
+        inside = Between(self.driver, True)  # hooks see what forward gives
+        return module._call_with_hooks(args, kwargs, lambda *a, **k: inside.call(module.forward, a, k))
 
     def _may_hook(self, frames: list[Frame]) -> bool:
         """Whether frames may hook tensors when the call that they are about to make is over."""

@@ -55,7 +55,7 @@ def _register(entry: Entry, keys: tuple[str, ...]) -> None:
 # ---- generated
 def _stub(*args, **kwargs):
     materialize()  # noqa: F821 - each stub's globals hold its own
-    return function(*args, **kwargs)  # noqa: F821
+    return materialized(*args, **kwargs)  # noqa: F821 - and itself, under a name that no source uses
 
 
 _STUB = _stub.__code__
@@ -71,7 +71,7 @@ class Generated:
         self.keys, self.label, self.write = keys, label, write
         namespace = {"__builtins__": __builtins__, "__name__": "pullback", "materialize": self.materialize}
         self.function = function = types.FunctionType(_STUB, namespace, name)
-        namespace["function"] = function
+        namespace["function"] = namespace["materialized"] = function
 
     def materialize(self) -> None:
         source, names = self.write(not is_overridden(*self.keys))

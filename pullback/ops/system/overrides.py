@@ -312,7 +312,8 @@ def _handler(op, who, cls: type) -> Callable:
 
 def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
     """Schema-ordered arguments as the (args, kwargs) a user would have written: trailing defaults dropped; with `lists`,
-    canonical tuples for list arguments as lists."""
+    canonical tuples for list arguments as lists. Without, as handlers of functions get them: dimensions and other integers
+    stay, because handlers ask for those that their users write (`unbind(x, 0)`)."""
     arguments = op.schema.arguments
     values = [
         list(v) if lists and isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)
@@ -323,6 +324,7 @@ def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
         len(positional)
         and arguments[len(positional) - 1].has_default
         and _is_default(positional[-1], arguments[len(positional) - 1])
+        and (lists or type(positional[-1]) is not int)
     ):
         positional.pop()
     return tuple(positional), keywords

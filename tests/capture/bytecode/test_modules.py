@@ -59,3 +59,50 @@ class StaticForward(torch.nn.Module):
 def test_a_module_with_a_static_forward_is_called_without_itself():
     m = StaticForward()
     assert torch.compile(lambda x: m(x) + 1, backend="eager", fullgraph=True)(torch.ones(2)).tolist() == [3, 3]
+
+
+class Branching(nn.Module):
+    """Breaks in the middle of its `forward`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.eye(3))
+
+    def forward(self, x):
+        x = (x @ self.weight).relu()
+        if x.sum() > 1e9:
+            x = x * 2
+        return x @ self.weight
+
+
+class Calling:
+    def __call__(self, x):
+        x = x.relu()
+        if x.sum() > 1e9:
+            x = x * 2
+        return x.sin()
+
+
+@pytest.mark.parametrize(
+    ("inner", "hook"),
+    [
+        (Branching, None),
+        (Calling, None),
+        (Branching, lambda m: m.register_forward_hook(lambda mod, args, out: out * 2)),
+        (Branching, lambda m: m.register_forward_pre_hook(lambda mod, args: (args[0] + 1,))),
+        (Branching, lambda m: m.register_full_backward_hook(lambda mod, grads, outs: (grads[0] * 3,))),
+    ],
+)
+def test_a_module_that_breaks_is_captured_on_its_own(inner, hook) -> None:
+    graphs, called = [], inner()
+    if hook is not None:
+        hook(called)
+    plain = lambda x: called(x.sin()).cos()
+    run = torch.compile(plain, backend=lambda graph, inputs: graphs.append(graph) or graph)
+    x, y = (torch.randn(2, 3, generator=torch.Generator().manual_seed(0)).requires_grad_() for _ in range(2))
+    torch.testing.assert_close(run(x), plain(y))
+    plain(y).sum().backward()
+    run(x).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+    called_nodes = [node for graph in graphs for node in graph.graph.nodes if node.op.startswith("call")]
+    assert len(graphs) >= 4 and len(called_nodes) >= 6

@@ -106,3 +106,12 @@ def test_a_tensor_of_a_tensor_is_a_view_of_it():
 
 def test_type_as_takes_the_device_too():
     assert torch.ones(2).type_as(torch.ones(1, dtype=torch.int32, device="meta")).device.type == "meta"
+
+
+def test_a_shared_file_is_made_as_long_as_the_tensor(tmp_path):
+    path = tmp_path / "numbers"
+    x = torch.from_file(str(path), shared=True, size=3, dtype=torch.int32)
+    x += 2
+    assert torch.from_file(str(path), size=3, dtype=torch.int32).tolist() == [2, 2, 2]
+    assert torch.from_file(str(tmp_path / "empty"), shared=True, size=0).shape == (0,)
+    assert (tmp_path / "empty").exists()

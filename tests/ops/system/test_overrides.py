@@ -87,3 +87,32 @@ def test_deep_copies_are_seen_and_classes_of_results_are_not():
     with Mode():
         copied = copy.deepcopy(torch.ones(2))
     assert seen[-1] is torch.Tensor.__deepcopy__ and copied.tolist() == [1, 1]
+
+
+def test_handlers_get_the_dimensions_that_users_write():
+    seen = []
+
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, args[1:], kwargs or {}))
+            return 1
+
+    x = Like()
+    torch.unbind(x, 0), torch.stack([x, x], 0), torch.flatten(x, 0, -1), torch.sum(x)
+    assert seen == [("unbind", (0,), {}), ("stack", (0,), {}), ("flatten", (0, -1), {}), ("sum", (), {})]
+
+
+def test_objects_like_tensors_take_their_gradients_themselves():
+    seen = []
+
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func, args, (kwargs or {}).get("retain_graph")))
+            return "gradients"
+
+    x, y = Like(), Like()
+    assert torch.autograd.grad(y, x, retain_graph=True) == "gradients"
+    torch.autograd.backward(y)
+    assert seen == [(torch.autograd.grad, ((y,), (x,)), True), (torch.autograd.backward, ((y,),), None)]
