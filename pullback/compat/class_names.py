@@ -7,6 +7,7 @@ names are those that `serialization` writes into files, so a pickle finds its cl
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 
 # Classes of the core, whose module is not the one their file has in PyTorch either.
@@ -18,6 +19,21 @@ _CORE = {
     "torch.nn.parameter": ("Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"),
     "torch.storage": ("UntypedStorage", "TypedStorage"),
 }  # fmt: skip
+
+# Packages that are loaded later, whose classes are named when they are.
+_waiting = {
+    f"pullback.{name}" for name in ("distributions", "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data")
+}
+
+
+def name_later(module: ModuleType) -> None:
+    """Name the classes of a package that was just loaded, and of those that it loaded, where they are among those."""
+    if module.__name__ not in _waiting:
+        return
+    loaded = [name for name in sorted(_waiting) if name.startswith(module.__name__) and name in sys.modules]
+    _waiting.difference_update(loaded)  # naming imports the modules that the names lie in
+    for name in loaded:
+        name_classes(sys.modules[name])
 
 
 def take_names() -> None:

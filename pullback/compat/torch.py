@@ -14,7 +14,7 @@ import types
 
 from ..surface.homes import Aliased, exists
 from .base_rows import ROWS as BASE_ROWS
-from .class_names import take_names
+from .class_names import name_later, take_names
 from .compile_rows import OBJECTS as COMPILE_OBJECTS
 from .compile_rows import ROWS as COMPILE_ROWS
 from .compile_rows import VARIABLES
@@ -89,6 +89,10 @@ class _Finder(Aliased):
         module = super().create_module(spec)
         _answer_private_names(module, spec.name)
         return module
+
+    def exec_module(self, module) -> None:
+        super().exec_module(module)
+        name_later(module)
 
 
 def _own_name(fullname: str) -> str:
@@ -178,6 +182,7 @@ def _answer_private_names(module: types.ModuleType, name: str) -> None:
             value = None
         if isinstance(value, types.ModuleType):
             _answer_private_names(value, f"{name}.{attribute}")
+            name_later(value)
         elif value is None and (
             attribute in inside or not attribute.startswith("__") and exists(_own_name(f"{name}.{attribute}"))
         ):

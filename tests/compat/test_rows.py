@@ -134,3 +134,16 @@ with mock.patch("torch._functorch.aot_autograd.AOT_COUNTER", new=7):
 assert aot.AOT_COUNTER is home.AOT_COUNTER is before
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_classes_of_packages_that_are_loaded_later_have_their_names():
+    code = """
+import pickle
+print(torch.optim.Adam.__module__, torch.optim.lr_scheduler.StepLR.__module__, torch.utils.data.DataLoader.__module__)
+import torch.distributions as d
+print(d.Normal, type(pickle.loads(pickle.dumps(d.Normal(0.0, 1.0)))) is d.Normal)
+"""
+    assert ask(code).splitlines() == [
+        "torch.optim.adam torch.optim.lr_scheduler torch.utils.data.dataloader",
+        "<class 'torch.distributions.normal.Normal'> True",
+    ]
