@@ -28,9 +28,10 @@ _waiting = {
 
 def name_later(module: ModuleType) -> None:
     """Name the classes of a package that was just loaded, and of those that it loaded, where they are among those."""
-    if module.__name__ not in _waiting:
+    home = vars(module).get("__name__") if isinstance(module, ModuleType) else None
+    if home not in _waiting:
         return
-    loaded = [name for name in sorted(_waiting) if name.startswith(module.__name__) and name in sys.modules]
+    loaded = [name for name in sorted(_waiting) if name.startswith(home) and name in sys.modules]
     _waiting.difference_update(loaded)  # naming imports the modules that the names lie in
     for name in loaded:
         name_classes(sys.modules[name])

@@ -112,11 +112,6 @@ def set_device(device: Any) -> Callable[[Callable], Callable]:
     return decorate
 
 
-def amp_definitely_not_available() -> bool:
-    """Whether there is no device for the mixed precision of CUDA."""
-    return not cuda.is_available()
-
-
 def when_cuda_starts(function: Callable, **options: Any) -> None:
     """Call a function once CUDA is up: now where there is a device, never where there is none."""
     if cuda.is_available():

@@ -66,7 +66,7 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.utils._triton": {name: f"{_NAMES}:{name}" for name in ("has_triton", "has_triton_package")},
     "torch.utils._device": {name: f"{_NAMES}:{name}" for name in ("DeviceContext", "set_device")},
     "torch.cuda": {"_lazy_call": f"{_NAMES}:when_cuda_starts"},
-    "torch.cuda.amp.common": {"amp_definitely_not_available": f"{_NAMES}:amp_definitely_not_available"},
+    "torch.cuda.amp.common": {"*": "pullback.cuda.amp_common"},
     "torch.cuda.amp.grad_scaler": {
         "GradScaler": "pullback.cuda.amp:GradScaler",
         "OptState": "pullback.amp.grad_scaler:OptState",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from .. import amp as _amp
+from . import amp_common as common
 
 
 class autocast(_amp.autocast):
@@ -30,4 +31,4 @@ class GradScaler(_amp.GradScaler):
 custom_fwd = partial(_amp.custom_fwd, device_type="cuda")
 custom_bwd = partial(_amp.custom_bwd, device_type="cuda")
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__all__ = ["GradScaler", "autocast", "common", "custom_bwd", "custom_fwd"]

@@ -69,7 +69,7 @@ def test_a_sigmoid_that_stays_inside():
 def test_cuda_and_triton_are_asked_for():
     calls = []
     names.when_cuda_starts(lambda: calls.append(1))
-    assert len(calls) == torch.cuda.is_available() == (not names.amp_definitely_not_available())
+    assert len(calls) == torch.cuda.is_available() == (not torch.cuda.amp.common.amp_definitely_not_available())
     assert not names.has_triton() and isinstance(names.has_triton_package(), bool)
 
 

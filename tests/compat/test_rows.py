@@ -147,3 +147,7 @@ print(d.Normal, type(pickle.loads(pickle.dumps(d.Normal(0.0, 1.0)))) is d.Normal
         "torch.optim.adam torch.optim.lr_scheduler torch.utils.data.dataloader",
         "<class 'torch.distributions.normal.Normal'> True",
     ]
+
+
+def test_an_object_stands_for_a_module_of_settings():
+    assert ask("import torch._dynamo.config as c, pullback; print(c is torch._dynamo.config)") == "True"
