@@ -95,6 +95,7 @@ class Outside:
         self.gradients.clear()
         self.copies.clear()
         self.trace.stand_ins.clear()
+        self.conditions.abouts.clear()
 
     def source_of(self, value) -> Source | None:
         """Where an object was found; None where the program made it itself."""
