@@ -14,6 +14,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any
 
+from ..ops.system.operator import registry
+from ..ops.system.overrides import without_defaults
 from .arguments import map_aggregate
 from .assertions import assert_fn
 from .codegen import magic_methods, reflectable_magic_methods
@@ -94,6 +96,9 @@ class Proxy(Recorded):
         method = is_tensor_method(orig_method)
         if method is not None:
             return tracer.create_proxy("call_method", method, args, kwargs)
+        op = getattr(orig_method, "operator", None) or registry.get(getattr(orig_method, "bypassed", ""))
+        if op is not None and len(args) <= len(op.schema.arguments):
+            args = without_defaults(op, args)
         args, kwargs = recorded_form(orig_method, args, kwargs)
         name = snake_case(name_hint(orig_method))
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)

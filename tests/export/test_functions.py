@@ -21,8 +21,11 @@ def test_dynamic_sizes() -> None:
     torch.testing.assert_close(graph(torch.ones(5), torch.zeros(5)), torch.ones(5).sin())
     with pytest.raises(RuntimeError, match="must always be equal"):
         export(program, dynamic_shapes=({0: Dim("n")}, {0: Dim("m")}))(torch.ones(3), torch.ones(3))
+    graph = export(program)(torch.ones(3), torch.ones(3)).graph_module
+    torch.testing.assert_close(graph(torch.ones(5), torch.zeros(5)), torch.ones(5).sin())
+    graph = export(lambda x: x * 2 if x.shape[0] > 4 else x)(torch.ones(3)).graph_module
     with pytest.raises(RuntimeError, match="export the program again"):
-        export(program)(torch.ones(3), torch.ones(3)).graph_module(torch.ones(5), torch.ones(5))
+        graph(torch.ones(5))
 
 
 def test_options_that_belong_together() -> None:

@@ -123,7 +123,9 @@ class Between(NativeWorld):
         if isinstance(function, Module):
             return self._call_module(function, args, kwargs)
         called = class_attribute(type(function), "__call__")
-        if isinstance(called, types.FunctionType):
+        if isinstance(called, types.FunctionType) and not isinstance(
+            function, type
+        ):  # a metaclass makes objects as it is
             return self.call(called, (function, *args), kwargs)
         return function(*args, **kwargs)
 

@@ -150,6 +150,7 @@ def bypassing(*keys: str, otherwise: Callable = _nothing):
 
     def decorate(function):
         _register(Written(function, keys, otherwise), keys)  # type: ignore[arg-type]
+        function.bypassed = keys[0]
         return function
 
     return decorate

@@ -319,15 +319,18 @@ def call_form(op, args: tuple, lists: bool = True) -> tuple[tuple, dict]:
         list(v) if lists and isinstance(v, tuple) and a.is_list else v for a, v in zip(arguments, args, strict=False)
     ]
     keywords = {a.name: v for a, v in zip(arguments, values, strict=False) if a.kwarg_only and not _is_default(v, a)}
-    positional = [v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only]
+    positional = tuple([v for a, v in zip(arguments, values, strict=False) if not a.kwarg_only])
+    return without_defaults(op, positional, None if lists else int), keywords
+
+
+def without_defaults(op, positional: tuple, stays: type | None = None) -> tuple:
+    """Positional arguments without those at the end that are defaults, up to one of a type that stays."""
+    arguments, count = op.schema.arguments, len(positional)
     while (
-        len(positional)
-        and arguments[len(positional) - 1].has_default
-        and _is_default(positional[-1], arguments[len(positional) - 1])
-        and (lists or type(positional[-1]) is not int)
+        count and _is_default(positional[count - 1], arguments[count - 1]) and type(positional[count - 1]) is not stays
     ):
-        positional.pop()
-    return tuple(positional), keywords
+        count -= 1
+    return positional[:count]
 
 
 def _is_default(value, argument) -> bool:

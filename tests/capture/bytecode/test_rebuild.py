@@ -200,11 +200,12 @@ def test_an_iterator_without_end_is_not_read_in_a_capture():
         torch.compile(lambda x: x * len(list(numbers())), backend="eager")(x)
 
 
-def test_an_exported_graph_refuses_other_sizes():
+def test_an_exported_graph_takes_sizes_that_it_was_made_for_and_refuses_others():
     graph, _ = export(lambda x: x[: x.shape[0]] * x.shape[1])(torch.ones(3, 4))
     assert graph(torch.ones(3, 4)).tolist() == [[4.0] * 4] * 3
-    with pytest.raises(RuntimeError, match=r"size \[3, 4\] for L\['x'\], not a torch.float32 tensor of size \[5, 6\]"):
-        graph(torch.ones(5, 6))
+    assert graph(torch.ones(5, 6)).tolist() == [[6.0] * 6] * 5
+    with pytest.raises(RuntimeError, match=r"size \[3, 4\] for L\['x'\], not a torch.float32 tensor of size \[1, 6\]"):
+        graph(torch.ones(1, 6))
 
 
 def test_a_truth_that_is_none_is_no_truth():

@@ -73,7 +73,7 @@ def _copies(m: Make) -> dict:
 def _arranging(m: Make) -> dict:
     return {
         "to.dtype": [call(m(2, 3), torch.float64), call(m(2, 3), torch.complex128)],
-        "to.device": [call(m(2, 3), "cpu", torch.float64)], "to.other": [call(m(2, 3), torch.ones(1, dtype=torch.float64))],
+        "to.device": [call(m(2, 3), "cpu", torch.float64, False, True)], "to.other": [call(m(2, 3), torch.ones(1, dtype=torch.float64))],
         "to.dtype_layout": [call(m(2, 3), dtype=torch.complex128)], "contiguous": [call(m(2, 3)), call(m(2, 3).t())],
         "clone": [call(m(2, 3)), call(m())], "_to_copy": [call(m(2, 3)), call(m(2, 3), dtype=torch.complex128)],
         "slice_backward": [call(m(3, 2), (5, 2), 0, 1, 4, 1), call(m(2, 2), (2, 5), 1, 0, 4, 2)],
