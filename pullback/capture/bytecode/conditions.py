@@ -41,8 +41,7 @@ class Conditions:
         self.constants: dict[int, str] = {}
         self.variables: dict[int, str] = {}  # id of a source -> its variable
         self.lines: list[tuple[bool, str, str]] = []  # (whether it is a test, code, code for the words where it fails)
-        self.said: set = set()  # tests made already
-        self.words: list[str] = []  # what they test, for people
+        self.tested: dict[str, str] = {}  # the tests, by code: what they test, for people
         self.abouts: dict[str, About] = {}  # by code, what of a value a test is about
         self.tensors: list[tuple[Source, str]] = []  # tensors read, each once: how they alias each other is tested
 
@@ -82,12 +81,11 @@ class Conditions:
     # ---- tests
     def test(self, code: str, words: str, say: str | None = None, about: About | None = None) -> None:
         """Something that must be true; `say`: code that gives better words."""
-        if code not in self.said:
-            self.said.add(code)
+        if code not in self.tested:
+            self.tested[code] = words
             if about is not None:
                 self.abouts[code] = about
             self.lines.append((True, code, say or repr(words)))
-            self.words.append(words)
 
     def has_type(self, source: Source, cls: type) -> None:
         v = self.variable(source)
@@ -212,11 +210,16 @@ class Conditions:
         """Tests, (code, words) each, of what the lookups of all others go by."""
         result = list(tests)
         self.lines[:0] = [(True, code, repr(words)) for code, words in result]
-        self.words += [words for _, words in result]
+        self.tested.update(result)
 
     def drop(self, codes: set[str]) -> None:
         """Do without these tests."""
         self.lines = [line for line in self.lines if not (line[0] and line[1] in codes)]
+        self.tested = {code: words for code, words in self.tested.items() if code not in codes}
+
+    @property
+    def words(self) -> list[str]:
+        return list(self.tested.values())
 
     def body(self) -> list[str]:
         """The lines of the check."""

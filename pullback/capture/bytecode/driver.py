@@ -123,9 +123,8 @@ class Between(NativeWorld):
         if isinstance(function, Module):
             return self._call_module(function, args, kwargs)
         called = class_attribute(type(function), "__call__")
-        if isinstance(called, types.FunctionType) and not isinstance(
-            function, type
-        ):  # a metaclass makes objects as it is
+        is_class = isinstance(function, type)  # a metaclass makes objects as it is
+        if isinstance(called, types.FunctionType) and not is_class:
             return self.call(called, (function, *args), kwargs)
         return function(*args, **kwargs)
 

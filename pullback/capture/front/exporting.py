@@ -95,7 +95,7 @@ class ExportCapture(Capture):
         reals = {id(known.source): known.value for known in outside.known.values()}
         return Exported(
             self.trace.graph, dict(self.trace.constants), [reals.get(id(s)) for s in self.trace.inputs], results, spec,
-            list(outside.conditions.words), self.trace.fake_mode.shape_env,
+            outside.conditions.words, self.trace.fake_mode.shape_env,
         )  # fmt: skip
 
 
