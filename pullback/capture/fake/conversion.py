@@ -24,12 +24,14 @@ from ...core.tensor import (
     INFERENCE_TENSOR,
     LAYOUTS,
     NEG,
+    SPARSE,
     TRANSFORMED,
     Parameter,
     Tensor,
     set_requires_grad,
     stride_of,
 )
+from ...ops.layout.sparse.without_data import empty_on_meta
 from ...ops.make.conversion import clone_op
 from ...ops.shape.views import as_strided
 from ...ops.system.dispatch import dispatch
@@ -122,6 +124,11 @@ class FakeTensorConverter:
             batch = t.__dict__["wrapped"]
             value = self.from_real_tensor(mode, batch.value, shape_env=env, source=source)
             result = make_batched(value, batch.dim, batch.level)
+        elif t._keys & SPARSE and not t._keys & TRANSFORMED:
+            result = empty_on_meta(t)
+            mode.brand(result, t.device)
+            if t.requires_grad:
+                set_requires_grad(result, True)
         elif t._keys & (LAYOUTS | TRANSFORMED):
             raise UnsupportedFakeTensorException(f"fake tensors of layout {t.layout} are not implemented")
         else:

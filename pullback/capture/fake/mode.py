@@ -15,9 +15,11 @@ from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import ambient
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, PartialProperty, Tensor, assemble
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, SPARSE, PartialProperty, Tensor, assemble
 from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
+from ...ops.layout.sparse.table import without_data
+from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
@@ -99,6 +101,9 @@ class FakeTensorMode(TorchDispatchMode):
             t._own_device = device
             t._keys |= FAKE | META
             t.__dict__["fake_mode"] = self
+            if t._keys & SPARSE:
+                for part in parts_of(t):
+                    self.brand(part, device)
 
     def from_tensor(
         self,
@@ -160,6 +165,9 @@ class FakeTensorMode(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         device = result_device(op, facts, args, tensors)
+        for t in tensors:
+            if t._keys & SPARSE:
+                return self._sparse_results(op, args, device)
         try:
             if self.shape_env is None:
                 out = self._results(op, facts, args, device)
@@ -198,6 +206,12 @@ class FakeTensorMode(TorchDispatchMode):
             for size in out._array.shape:  # a number that data decides, once it is used as a size, is known to be one
                 if size.__class__ is not int and getattr(size.node.expr, "is_unbacked", False):
                     env.constrain_for_size(size)
+        return out
+
+    def _sparse_results(self, op: Operator, args: tuple, device):
+        out = without_data(op, args)
+        for t in out if isinstance(out, (tuple, list)) else (out,):
+            self.brand(t, device)
         return out
 
     def _from_spec(self, spec: Spec, device) -> Tensor:

@@ -17,7 +17,7 @@ def execute_layout(op, args: tuple, keys: int):
     if keys & OPAQUE:
         return opaque.execute_opaque(op, args)
     if keys & SPARSE:
-        return sparse.execute_sparse(op, args)
+        return sparse.execute_sparse(op, args, keys)
     raise NotImplementedError(f"{op.display}() is not implemented for transformed tensors")
 
 

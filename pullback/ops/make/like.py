@@ -182,7 +182,9 @@ def _always(t: Tensor) -> bool:
 @bypassing(*[f"new_{name}.default" for name in _NEW], otherwise=_always)
 def _is_watched(t: Tensor) -> bool:
     """Whether it matters from which tensor a new one is made: others only take its dtype and device."""
-    return bool(t._keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH and not t._keys & TRANSFORMED)
+    return bool(
+        t._keys & (FAKE | DISPATCH_SUBCLASS | SPARSE) or ambient.mode & modes.DISPATCH and not t._keys & TRANSFORMED
+    )
 
 
 def _make_new(name: str, build, op: Operator):
@@ -193,11 +195,12 @@ def _make_new(name: str, build, op: Operator):
         if extra:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(extra))}'")
         if _is_watched(self):
-            dtype, layout, device = _options(name, op, dtype, layout, device)
+            dtype, layout, device = _options(name, op, dtype, layout, device, like=self)
             return finish(dispatch(op, (self, shape, dtype, layout, device, pin_memory)), requires_grad, names=names)
         result = build(
-            shape, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, names=names
-        )
+            shape, dtype=dtype or self.dtype, layout=layout, device=device or self.device,
+            requires_grad=requires_grad, names=names,
+        )  # fmt: skip
         return batched_as(self, result) if self._keys & TRANSFORMED else result
 
     make.__name__ = make.__qualname__ = name

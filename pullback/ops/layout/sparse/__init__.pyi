@@ -42,6 +42,7 @@ from pullback.ops.layout.sparse import table as table
 from pullback.ops.layout.sparse import testing as testing
 from pullback.ops.layout.sparse.semi_structured import to_sparse_semi_structured as to_sparse_semi_structured
 from pullback.ops.layout.sparse import typed as typed
+from pullback.ops.layout.sparse import without_data as without_data
 from pullback.ops.layout.sparse.layouts import wrap_sparse as wrap_sparse
 
 BFloat16Tensor: _Any

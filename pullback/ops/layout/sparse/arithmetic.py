@@ -30,6 +30,7 @@ from .layouts import (
 )
 from .masks import masked
 from .table import not_implemented, run_dense, sparse_rule
+from .without_data import empty_on_meta
 
 
 def with_values(t: Tensor, values: Tensor) -> Tensor:
@@ -252,7 +253,7 @@ def detach(op: Operator, self):
 @sparse_rule("_to_copy")
 def to_copy(op: Operator, self, dtype, layout, device, *rest):
     if device is not None and device.type == "meta":
-        raise NotImplementedError("sparse tensors on device meta are not supported")
+        return empty_on_meta(self if dtype is None else _cast(self, dtype))
     if layout is not None and layout is not self.layout:
         self = convert(self, layout)
         return self if dtype is None else _cast(self, dtype) if is_sparse(self) else self.to(dtype)
@@ -303,36 +304,42 @@ def _check_compressed_copy(self: Tensor, src: Tensor) -> None:
         )
 
 
-@sparse_rule("empty_like", "rand_like", "randn_like", "randint_like")
+@sparse_rule("empty_like", "rand_like", "randn_like", "randint_like", "full_like", "ones_like")
 def filled_like(op: Operator, self, *options):
-    """Other values in the same places; of COO tensors, `empty_like` has none."""
+    """Other values in the same places; of COO tensors, `empty_like` has none, and one number everywhere has no rule."""
     at = op.schema.index["layout"] - 1
-    layout = options[at] or self.layout
+    layout, device = options[at] or self.layout, options[at + 1]
     if layout is not self.layout:
         raise RuntimeError(
             f"{op.name} with different sparse layout is not supported (self is {layout_name(self)} but you requested "
             f"{NAMES[layout]})"
         )
+    if is_coo(self) and op.name in ("full_like", "ones_like"):
+        raise not_implemented(op, (self, *options))
     if is_coo(self) and op.name == "empty_like":
         return zeros(op, self, *options)
-    plain = (*options[:at], None, *options[at + 1 :])
-    return with_values(self, dispatch(op, (self._array.values, *plain)))
+    plain = (*options[:at], None, None, *options[at + 2 :])
+    return _placed(with_values(self, dispatch(op, (self._array.values, *plain))), device)
 
 
 @sparse_rule("zero", "zeros_like")
 def zeros(op: Operator, self, *options):
     """No specified element at all."""
-    dtype = options[0] if options else None
-    layout = options[1] if options and options[1] is not None else self.layout
+    dtype, layout, device = options[:3] if options else (None, None, None)
     if layout is devices.strided:
-        return dense_zeros(self.shape, dtype=dtype or self.dtype)
+        return dense_zeros(self.shape, dtype=dtype or self.dtype, device=device or self.device)
     a = self._array
     if is_coo(self):
         indices, values = a.indices[:, :0].clone(), a.values[:0].clone()
         result = wrap_coo(indices, values, a.shape, True)
     else:
         result = _empty_compressed(self)
-    return result if dtype is None else _cast(result, dtype)
+    return _placed(result if dtype is None else _cast(result, dtype), device)
+
+
+def _placed(t: Tensor, device) -> Tensor:
+    """Where the call wants it; where it is, if it does not say."""
+    return t if device is None or device == t.device else _moved(t, device)
 
 
 def _empty_compressed(t: Tensor) -> Tensor:

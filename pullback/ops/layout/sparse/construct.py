@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import MethodType
 
 from ....core import device as devices
+from ....core import dtype as dtypes
 from ....core.layers import above, extend
 from ....core.tensor import NESTED, Tensor, set_requires_grad, view_of
 from ...make.construct import tensor as make_tensor
@@ -19,7 +20,7 @@ from ...make.factories import empty, sizes_from, zeros
 from ...system.calls import front
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, NONDIFFERENTIABLE
-from . import convert, invariants
+from . import invariants
 from .layouts import (
     BY_ROW,
     COMPRESSED,
@@ -32,7 +33,7 @@ from .layouts import (
     wrap_sparse,
 )
 from .masks import sparse_mask
-from .table import layout_operator, refuse_dense
+from .table import layout_operator, refuse_dense, sparse_rule
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -124,7 +125,7 @@ def empty_coo(size: tuple, dtype=None, device=None) -> Tensor:
     """A COO tensor without specified elements."""
     if any(s < 0 for s in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
-    indices = empty((len(size), 0), dtype=make_tensor(0).dtype, device=device)
+    indices = empty((len(size), 0), dtype=dtypes.int64, device=device)
     return wrap_coo(indices, empty((0,), dtype=dtype, device=device), size, True)
 
 
@@ -137,8 +138,16 @@ def empty_sparse(size: tuple, layout, dtype=None, device=None) -> Tensor:
             f"torch.empty: Only batched sparse (non-block) CSR and CSC layouts can be made without parts, but got "
             f"{layout}"
         )
-
-    return convert.to_compressed(zeros(size, dtype=dtype, device=device), layout)
+    if len(size) < 2:
+        raise RuntimeError(
+            f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
+        )
+    batch, lines = size[:-2], size[-2] if layout in BY_ROW else size[-1]
+    pointers = zeros((*batch, lines + 1), dtype=dtypes.int64, device=device)
+    plain = empty((*batch, 0), dtype=dtypes.int64, device=device)
+    return wrap_sparse(
+        CompressedArray(layout, pointers, plain, empty((*batch, 0), dtype=dtype, device=device), tuple(size))
+    )
 
 
 def _is_size(a) -> bool:
@@ -195,8 +204,6 @@ def sparse_coo_tensor(
 def _coo(indices, values, size, dtype, device, requires_grad, check_invariants, is_coalesced) -> Tensor:
     values = _as_values(values, dtype, device)
     where = values.device
-    if where is devices.meta:
-        raise NotImplementedError("sparse_coo_tensor: sparse tensors on device meta are not supported")
     indices = _as_index(indices, where)
     indices = indices.long() if indices.dtype.name != "int64" else indices
     if not values.ndim:
@@ -474,6 +481,15 @@ def _copying(name: str, get):
 
 for _name in ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"):
     globals()[f"{_name}_copy"] = _copying(_name, globals()[_name])
+
+
+@sparse_rule("new_empty", "new_zeros")
+def new_zeros(op, self, size, dtype, layout, device, pin_memory) -> Tensor:
+    """Without specified elements, in the layout of `self` unless the call names another."""
+    layout, dtype, device = layout or self.layout, dtype or self.dtype, device or self.device
+    if layout is devices.strided:
+        return zeros(size, dtype=dtype, device=device)
+    return empty_sparse(tuple(size), layout, dtype, device)
 
 
 above.empty_sparse = empty_sparse

@@ -9,7 +9,7 @@ except for its numbers: writing in place to a sparse tensor gives the tensor ano
 from __future__ import annotations
 
 from ....core import device as devices
-from ....core.tensor import SPARSE, Tensor, wrap
+from ....core.tensor import FAKE, META, SPARSE, Tensor, wrap
 from ....core.wrapped import WrappedArray
 
 COMPRESSED = (devices.sparse_csr, devices.sparse_csc, devices.sparse_bsr, devices.sparse_bsc)
@@ -35,6 +35,11 @@ class SparseArray(WrappedArray):
     layout = devices.sparse_coo
     blocksize: tuple | None = None
     implementation = "SparseTensorImpl"
+    c_contiguous = False  # there are no strides
+
+    @property
+    def stride(self) -> tuple:
+        return (0,) * len(self.shape)
 
 
 class CooArray(SparseArray):
@@ -102,8 +107,12 @@ class CompressedArray(SparseArray):
 
 
 def wrap_sparse(array: SparseArray) -> Tensor:
-    """The tensor around a sparse array."""
-    return wrap(array, array.values.dtype, array.values.device, SPARSE)
+    """The tensor around a sparse array: a fake where its values are."""
+    values = array.values
+    t = wrap(array, values.dtype, values.device, SPARSE | values._keys & (META | FAKE))
+    if values._keys & FAKE:
+        t.__dict__["fake_mode"] = values.__dict__["fake_mode"]
+    return t
 
 
 def wrap_coo(indices: Tensor, values: Tensor, shape: tuple, coalesced: bool = False, fresh: bool = False) -> Tensor:

@@ -147,6 +147,11 @@ def select(op: Operator | None, self, dim: int, index: int):
     return wrap_coo(as_tensor(a.indices._array[keep][:, there], self), values, shape, a.coalesced)
 
 
+@sparse_rule("unbind")
+def unbind(op: Operator, self, dim: int = 0) -> tuple:
+    return tuple(select(None, self, dim, i) for i in range(self.shape[wrap_dim(dim, self.ndim)]))
+
+
 def _select_compressed(self: Tensor, dim: int, index: int) -> Tensor | None:
     """One element of the batch, or of a dense dimension, in the same layout; None for a row or column of one matrix."""
     a = self._array

@@ -9,14 +9,18 @@ with `layout_operator` and bring their own `run`; all others have a rule in thei
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from ....core.tensor import Tensor
+from ....core import device as devices
+from ....core.layers import above
+from ....core.tensor import FAKE, META, SPARSE, Tensor
 from ...family.base import Family
 from ...system.calls import export_operator
 from ...system.declaration import REQUIRED, Declaration
 from ...system.execute import execute
-from ...system.operator import NoShapeRule, Operator, rule_of
+from ...system.operator import Operator, rule_of
 from .layouts import backend_name, is_sparse
+from .without_data import execute_without_data, stand_in
 
 
 def sparse_rule(*names: str) -> Callable:
@@ -47,7 +51,7 @@ class LayoutFamily(Family):
         return op.declared.run(*[without_history(a) for a in args])
 
     def run_meta(self, op: Operator, args: tuple):
-        raise NoShapeRule(f"{op.display}() is not implemented for tensors on device meta")
+        return execute_without_data(op, tuple(without_history(a) for a in args), op.declared.run)
 
 
 LAYOUT = LayoutFamily()
@@ -67,14 +71,44 @@ def without_history(a):
     return a
 
 
-def execute_sparse(op: Operator, args: tuple):
-    """The sparse rule of an operator, on its arguments."""
+def execute_sparse(op: Operator, args: tuple, keys: int = SPARSE):
+    """The sparse rule of an operator, on its arguments, of which `keys` are the keys."""
+    if keys & FAKE:
+        return above.execute_fake(op, args)
+    if keys & META:
+        return _on_meta(op, args)
+    return run_rule(op, args)
+
+
+def run_rule(op: Operator, args: tuple):
+    """The same where the arguments have data."""
     if op.family is LAYOUT:
         return LAYOUT.execute(op, args)
-    found = op.declared.sparse
-    if found is None:
+    return rule_for(op, args)(*[without_history(a) for a in args])
+
+
+def rule_for(op: Operator, args: tuple) -> Callable:
+    """`rule(*args)`: the sparse rule of an operator, or PyTorch's error where it has none."""
+    if op.family is LAYOUT:
+        return op.declared.run
+    if op.declared.sparse is None:
         raise not_implemented(op, args)
-    return found(op, *[without_history(a) for a in args])
+    return partial(op.declared.sparse, op)
+
+
+def without_data(op: Operator, args: tuple):
+    """The rule of an operator on arguments without data: results on device meta."""
+    return execute_without_data(op, tuple(without_history(a) for a in args), rule_for(op, args))
+
+
+def _on_meta(op: Operator, args: tuple):
+    """On device meta, or on the device that the call names."""
+    device = next((a for a in args if isinstance(a, devices.device)), devices.meta)
+    if device is devices.meta:
+        return without_data(op, args)
+    if op.name == "_to_copy":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return run_rule(op, (stand_in(args[0]), *args[1:]))
 
 
 def not_implemented(op: Operator, args: tuple) -> NotImplementedError:
