@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _FAKE = "pullback.capture.fake.mode"
+_CACHE = "pullback.capture.fake.cache"
 _CHECKING = "pullback.capture.fake.checking"
 _PUBLIC = ("FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "DynamicOutputShapeException")
 _NAMES = (
@@ -28,6 +29,11 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._subclasses.fake_tensor": {
         **{name: f"{_FAKE}:{name}" for name in _NAMES},
         "FakeCopyMode": f"{_CHECKING}:FakeCopyMode",
+        "DispatchCacheInfo": f"{_CACHE}:DispatchCacheInfo",
+        "TensorMetadata": f"{_CACHE}:TensorMetadata",
+        "extract_tensor_metadata": f"{_CACHE}:extract_tensor_metadata",
+        "_CacheKeyState": f"{_CACHE}:CacheKeyState",
+        "_DispatchCacheKey": f"{_CACHE}:CacheKey",
     },
     "torch._subclasses.fake_utils": {
         name: f"{_CHECKING}:{name}" for name in ("CrossRefFakeMode", "try_convert_fake_to_real")

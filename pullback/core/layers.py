@@ -228,7 +228,7 @@ class Seams:
 
     # ---- asked by operators, of fake tensors
     execute_fake: Callable[[Operator, tuple], Any] = seam(
-        _not_for("fake"), asked_by="ops.system.execute library.operator", set_by="capture.fake.mode",
+        _not_for("fake"), asked_by="ops.system.execute ops.layout.sparse.table library.operator", set_by="capture.fake.mode",
         promise="the shape rule of an operator, with the device of its arguments; no data is touched",
     )
     run_as_plain: Callable[[Operator, tuple, dict], Any] = seam(

@@ -309,16 +309,20 @@ def format_sparse(
     """The text of a sparse tensor: its parts by name, one below the other, then the size and the rest.
 
     `parts` maps `indices` and `values` (COO), or `crow_indices`, `col_indices` and `values` (CSR and its kin), to
-    arrays, in the order in which they print. `layout` is written in full (`torch.sparse_coo`).
+    arrays, in the order in which they print; where there are no numbers, to shapes, and the count of elements, which is
+    none, is not said. `layout` is written in full (`torch.sparse_coo`).
     """
     options, indent = _options, len(prefix) + 1
     rows = []
     for name, array in parts.items():
         head = f"{name}=tensor("
+        if isinstance(array, tuple):
+            rows.append(f"{head}..., size={array})")
+            continue
         body = _body(array, indent + len(head), options)
         rows.append(head + body + (f", size={tuple(array.shape)})" if array.size == 0 else ")"))
     said = [] if device is None else [f"device='{device}'"]
-    said += [f"size={tuple(size)}", f"nnz={nnz}"]
+    said += [f"size={tuple(size)}"] if isinstance(parts["values"], tuple) else [f"size={tuple(size)}", f"nnz={nnz}"]
     if not _is_default_dtype(dtype_name, default_dtype):
         said.append(f"dtype={dtype_name}")
     text = f"{prefix}(" + (",\n" + " " * indent).join(rows)
@@ -382,6 +386,12 @@ def _numbers_of(t: Any) -> Any | None:
     return -array if getattr(t, "is_neg", bool)() else array
 
 
+def _part_of(t: Any) -> Any:
+    """The array of a part of a sparse tensor; its shape where it has no data."""
+    array = _numbers_of(t)
+    return tuple(t.shape) if array is None else array
+
+
 def tensor_repr(t: Any, *, tangent: str | None = None, contents: str | None = None) -> str:
     """The text of `t`, read from its `dtype`, `array`, `device`, `requires_grad` and `grad_fn`.
 
@@ -406,6 +416,6 @@ def tensor_repr(t: Any, *, tangent: str | None = None, contents: str | None = No
         "default_dtype": str(process.default_dtype),
     }
     if layout in SPARSE_PARTS:
-        parts = {name.lstrip("_"): _numbers_of(getattr(t, name)()) for name in SPARSE_PARTS[layout]}
+        parts = {name.lstrip("_"): _part_of(getattr(t, name)()) for name in SPARSE_PARTS[layout]}
         return format_sparse(parts, str(t.dtype), size=tuple(t.shape), nnz=t._nnz(), layout=layout, **common)
     return format_tensor(_numbers_of(t), str(t.dtype), shape=tuple(t.shape), contents=contents, **common)

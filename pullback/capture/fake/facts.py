@@ -11,6 +11,7 @@ from ...core import dtype as dtypes
 from ...core.modes import ambient
 from ...ops.family.base import Family
 from ...ops.family.factory import Factory
+from ...ops.family.view import VIEW
 from ...ops.system.operator import Operator
 from .errors import FakeTensorDeviceMismatchError
 
@@ -20,7 +21,7 @@ _INDICES = (dtypes.int64, dtypes.int32)
 class Facts:
     """What running an operator on fakes must know of it, found out once."""
 
-    __slots__ = ("own", "device_at", "cross_device", "by_spec", "foldable", "many")
+    __slots__ = ("own", "device_at", "cross_device", "by_spec", "foldable", "many", "is_view", "uncached")
 
     def __init__(self, op: Operator):
         from .rules import OWN_RULES
@@ -32,6 +33,10 @@ class Facts:
         # The family's `meta` says all there is to say of the results; others make them themselves, as views do.
         self.by_spec = type(op.family).run_meta is Family.run_meta or isinstance(op.family, Factory)
         self.foldable = not op.declared.tags and "Generator" not in op.text
+        self.is_view = op.family is VIEW
+        self.uncached = None if self.by_spec or self.is_view else "results of its own making"
+        if "Generator" in op.text or op.declared.tags:
+            self.uncached = "random or dependent on data"
         self.many = bool(op.schema.returns) and op.schema.returns[0][0].endswith("[]")
 
 

@@ -15,17 +15,30 @@ from ...core import modes
 from ...core.geometry import Geometry, contiguous_strides
 from ...core.layers import above, extend
 from ...core.modes import ambient
-from ...core.tensor import DISPATCH_SUBCLASS, FAKE, META, NO_DATA_POINTER, SPARSE, PartialProperty, Tensor, assemble
+from ...core.tensor import (
+    DISPATCH_SUBCLASS,
+    FAKE,
+    INFERENCE_TENSOR,
+    META,
+    NO_DATA_POINTER,
+    SPARSE,
+    PartialProperty,
+    Tensor,
+    assemble,
+)
 from ...core.tree import tree_leaves
 from ...ops.family.factory import Factory
+from ...ops.family.view import alias
 from ...ops.layout.sparse.table import without_data
 from ...ops.layout.sparse.without_data import parts_of
 from ...ops.make.lifting import lift_fresh
 from ...ops.system import dispatch as dispatching
 from ...ops.system import inplace
+from ...ops.system.execute import mark_inference
 from ...ops.system.operator import DataDependent, NoShapeRule, Operator, Spec
 from ...ops.system.overrides import TorchDispatchMode, call_subclasses
 from ...ops.system.return_types import pack_results
+from .cache import Bypass, CacheKey, CacheKeyState, DispatchCache, DispatchCacheInfo, key_of
 from .conversion import FakeTensorConverter, is_fake, maybe_get_fake_mode, unset_fake_temporarily
 from .errors import (
     DataDependentOutputException,
@@ -39,6 +52,8 @@ from .errors import (
     real_among_fakes,
 )
 from .facts import Facts, facts_of, result_device
+
+_cache = DispatchCache()
 
 
 class _FakeTensorMeta(type):
@@ -85,7 +100,26 @@ class FakeTensorMode(TorchDispatchMode):
         self.static_shapes = static_shapes if static_shapes is not None else shape_env is None
         self.export = export
         self.fake_tensor_converter = FakeTensorConverter(export=export)
+        self.cache_enabled = True
         self.entered: list[FakeTensorMode | None] = []
+
+    # ---- what was computed before
+    @classmethod
+    def cache_info(cls) -> DispatchCacheInfo:
+        """How often shapes were found in the cache that all modes share."""
+        return _cache.info()
+
+    @classmethod
+    def cache_clear(cls) -> None:
+        """Forget every result, and count from nothing."""
+        _cache.clear()
+
+    def _cache_key(self, state: CacheKeyState, func: Operator, args, kwargs: dict) -> CacheKey:
+        """The key of a call of an operator; ValueError where it has none."""
+        try:
+            return CacheKey(key_of(func, (*args, *kwargs.items()), self.shape_env is not None))
+        except Bypass as reason:
+            raise ValueError(f"{func}: {reason}, so that the call has no key") from None
 
     # ---- making fakes
     def make(self, shape, stride, dtype, device, cls=Tensor) -> Tensor:
@@ -164,22 +198,56 @@ class FakeTensorMode(TorchDispatchMode):
             result = op.backend(args, FAKE | META)
             if result is not NotImplemented:
                 return result
-        device = result_device(op, facts, args, tensors)
         for t in tensors:
             if t._keys & SPARSE:
-                return self._sparse_results(op, args, device)
+                return self._sparse_results(op, args, result_device(op, facts, args, tensors))
         try:
-            if self.shape_env is None:
-                out = self._results(op, facts, args, device)
-            else:
-                out = self._symbolic_results(op, facts, args, device)
+            out = self._cached_results(op, facts, args, tensors)
         except DataDependent as reason:
-            return self._unbacked_results(op, args, device, reason)
+            return self._unbacked_results(op, args, result_device(op, facts, args, tensors), reason)
         except NoShapeRule as reason:
             raise UnsupportedOperatorException(op) from reason
+        if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):
+            mark_inference(out, args)
         if tensors and "constant" in tensors[0].__dict__ and facts.foldable:
             self._fold(op, args, tensors, out)
         return out
+
+    # ---- what a call gives
+    def _cached_results(self, op: Operator, facts: Facts, args: tuple, tensors: list):
+        """The results of a call, by the recipe of one like it where there is one."""
+        if facts.uncached is not None or not self.cache_enabled:
+            _cache.bypasses[facts.uncached or "cache disabled"] += 1
+            return self._fresh_results(op, facts, args, tensors)
+        try:
+            key = key_of(op, args, self.shape_env is not None)
+        except Bypass as reason:
+            _cache.bypasses[str(reason)] += 1
+            return self._fresh_results(op, facts, args, tensors)
+        recipe = _cache.recipes.get(key)
+        if recipe is not None:
+            _cache.hits += 1
+            return self._follow(op, facts, args, recipe)
+        out = self._fresh_results(op, facts, args, tensors)
+        _cache.keep(key, _recipe(out))
+        return out
+
+    def _follow(self, op: Operator, facts: Facts, args: tuple, recipe):
+        if facts.is_view:
+            source = args[0]
+            if recipe.__class__ is list:
+                return tuple([alias(source, shape, stride, offset) for shape, stride, offset, _, _ in recipe])
+            return alias(source, *recipe[:3])
+        if recipe.__class__ is not list:
+            return self.make(recipe[0], recipe[1], recipe[3], recipe[4])
+        out = [None if r is None else self.make(r[0], r[1], r[3], r[4]) for r in recipe]
+        return out if facts.many else pack_results(op, out)
+
+    def _fresh_results(self, op: Operator, facts: Facts, args: tuple, tensors: list):
+        device = result_device(op, facts, args, tensors)
+        if self.shape_env is None:
+            return self._results(op, facts, args, device)
+        return self._symbolic_results(op, facts, args, device)
 
     def _results(self, op: Operator, facts: Facts, args: tuple, device):
         if facts.by_spec:
@@ -234,6 +302,7 @@ class FakeTensorMode(TorchDispatchMode):
         """An in-place operator: everything that storing a real result would check, and one more write counted."""
         functional, target = op.inplace_of, args[0]
         if functional.is_view:
+            _cache.bypasses["inplace view"] += 1
             return op.family.execute(op, args)
         number = None
         if "constant" in target.__dict__ and facts_of(functional).foldable:
@@ -300,6 +369,13 @@ class FakeTensorMode(TorchDispatchMode):
         else:
             stack[at] = before
         ambient.switch(modes.DISPATCH, stack)
+
+
+def _recipe(out):
+    """What makes results like these: (shape, stride, offset, dtype, device), a list of them for several."""
+    if isinstance(out, (tuple, list)):
+        return [None if t is None else _recipe(t) for t in out]
+    return out._array.shape, out._array.stride, out._offset, out.dtype, out.device
 
 
 def constant_of(t: Tensor) -> Tensor | None:

@@ -30,15 +30,15 @@ def execute(op: Operator, args: tuple, keys: int = 0):
         if keys & FAKE:
             return above.execute_fake(op, args)
         _check_all_meta(op, args)
-        return op.family.run_meta(op, args)
-    if keys & CUDA:
+        out = op.family.run_meta(op, args)
+    elif keys & CUDA:
         out = execute_on_device(op, args)
     else:
         out = op.family.execute(op, args)
     if ambient.mode & modes.INFERENCE and not (
         op.is_view and not keys & INFERENCE_TENSOR
     ):  # a view is what its base is
-        _mark_inference(out, args)
+        mark_inference(out, args)
     return out
 
 
@@ -56,7 +56,8 @@ def _check_all_meta(op: Operator, args: tuple) -> None:
             raise RuntimeError(f"Tensor on device {t.device} is not on the expected device {where}!")
 
 
-def _mark_inference(out, args: tuple) -> None:
+def mark_inference(out, args: tuple) -> None:
+    """Say of new tensors that they were made in inference mode."""
     for t in out if isinstance(out, (tuple, list)) else (out,):
         if isinstance(t, Tensor) and not any(t is a for a in args):
             t._keys |= INFERENCE_TENSOR

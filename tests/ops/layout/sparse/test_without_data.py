@@ -116,3 +116,13 @@ def test_sparse_tensors_made_inside_the_mode_are_fakes():
 
 def test_sparse_tensors_have_no_strides():
     assert coo().stride() == (0, 0) and not coo().is_contiguous()
+
+
+def test_texts_say_sizes_in_the_place_of_numbers():
+    assert str(coo().to("meta")) == (
+        "tensor(indices=tensor(..., size=(2, 0)),\n       values=tensor(..., size=(0,)),\n"
+        "       device='meta', size=(3, 4), layout=torch.sparse_coo)"
+    )
+    assert str(FakeTensorMode().from_tensor(torch.eye(2).to_sparse_csr())).startswith(
+        "FakeTensor(crow_indices=tensor(..."
+    )
