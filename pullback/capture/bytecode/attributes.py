@@ -14,6 +14,8 @@ from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..trace.subclasses import is_wrapper
 from . import custom_functions, modules
+from .arrays import world as arrays
+from .arrays.traced import TracedArray
 from .kept import PendingHandle
 from .lookups import ABSENT, class_attribute
 from .outside import SIMPLE, Outside, is_symbol, plain_setter
@@ -30,6 +32,8 @@ BOUND = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodType)
 
 def class_of(value) -> type:
     """The class of a value as the program knows it: a symbol stands for a number."""
+    if type(value) is TracedArray:
+        return value.kind
     return value.symbolic_type if is_symbol(value) else type(value)
 
 
@@ -41,6 +45,10 @@ class Attributes(World):
     def load_attribute(self, obj, name: str):
         if isinstance(obj, Tensor):
             return self.tensor_attribute(obj, name)
+        if type(obj) is TracedArray:
+            return arrays.attribute(self, obj, name)
+        if isinstance(obj, arrays.DESCRIPTIONS):
+            return arrays.described(self, obj, name)
         if isinstance(obj, PendingHandle):
             if name == "remove":
                 return types.MethodType(PendingHandle.remove, obj)
@@ -305,6 +313,8 @@ class Attributes(World):
     def store_attribute(self, obj, name: str, value) -> None:
         if isinstance(obj, Tensor):
             return self._store_on_tensor(obj, name, value)
+        if type(obj) is TracedArray:
+            raise Break(f"it assigns to {name!r} of a NumPy array")
         cls = type(obj)
         setter = class_attribute(cls, "__setattr__")
         if isinstance(setter, types.FunctionType) and not (isinstance(obj, Module) and setter is Module.__setattr__):

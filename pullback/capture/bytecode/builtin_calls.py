@@ -19,8 +19,12 @@ import types
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...core.symbolic import sym_max, sym_min
 from ...core.tensor import Tensor
+from .arrays.traced import TracedArray
+from .arrays.world import HANDLED as NUMPY
 from .attributes import class_of
 from .copying import copied, deep_copied
 from .journal import Effect
@@ -43,7 +47,7 @@ PURE_TYPES = (
     filter, reversed, object, property, staticmethod, classmethod, collections.OrderedDict, collections.defaultdict,
     collections.deque, collections.Counter, functools.partial, types.MethodType, types.SimpleNamespace, type(iter([])),
     type(iter(())), type(iter({})), type({}.keys()), type({}.values()), type({}.items()), type(iter(range(0))),
-    types.MappingProxyType, operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match,
+    types.MappingProxyType, operator.itemgetter, operator.attrgetter, operator.methodcaller, re.Pattern, re.Match, np.generic,
     *(v for v in vars(itertools).values() if isinstance(v, type)),
 )  # fmt: skip
 
@@ -85,10 +89,15 @@ def _isinstance(world: Tracing, obj, kinds) -> bool:
             found = _says_instance(world, obj, kind)
             if found is None:
                 _stays_instance(world, obj, kind)
-                found = isinstance(obj, kind) or is_symbol(obj) and issubclass(obj.symbolic_type, kind)
+                found = isinstance(obj, kind) or is_in_place_of(obj) and issubclass(class_of(obj), kind)
         if found:
             return True
     return False
+
+
+def is_in_place_of(obj) -> bool:
+    """Whether a value stands for one of another class: a symbol for a number, a traced array for an array."""
+    return is_symbol(obj) or type(obj) is TracedArray
 
 
 def _says_instance(world: Tracing, obj, kind) -> bool | None:
@@ -404,4 +413,5 @@ HANDLED: dict[Any, Any] = {
     warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
+HANDLED.update(NUMPY)
 HANDLED.update({function: _polyfilled(python) for function, python in POLYFILLS.items()})

@@ -41,6 +41,11 @@ def by_class(function: Callable[[type], bool]) -> Callable[[type], bool]:
     return ask
 
 
+def is_symbol(value) -> bool:
+    """Whether a value is a symbolic number."""
+    return getattr(type(value), "is_symbolic", False) is True
+
+
 @by_class
 def may_change(cls: type) -> bool:
     """Whether somebody may put something else into a class."""

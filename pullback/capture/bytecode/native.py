@@ -31,6 +31,8 @@ from ..trace.graph_trace import marks_of
 from ..trace.program import Unsupported
 from ..trace.subclasses import is_wrapper
 from . import kept
+from .arrays.traced import TracedArray
+from .arrays.world import refuse_arrays
 from .attributes import Attributes
 from .lookups import ABSENT, HEAP_TYPE, by_class, class_attribute
 from .outside import CONSTANTS, CONTAINERS, _slots, is_symbol, module_of
@@ -54,6 +56,7 @@ SETTINGS = (bool, int, float, str, dtype, device)
 KNOWN_SETTERS = (
     "set_grad_enabled", "enable_grad", "set_detect_anomaly", "set_stance", "set_autocast_enabled", "set_autocast_dtype",
 )  # fmt: skip
+ARRAYS = __name__.rpartition(".")[0] + ".arrays."  # our own code that computes with arrays
 RANDOM_STATE = ("get_rng_state", "initial_seed", "default_generator")
 ABOUT_CAPTURE = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_tracing")  # true of a capture, not of a run
 FOLLOWED = (
@@ -258,6 +261,8 @@ class Native(Attributes):
             raise Break("it adds or removes a hook")
         if function is autograd_calls.grad and self.is_listening():
             raise Break("it differentiates what it has registered hooks for")
+        if self.is_ours(module_of(function)) and not module_of(function).startswith(ARRAYS):
+            refuse_arrays(function, (*args, *kwargs.values()))
         for value in (*args, *kwargs.values()):
             self._same_object(function, value)
         self._refuse_iterators((*args, *kwargs.values()))
@@ -353,7 +358,7 @@ class Native(Attributes):
     def _same_object(self, function, value) -> None:
         """An object of this package from outside, into which its own code looks: it must be the same one."""
         if not self.is_ours(type(value).__module__) or isinstance(
-            value, (*CONSTANTS, *CONTAINERS, Tensor, Module, type)
+            value, (*CONSTANTS, *CONTAINERS, Tensor, Module, TracedArray, type)
         ):
             return
         if is_symbol(value):

@@ -11,6 +11,7 @@ import operator
 import types
 
 from ...core.tensor import Tensor
+from .arrays.world import as_index, refuse_arrays
 from .builtin_calls import MUTATING
 from .calls import Calls
 from .journal import ALL
@@ -41,7 +42,7 @@ class Operations(Calls):
     # ---- items
     def load_item(self, obj, key):
         if isinstance(obj, Tensor):
-            return self.native_call(operator.getitem, (obj, key), {})
+            return self.native_call(operator.getitem, (obj, as_index(key)), {})
         method = class_attribute(type(obj), "__getitem__")
         if isinstance(method, types.FunctionType) and not isinstance(obj, type):
             if self.enters(method):
@@ -89,7 +90,8 @@ class Operations(Calls):
 
     def store_item(self, obj, key, value) -> None:
         if isinstance(obj, Tensor):
-            self.native_call(operator.setitem, (obj, key, value), {})
+            refuse_arrays(operator.setitem, (value,))
+            self.native_call(operator.setitem, (obj, as_index(key), value), {})
             return
         if isinstance(obj, list) and is_symbol(key):
             key = int(key)

@@ -17,14 +17,19 @@ import types
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from ...core import modes
 from ...core.device import device
 from ...core.dtype import dtype
 from ...core.tensor import Tensor
+from ...ops.make.construct import from_numpy
 from ..front.guards import SIMPLE
 from ..front.guards import of_package as is_ours
+from .arrays.traced import TracedArray
 from .conditions import Conditions
 from .journal import ALL, Journal, base_of
-from .lookups import ABSENT, Lookups, class_attribute, may_change
+from .lookups import ABSENT, Lookups, class_attribute, is_symbol, may_change
 from .signals import Break
 from .sources import Source, Sources
 
@@ -40,11 +45,6 @@ BY_IDENTITY = (
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, bytearray)
 SEQUENCES = (list, tuple, collections.deque)
-
-
-def is_symbol(value) -> bool:
-    """Whether a value is a symbolic number."""
-    return getattr(type(value), "is_symbolic", False) is True
 
 
 def module_of(function) -> str:
@@ -144,7 +144,10 @@ class Outside:
         if known is not None:
             self.conditions.same(known.source, source)
             return known.inside
-        inside = self._tensor(value, source) if isinstance(value, Tensor) else value
+        if isinstance(value, np.generic):
+            self._scalar(value, source)
+            return value
+        inside = self._inside(value, kind, source)
         self.known[id(value)] = found = Known(value, inside, source)
         if inside is not value:
             self.reals[id(inside)] = found
@@ -228,6 +231,35 @@ class Outside:
             self.conditions.test(
                 f"{kind.__name__}.__eq__({v}, {self.conditions.literal(plain)})", f"{source.name} == {plain!r}"
             )
+
+    def _inside(self, value, kind: type, source: Source):
+        """What the program has for a value: tensors and arrays are those of the graph."""
+        if isinstance(value, Tensor):
+            return self._tensor(value, source)
+        return self._array(value, source) if kind is np.ndarray else value
+
+    def _scalar(self, value: np.generic, source: Source) -> None:
+        """A NumPy scalar: its value is tested, to the last bit."""
+        v, c = self.conditions.variable(source), self.conditions.constant(type(value))
+        code = f"type({v}) is {c} and {v}.tobytes() == {self.conditions.literal(value.tobytes())}"
+        self.conditions.test(code, f"{source.name} == {value!r}")
+
+    def _array(self, value: np.ndarray, source: Source):
+        """A NumPy array: the tensor on its memory is an input. One that no tensor can be on stays what it is."""
+        try:
+            with modes.masked(modes.CAPTURE | modes.DISPATCH):
+                t = from_numpy(value) if value.flags.writeable else None
+        except (TypeError, ValueError):
+            t = None
+        if t is None:
+            return value
+        self.conditions.has_type(source, np.ndarray)
+        self.conditions.test(f"{self.conditions.variable(source)}.flags.writeable", f"{source.name} may be written")
+        self.conditions.namespace["from_numpy"] = from_numpy
+        place = self.sources.get("array", source)
+        fake = self._tensor(t, place)
+        self.known[id(t)] = self.reals[id(fake)] = Known(t, fake, place)
+        return TracedArray(fake)
 
     def _tensor(self, t: Tensor, source: Source) -> Tensor:
         context = self.sizes.context(source.name, t)

@@ -19,6 +19,7 @@ from ...autograd.methods import RemovableHandle
 from ...core.tensor import Tensor
 from ...ops.system.operator import find as find_operator
 from ..front.fakes import as_given, holds_fakes
+from .arrays.traced import TracedArray
 from .differentiate import history, spent
 from .frame import NULL, Frame
 from .generators import Generator
@@ -198,7 +199,15 @@ class Rebuild:
         self.lines.append(f"{result}.cell_contents = {self.expression(contents)}")
         return result
 
+    def _array(self, value: TracedArray) -> str:
+        """A NumPy array, on the memory of the tensor that the graph computes; or a scalar."""
+        if value.is_loose:
+            raise Break("it keeps a view of a NumPy array that is none in a graph")
+        return self._keep(value, f"{self.expression(value.tensor)}.numpy(){'[()]' if value.is_scalar else ''}")
+
     def _method(self, value: types.MethodType) -> str:
+        if type(value.__self__) is TracedArray:
+            return self._keep(value, f"getattr({self.expression(value.__self__)}, {value.__func__.__name__!r})")
         return self._keep(value, f"{self.name(types.MethodType)}({self.items((value.__func__, value.__self__))})")
 
     def _builtin(self, value) -> str:
@@ -370,5 +379,5 @@ RULES: list[tuple] = [
     ((types.BuiltinFunctionType, types.MethodWrapperType), Rebuild._builtin), (functools.partial, Rebuild._partial), (Items, Rebuild._items),
     ((*(type(v()) for v in ({}.keys, {}.values, {}.items)), *(type(getattr(collections.OrderedDict(), n)()) for n in ("keys", "values", "items"))), Rebuild._view),
     (types.MappingProxyType, Rebuild._proxy), (weakref.ref, Rebuild._weakref), (super, Rebuild._super), (Callback, Rebuild._callback), (Frame, Rebuild.frame),
-    (PendingHandle, Rebuild._handle),
+    (PendingHandle, Rebuild._handle), (TracedArray, Rebuild._array),
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
 from ..trace.program import Escaped, Unsupported
+from .arrays.traced import TracedArray
 from .conditions import MISSING, Conditions, compiled
 from .differentiate import history
 from .frame import NULL, Frame
@@ -338,7 +339,7 @@ class Capture:
         for frame in machine.frames:
             for name in dead_names(frame):
                 value = frame.locals[name]
-                if isinstance(value, Tensor) and self.world.outside.source_of(value) is None:
+                if isinstance(value, (Tensor, TracedArray)) and self.world.outside.source_of(value) is None:
                     del frame.locals[name]
 
     def _check_hooked_later(self, machine: TracingMachine, rebuild: Rebuild, ended: str | None) -> None:

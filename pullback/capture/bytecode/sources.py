@@ -40,6 +40,7 @@ READ = {
     "attributes": "{base}.__dict__",
     "type": "type({base})",
     "referent": "{base}()",
+    "array": "from_numpy({base})",
 }
 
 NAME = {
@@ -54,6 +55,7 @@ NAME = {
     "type": "type({base})",
     "item": "{base}[{key!r}]",
     "referent": "{base}()",
+    "array": "{base}",
     "constant": "{key}",
 }
 

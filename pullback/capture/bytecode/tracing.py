@@ -18,6 +18,7 @@ from ..front.fakes import any_number
 from ..trace.graph_trace import PACKAGE, _line
 from ..trace.program import ProgramTrace
 from . import custom_functions, differentiate, iterators, kept
+from .arrays.traced import TracedArray
 from .builtin_calls import GROWING
 from .frame import Frame
 from .generators import Generator
@@ -436,7 +437,7 @@ class Tracing(Operations):
 
     def holds_tensors(self, value, depth: int = 3) -> bool:
         """Whether a value is, or a container holds, a tensor of the trace."""
-        if isinstance(value, Tensor):
+        if isinstance(value, (Tensor, TracedArray)):
             return True
         if depth and isinstance(value, CONTAINERS):
             return any(self.holds_tensors(v, depth - 1) for v in (value.values() if isinstance(value, dict) else value))

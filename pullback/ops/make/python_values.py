@@ -96,6 +96,13 @@ def numpy(self, *, force: bool = False):
         raise NoData(".numpy() is not supported for tensor subclasses.")
     if force:
         return self.detach().cpu().resolve_conj().resolve_neg().numpy()
+    check_numpy(self)
+    storage_of(self).may_resize = False  # the array would not see new memory
+    return self._array.view()
+
+
+def check_numpy(self: Tensor) -> None:
+    """Refuse a tensor on whose memory no array can be."""
     if is_grad_enabled() and self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._keys & CONJ:
@@ -106,7 +113,7 @@ def numpy(self, *, force: bool = False):
         raise RuntimeError(
             "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead."
         )
-    if self._keys & META:
+    if self._keys & META and not self._keys & FAKE:
         raise TypeError(
             "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
         )
@@ -119,8 +126,6 @@ def numpy(self, *, force: bool = False):
     if self._keys & (SPARSE | OPAQUE):
         name = "Mkldnn" if self._keys & OPAQUE else self.layout
         raise TypeError(f"can't convert {name} layout tensor to numpy. Use Tensor.to_dense() first.")
-    storage_of(self).may_resize = False  # the array would not see new memory
-    return self._array.view()
 
 
 def _array(self, dtype=None, copy=None):
