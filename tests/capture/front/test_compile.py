@@ -4,6 +4,7 @@ import copy
 import pickle
 import warnings
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -419,7 +420,7 @@ def test_batched_gradients_without_double_backward() -> None:
             lambda x: (torch.set_rng_state(torch.get_rng_state()), torch.rand(2) + x)[1],
             "it reads the state of random numbers",
         ),
-        (lambda x: torch.from_numpy(x.numpy() * 2), r".numpy\(\) is not supported"),
+        (lambda x: torch.from_numpy(np.unique(x.numpy())), "it calls numpy.*unique|it calls a _Array"),
         (lambda x: x * x.data_ptr() * 0, "Cannot access data pointer"),
         (lambda x: x * sum(x.tolist()), "depends on the data"),
         (lambda x: torch.inference_mode()(lambda: x * 2)(), "inference mode"),
