@@ -82,35 +82,48 @@ static Kernel TABLE[] = {
 static int size_of(char type) { return type == 'f' ? 4 : type == 'd' ? 8 : 1; }
 
 /* ---- ufuncs */
+/* n elements of one size, each `step` after the one before, to contiguous memory */
+static void gather(char *to, const char *from, Py_ssize_t step, int size, i64 n) {
+    if (step == size)
+        memcpy(to, from, (size_t)(n * size));
+    else if (size == 4)
+        for (i64 i = 0; i < n; i++)
+            memcpy(to + i * 4, from + i * step, 4);
+    else if (size == 8)
+        for (i64 i = 0; i < n; i++)
+            memcpy(to + i * 8, from + i * step, 8);
+    else
+        for (i64 i = 0; i < n; i++)
+            to[i] = from[i * step];
+}
+
+/* Arrays that lie in any way. Full pieces of a contiguous array are used where they lie; one value for all is spread once. */
 static void through_buffers(const Kernel *k, char *const *at, const Py_ssize_t *steps, i64 n) {
-    int operands = k->arrays + k->numbers + k->results;
+    int inputs = k->arrays + k->numbers, operands = inputs + k->results;
     char room[MOST_OPERANDS][BUFFER * 8] __attribute__((aligned(64)));
-    char *p[MOST_OPERANDS];
-    for (int o = 0; o < operands; o++)
-        p[o] = room[o];
+    for (int o = 0; o < inputs; o++)
+        if (steps[o] == 0)
+            gather(room[o], at[o], 0, size_of(k->types[o]), n < BUFFER ? (n + WHOLE - 1) / WHOLE * WHOLE : BUFFER);
     for (i64 first = 0; first < n; first += BUFFER) {
         i64 count = n - first < BUFFER ? n - first : BUFFER;
-        for (int o = 0; o < k->arrays + k->numbers; o++) {
-            const char *from = at[o] + first * steps[o];
+        char *p[MOST_OPERANDS];
+        for (int o = 0; o < operands; o++) {
+            char *lies = at[o] + first * steps[o];
             int size = size_of(k->types[o]);
+            int in_place = count == BUFFER && steps[o] == size;
+            p[o] = in_place ? lies : room[o];
+            if (in_place || o >= inputs || steps[o] == 0)
+                continue;
             if (count % WHOLE)
                 memset(p[o] + count / WHOLE * WHOLE * size, 0, (size_t)(WHOLE * size));
-            if (size == 4)
-                for (i64 i = 0; i < count; i++)
-                    memcpy(p[o] + i * 4, from + i * steps[o], 4);
-            else if (size == 8)
-                for (i64 i = 0; i < count; i++)
-                    memcpy(p[o] + i * 8, from + i * steps[o], 8);
-            else
-                for (i64 i = 0; i < count; i++)
-                    p[o][i] = from[i * steps[o]];
+            gather(p[o], lies, steps[o], size, count);
         }
         k->loop((count + WHOLE - 1) / WHOLE * WHOLE, p);
-        for (int o = k->arrays + k->numbers; o < operands; o++) {
+        for (int o = inputs; o < operands; o++) {
             char *to = at[o] + first * steps[o];
             int size = size_of(k->types[o]);
-            for (i64 i = 0; i < count; i++)
-                memcpy(to + i * steps[o], p[o] + i * size, size);
+            for (i64 i = 0; p[o] != to && i < count; i++)
+                memcpy(to + i * steps[o], p[o] + i * size, (size_t)size);
         }
     }
 }

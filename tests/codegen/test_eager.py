@@ -70,6 +70,25 @@ def test_a_loop_gives_what_its_kernel_gives(key):
 
 
 @built
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 255, 256, 257, 1000])
+def test_one_value_for_all_beside_any_memory(n):
+    """A broadcast operand first, last or both, beside arrays that lie densely, apart or backwards, and into each of them."""
+    rng = np.random.default_rng(0)
+    kernel = kernel_of(find("gelu_backward.default"))
+    one, many = rng.standard_normal(1).astype(np.float32), rng.standard_normal(3 * n).astype(np.float32)
+    for x in (many[:n].copy(), many[::3], many[::-3]):
+        spread = np.full(n, one[0], np.float32)
+        for a, b, c, d in ((one, x, spread, x), (x, one, x, spread), (one, one, spread, spread)):
+            np.testing.assert_array_equal(
+                np.broadcast_to(kernel(np, a, b, "none"), n), kernel(np, c.copy(), d.copy(), "none")
+            )
+        wanted, target = kernel(np, one, x, "none"), many.copy()
+        out = target[:n] if x.flags.c_contiguous else target[:: x.strides[0] // 4]
+        kernel(np, one, out if not x.flags.c_contiguous else x, "none", out=out)
+        np.testing.assert_array_equal(out, wanted)
+
+
+@built
 def test_any_memory_and_any_length():
     rng = np.random.default_rng(0)
     kernel = kernel_of(find("gelu_backward.default"))
