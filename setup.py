@@ -53,6 +53,14 @@ setup(
             ],
             optional=True,
         ),
+        Extension(
+            "pullback.core._along",
+            [f"{SOURCES}/_along.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "along")],
+            extra_compile_args=["-O2", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off"],
+            optional=True,
+        ),
+        Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

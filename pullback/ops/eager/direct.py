@@ -111,7 +111,16 @@ def lines_of(call: Call) -> list[str]:
 
 
 def _run(call: Call, given: list[str]) -> list[str]:
-    """The result `t`: by the kernel itself where the family adds nothing to it, else by the family."""
+    """The result `out_`: by a function in C where there is one that takes it, by the kernel itself where the family adds nothing to
+    it, else by the family."""
+    lines = _run_kernel(call, given)
+    if call.op.native is None:
+        return lines
+    several = block("elif out_.__class__ is tuple:", "out_ = pack_results(op, out_)")
+    return [f"out_ = native(({', '.join(given)},))", *block("if out_ is None:", *lines), *several]
+
+
+def _run_kernel(call: Call, given: list[str]) -> list[str]:
     op = call.op
     alone = op.family.direct == "kernel" and op.declared.strides is None
     if not alone or any(a.is_tensor and a.is_list for _, a in call.arguments):
@@ -135,6 +144,7 @@ def names_of(op: Operator) -> dict:
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
+        "native": op.native,
     }  # fmt: skip
 
 

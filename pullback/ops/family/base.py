@@ -11,7 +11,9 @@ import numpy as np
 
 from ...core import device as devices
 from ...core.arrays import library
+from ...core.calls import arrays_of
 from ...core.dtype import by_numpy
+from ...core.objects import make_tensor
 from ...core.tensor import Tensor, wrap, wrap_meta
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
@@ -45,6 +47,10 @@ class Family:
         device = device_of(op, args)
         result = self.wrap_outputs(op, op.kernel(library(device), *[array_of(a) for a in args]), device)
         return result if op.declared.strides is None else place_results(op, result, args)
+
+    def execute_plain(self, op: Operator, args: tuple):
+        """`execute` where every tensor is a plain one of the CPU."""
+        return self.execute(op, args)
 
     def wrap_outputs(self, op: Operator, result, device):
         if isinstance(result, (tuple, list)):
@@ -101,6 +107,13 @@ class KernelFamily(Family):
 
     direct = "kernel"
 
+    def execute_plain(self, op: Operator, args: tuple):
+        check = op.declared.check
+        if check is not None:
+            check(*args)
+        result = self.wrap_outputs(op, op.kernel(np, *arrays_of(args)), devices.cpu)
+        return result if op.declared.strides is None else place_results(op, result, args)
+
 
 PLAIN_FAMILY = KernelFamily()
 
@@ -130,6 +143,8 @@ def array_of(value):
 
 def wrap_array(array, device):
     """A tensor around a kernel's result: an array of its own, with elements in row-major or permuted dense order."""
+    if array.__class__ is np.ndarray and array.base is None and array.flags.c_contiguous and not device.keys:
+        return make_tensor(array, by_numpy[array.dtype])
     if array is None:
         return None
     if device.keys and (

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core import device as devices
 from ...core.arrays import LARGE
+from ...core.calls import simple
 from ...core.modes import ambient
 from ...core.objects import make_tensor
 from ...core.tensor import PLAIN, Tensor
@@ -21,13 +22,14 @@ from .dispatch import mark_views
 from .general import general
 from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
+from .return_types import pack_results
 
 UNSET = type("Unset", (), {"__repr__": lambda self: "...", "__bool__": lambda self: False})()
 _RENAMED = {"dim": "axis", "keepdim": "keepdims"}
 
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
-    "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views,
+    "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views, "pack_results": pack_results,
 })  # fmt: skip
 
 
@@ -175,7 +177,11 @@ def front(*names: str, spelled=None):
         def function(*args, **kwargs):
             if spelled is not None:
                 args = spelled(args)
-            if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
+            if (
+                ambient.mode & 2
+                or not simple(args, kwargs)
+                and (any_overridden(args) or any_overridden(kwargs.values()))
+            ):
                 return call_overridden(function, args, kwargs)
             return body(*args, **kwargs)
 

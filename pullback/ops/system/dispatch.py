@@ -11,6 +11,7 @@ Each layer does its own work and calls the next; with nothing listening the four
 from __future__ import annotations
 
 from ...core import modes
+from ...core.calls import history
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
@@ -27,6 +28,7 @@ from .execute import execute
 from .inplace import run_inplace
 from .operator import NONDIFFERENTIABLE, Operator
 from .record import note_stack
+from .return_types import pack_results
 
 LISTENING = modes.LISTENING
 LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
@@ -36,12 +38,9 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     """Run an operator on canonical arguments. `seen`: listeners that have had this call already."""
     mode = ambient.mode & ~seen
     if mode < LISTENING and op.layer is op.backend is op.inplace_of is None:
-        tensors = op.tensors(args)
-        for t in tensors:
-            if t._keys:
-                break
-        else:
-            return _plain(op, args, tensors, mode)
+        live = history(args)
+        if live is not None:
+            return _plain(op, args, live and mode)
     if mode & LISTENERS:
         if mode & modes.PROFILE:
             return above.profiled(op, args)
@@ -60,17 +59,19 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     return autograd_layer(op, args)
 
 
-def _plain(op: Operator, args: tuple, tensors: list, mode: int):
+def _plain(op: Operator, args: tuple, recorded: int):
     """An operator on plain tensors where nothing listens: what the layers below come to."""
     if op.body is not None:
         return op.body(*args)
-    out = op.family.execute(op, args)
-    if mode and op.differentiable:
-        for t in tensors:
-            if t._autograd is not None:
-                op.record(out, *args)
-                break
-    if op.is_view:
+    family = op.family
+    out = None if op.native is None else op.native(args)
+    if out is None:
+        out = family.execute_plain(op, args)
+    elif out.__class__ is tuple:
+        out = pack_results(op, out)
+    if recorded and op.differentiable:
+        op.record(out, *args)
+    if family.is_view:
         mark_views(op, out, args)
     return out
 

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from functools import cached_property
 
+from ...core import small
 from ...core.layers import above
 from ...core.modes import LISTENING, ambient
 from ...core.tensor import Tensor
@@ -96,6 +97,9 @@ class Operator:
         self.inplace_of: Operator | None = None  # the functional operator that an in-place form stands for
         self.namespace = self.declared.library
         self.record: Callable = self._first_record
+        self.native = small.table.get(
+            key_of(self)
+        )  # small plain calls in C: the result, or None where it is the kernel's
         register(self)
 
     # ---- facts
@@ -283,8 +287,7 @@ class Operator:
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}.{self.overload}"
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __reduce__(self):
         return (find, (key_of(self),))

@@ -8,6 +8,7 @@ the error names the types that were given and the signatures there are.
 
 from __future__ import annotations
 
+from ...core.calls import choose, plan_key
 from ...core.dtype import dtype
 from ...core.layers import above
 from ...core.modes import LISTENING, ambient
@@ -53,10 +54,10 @@ def publish(function, *names: str, homes: tuple[str, ...] = ("torch", "Tensor"))
 
 def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict, method: bool = False):
     """Run the first operator that the arguments fit; `function` is what overrides are told was called."""
-    key = _types_of(operators, args, kwargs)
-    plan = _plans.get(key)
-    if plan is not None and ambient.mode < LISTENING:
-        return dispatch(plan.op, plan.bound(args, kwargs))
+    if ambient.mode < LISTENING:
+        chosen = choose(_plans, operators, args, kwargs)
+        if chosen is not None:
+            return dispatch(*chosen)
     if ambient.mode & 2 or any_overridden(args) or kwargs and any_overridden(kwargs.values()):
         return call_overridden(function, args, kwargs)
     out = None
@@ -68,7 +69,7 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
         bound = None if out is not None and not op.declared.out else fit(op, args, given)
         if bound is not None:
             if out is None:
-                _keep_plan(key, operators, op, args, kwargs)
+                _keep_plan(operators, op, args, kwargs)
                 return dispatch(op, bound)
 
             return write_out(op, bound, out)
@@ -79,48 +80,27 @@ def resolve(function, operators: tuple[Operator, ...], args: tuple, kwargs: dict
 
 
 # ---- calls with arguments of types that were seen before
-class Plan:
-    """The operator that arguments of some types fit, and where its arguments are taken from."""
-
-    __slots__ = ("op", "places")
-
-    def __init__(self, op: Operator, args: tuple, kwargs: dict):
-        self.op = op
-        names = {_own_name(op, k): k for k in kwargs}
-        self.places: list[tuple] = []  # (position or None, keyword or None, default, how a value is converted or None)
-        for i, a in enumerate(op.schema.arguments):
-            convert = a.convert_value if a.is_list else None
-            self.places.append((i if i < len(args) else None, names.get(a.name), a.default, convert))
-
-    def bound(self, args: tuple, kwargs: dict) -> tuple:
-        out = []
-        for position, keyword, default, convert in self.places:
-            if position is not None:
-                value = args[position]
-            elif keyword is not None:
-                value = kwargs[keyword]
-            else:
-                out.append(default)
-                continue
-            out.append(value if convert is None else convert(value))
-        return tuple(out)
-
-
-_plans: dict[tuple, Plan] = {}
+_plans: dict[tuple, tuple] = {}  # see `core.calls.choose`
 _KEPT = 4096
 # Classes whose values fit a signature or not whatever they are, and are canonical as they are, but for lists.
 _TELLING = frozenset((*PLAIN, int, float, bool, str, type(None), dtype))
 
 
-def _types_of(operators: tuple, args: tuple, kwargs: dict) -> tuple:
-    given = tuple([a.__class__ for a in args])
-    return (operators, given, tuple([(k, v.__class__) for k, v in kwargs.items()])) if kwargs else (operators, given)
+def _plan(op: Operator, args: tuple, kwargs: dict) -> tuple:
+    """The operator that arguments of some types fit, and where its arguments are taken from."""
+    names = {_own_name(op, k): k for k in kwargs}
+    places = []
+    for i, a in enumerate(op.schema.arguments):
+        times = (a.list_size or 0) if a.is_list and a.base in ("int", "SymInt") else None
+        convert = a.convert_value if a.is_list else None
+        places.append((i if i < len(args) else None, names.get(a.name), a.default, convert, times))
+    return op, tuple(places)
 
 
-def _keep_plan(key: tuple, operators: tuple[Operator, ...], op: Operator, args: tuple, kwargs: dict) -> None:
+def _keep_plan(operators: tuple[Operator, ...], op: Operator, args: tuple, kwargs: dict) -> None:
     """Remember which operator such arguments fit, where that is said by their types alone."""
     values = [*args, *kwargs.values()]
-    if len(_plans) >= _KEPT or any(v.__class__ not in _TELLING for v in values):
+    if len(_plans) >= _KEPT or any(v.__class__ not in _TELLING and not _is_list_of_ints(v) for v in values):
         return
     for tried in operators[: operators.index(op) + 1]:
         by_name = {_own_name(tried, k): v for k, v in kwargs.items()}
@@ -128,7 +108,13 @@ def _keep_plan(key: tuple, operators: tuple[Operator, ...], op: Operator, args: 
             value = args[i] if i < len(args) else by_name.get(a.name)
             if value.__class__ in PLAIN and a.base != "Tensor":
                 return  # a tensor for a number: its value counts
-    _plans[key] = Plan(op, args, kwargs)
+            if _is_list_of_ints(value) and (a.base not in ("int", "SymInt") or not a.is_list):
+                return
+    _plans[plan_key(operators, args, kwargs)] = _plan(op, args, kwargs)
+
+
+def _is_list_of_ints(value) -> bool:
+    return value.__class__ in (tuple, list) and bool(value) and all(v.__class__ is int for v in value)
 
 
 def fit(op: Operator, args: tuple, kwargs: dict) -> tuple | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from ...core import modes
+from ...core.calls import simple
 from ...core.layers import above, extend
 from ...core.modes import ambient
 from ...core.tensor import (
@@ -46,7 +47,7 @@ def has_override(cls: type) -> bool:
 
 def any_overridden(args, out=None, depth: int = 3) -> bool:
     """Whether an argument has overrides of its own; lists are looked into, but not into data of any depth."""
-    if ambient.function_disabled:
+    if ambient.function_disabled or out is None and simple(args):
         return False
     for v in args:
         cls = v.__class__

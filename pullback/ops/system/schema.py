@@ -62,7 +62,7 @@ class Return(tuple):
 class Argument:
     """One parameter: its type, name, default, and whether it is keyword-only. `writes` marks `Tensor(a!)`."""
 
-    __slots__ = ("type", "base", "name", "default", "has_default", "kwarg_only", "optional", "list_size", "is_list", "writes", "alias", "convert_value", "position")  # fmt: skip
+    __slots__ = ("type", "base", "name", "default", "has_default", "kwarg_only", "optional", "list_size", "is_list", "writes", "alias", "convert_value", "position", "is_tensor")  # fmt: skip
 
     def __init__(self, text: str, kwarg_only: bool, position: int):
         match = _ARGUMENT.match(text.strip())
@@ -79,15 +79,12 @@ class Argument:
         self.is_list = size is not None
         self.list_size = int(size[1]) if size and size[1] else None
         self.base = kind[: size.start()] if size else kind
+        self.is_tensor = self.base.startswith("Tensor")
         self.kwarg_only = kwarg_only
         self.position = position
         self.has_default = match["default"] is not None
         self.default = _default(match["default"], self) if self.has_default else None
         self.convert_value: Callable = _converter(self)
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.base.startswith("Tensor")
 
     # PyTorch's names of the same facts
     N = property(lambda self: self.list_size)

@@ -1,0 +1,102 @@
+/* Arrays of NumPy in C, without its headers: the fields that every version since 1.7 has, and the two functions that are called.
+ *
+ * `use_arrays(ndarray, {dtype number: dtype}, make_tensor)` is called once; `array_of(tensor)` is the array of a tensor where it is a
+ * row-major one of a dtype that is known, else NULL without an error; `new_array` makes a row-major one; `tensor_of` a tensor around it,
+ * and takes the reference.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *scalar_type;
+    char kind, type, byteorder, flags;
+    int number;
+} Descriptor;
+
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int nd;
+    Py_ssize_t *shape, *strides;
+    PyObject *base;
+    Descriptor *dtype;
+    int flags;
+} Array;
+
+enum { F32, F64, I64, I32, I16, I8, U8, BOOL, KINDS }; /* the order in which setup is told their numbers */
+enum { ROW_MAJOR = 1, ALIGNED = 0x100, MOST_DIMS = 64, MOST_NUMBERS = 32 };
+
+static PyTypeObject *array_type;
+static PyObject *make_tensor, *array_name, *dtype_of[KINDS];
+static int number_of[KINDS], kind_of[MOST_NUMBERS];
+static PyObject *(*array_new)(PyTypeObject *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *, int, int, PyObject *);
+
+static int load_array_functions(void) {
+    PyObject *home = PyImport_ImportModule("numpy._core._multiarray_umath");
+    if (!home) {
+        PyErr_Clear();
+        home = PyImport_ImportModule("numpy.core._multiarray_umath");
+    }
+    PyObject *capsule = home ? PyObject_GetAttrString(home, "_ARRAY_API") : NULL;
+    void **table = capsule ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    if (table) *(void **)&array_new = table[93]; /* PyArray_New */
+    Py_XDECREF(capsule);
+    Py_XDECREF(home);
+    return table ? 0 : -1;
+}
+
+/* use_arrays(ndarray, [(number, dtype), ...] in the order of the kinds, make_tensor) */
+static PyObject *use_arrays(PyObject *self, PyObject *args) {
+    PyObject *known;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &array_type, &PyList_Type, &known, &make_tensor) || load_array_functions()) return NULL;
+    array_name = PyUnicode_InternFromString("_array");
+    if (!array_name) return NULL;
+    for (int i = 0; i < MOST_NUMBERS; i++) kind_of[i] = -1;
+    if (PyList_GET_SIZE(known) != KINDS) return PyErr_Format(PyExc_ValueError, "use_arrays: expected %d dtypes", KINDS);
+    for (int k = 0; k < KINDS; k++) {
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(known, k), "iO", &number_of[k], &dtype_of[k])) return NULL;
+        if (number_of[k] < 0 || number_of[k] >= MOST_NUMBERS) return PyErr_Format(PyExc_ValueError, "use_arrays: dtype number %d", number_of[k]);
+        kind_of[number_of[k]] = k;
+        Py_INCREF(dtype_of[k]);
+    }
+    Py_INCREF(array_type);
+    Py_INCREF(make_tensor);
+    Py_RETURN_NONE;
+}
+
+static int kind(const Array *a) {
+    int number = a->dtype->number;
+    return number >= 0 && number < MOST_NUMBERS && a->dtype->byteorder != '>' ? kind_of[number] : -1;
+}
+
+/* The tensor holds the array while it is used. */
+static Array *array_of(PyObject *tensor) {
+    PyObject *found = PyObject_GetAttr(tensor, array_name);
+    if (!found) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Array *a = (Array *)found;
+    int fits = Py_IS_TYPE(found, array_type) && (a->flags & (ROW_MAJOR | ALIGNED)) == (ROW_MAJOR | ALIGNED) && kind(a) >= 0;
+    Py_DECREF(found);
+    return fits ? a : NULL;
+}
+
+static Py_ssize_t count_of(const Array *a) {
+    Py_ssize_t n = 1;
+    for (int d = 0; d < a->nd; d++) n *= a->shape[d];
+    return n;
+}
+
+static Array *new_array(int nd, const Py_ssize_t *shape, int k) {
+    return (Array *)array_new(array_type, nd, shape, number_of[k], NULL, NULL, 0, 0, NULL);
+}
+
+static PyObject *tensor_of(Array *a) {
+    if (!a) return NULL;
+    PyObject *arguments[2] = {(PyObject *)a, dtype_of[kind(a)]};
+    PyObject *result = PyObject_Vectorcall(make_tensor, arguments, 2, NULL);
+    Py_DECREF(a);
+    return result;
+}

@@ -1,0 +1,29 @@
+"""Operators in C for small plain calls, where they are built.
+
+`table` is {operator: function}: `table["max.dim"]((x, 0, False))` takes the canonical arguments of the operator and gives its result as a
+tensor (or a tuple of several), nothing recorded, or None where the call is none that the function computes: other dtypes or layouts of
+memory, many elements, none, arguments that the operator refuses. The operator's own rules then compute it; they are what the
+functions are tested against. Without the extensions, or with `PULLBACK_NATIVE=0`, the table is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import dtype as dtypes
+from .extension import extension
+from .tensor import make_tensor
+
+# in the order of the enumeration in native_arrays.h
+_KINDS = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+
+table: dict[str, Callable[[tuple], Any]] = {}
+for _name in ("_along",):
+    _module = extension(_name)
+    if _module is not None:
+        _known = [getattr(dtypes, _kind) for _kind in _KINDS]
+        _module.use_arrays(np.ndarray, [(_d.numpy.num, _d) for _d in _known], make_tensor)
+        table |= {_key: _function for _key, _function in vars(_module).items() if "." in _key}
