@@ -122,7 +122,9 @@ class Tensor(TensorMethods):
 
     @property
     def layout(self) -> devices.layout:
-        return devices.strided if not self._keys & LAYOUTS else self._array.layout
+        if not self._keys & (LAYOUTS | DISPATCH_SUBCLASS):
+            return devices.strided
+        return self._array.layout if self._keys & LAYOUTS else self.__dict__.get("own_layout", devices.strided)
 
     @property
     def _cdata(self) -> int:
@@ -537,6 +539,8 @@ def make_wrapper_subclass(
     t = assemble(cls, Geometry(size, stride, dtype.numpy), dtype, where, keys, None, [0], None, storage_offset or 0)
     if requires_grad:
         set_requires_grad(t, True)
+    if layout is not devices.strided:
+        t.__dict__["own_layout"] = layout
     if _extra_dispatch_keys is not None:
         t.__dict__["extra_keys"] = _extra_dispatch_keys
     if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:

@@ -5,10 +5,12 @@ operator of the same name gives for the elements that take part; where none does
 Written in differentiable operators: elements that are left out get gradient 0.
 """
 
+from .maskedtensor import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 
 _PUBLIC = (
+    MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor,
     amax, amin, argmax, argmin, cumprod, cumsum, log_softmax, logaddexp, logsumexp, mean, median, norm, normalize, prod, softmax,
     softmin, std, sum, var,
 )  # fmt: skip

@@ -145,6 +145,20 @@ def _truths(name: str, kernel, lower):
 _truths("all", kernels.all_reduce, lower_all)
 _truths("any", kernels.any_reduce, lower_any)
 
+
+def _truth(name: str, of: str):
+    """`_is_all_true`, `_is_any_true`: of a boolean tensor, as a tensor."""
+
+    def body(self):
+        if self.dtype is not dtypes.bool:
+            raise RuntimeError(f"{name}(): expected a boolean tensor, got {self.dtype}")
+        return getattr(self, of)()
+
+    return composite(f"{name}(Tensor self) -> Tensor", vjp=NONDIFFERENTIABLE)(body)
+
+
+_is_all_true, _is_any_true = _truth("_is_all_true", "all"), _truth("_is_any_true", "any")
+
 count_nonzero_dims = reduction(
     "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
     cast=False,

@@ -287,7 +287,7 @@ def _offer(op, overridden: list, types: tuple, positional: tuple, keywords: dict
     if not overridden:
         return NotImplemented
     raise TypeError(
-        f"Multiple dispatch failed for 'torch.ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(f"  - tensor subclass {t}" for t in types)
     )
 

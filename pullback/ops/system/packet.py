@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.layers import above
 from ...core.modes import FUNCTION, LISTENING, ambient
 from .dispatch import dispatch
-from .operator import Operator, packet_key, packets
+from .operator import Operator, exports, packet_key, packets
 from .overrides import any_overridden, call_overridden
 
 
@@ -25,6 +25,8 @@ class OpOverloadPacket:
             for op in list(packets.get(self._name[:-1], {}).values()):
                 if op.inplace is not None:
                     found[op.overload] = op.inplace
+        if self.namespace == "aten" and not found and (name := _other_name(self._name)) is not None:
+            return packet("aten", name)._overloads()
         return found
 
     def _look_up(self) -> dict[str, Operator]:
@@ -77,6 +79,18 @@ class OpOverloadPacket:
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self._name}"
+
+
+# operators under names that their public functions do not tell
+_SPELLED = {"true_divide": "div", "true_divide_": "div_", "conj_physical_": "_conj_physical_"}
+
+
+def _other_name(alias: str) -> str | None:
+    """The name of the operator that a public function or method of this name is another name of."""
+    function = exports["torch"].get(alias) or exports["Tensor"].get(alias)
+    name = _SPELLED.get(alias) or getattr(function, "__name__", alias)
+    source = name.removesuffix("_") if alias.endswith("_") else name
+    return name if name != alias and source in packets else None
 
 
 # Overloads that differ from another only in taking a number where it takes a tensor: one operator serves both.

@@ -42,7 +42,7 @@ def test_sizes():
 def test_strides_alone():
     t = answering({"aten.is_contiguous.default": False}, dispatch_sizes_strides_policy="strides")
     assert t.size() == (2, 3) and not t.is_contiguous()
-    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.sym_stride'"):
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch._ops.aten.sym_stride'"):
         t.stride()
 
 
