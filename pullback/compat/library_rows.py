@@ -6,6 +6,7 @@ C_ROWS: dict[str, str] = {
     "DispatchKey": "pullback.library.keys:DispatchKey",
     "DispatchKeySet": "pullback.library.keys:DispatchKeySet",
     "_ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
+    "_dispatch_tls_local_exclude_set": "pullback.library.dispatcher:excluded_keys",
     "_AutoDispatchBelowAutograd": "pullback.library.dispatcher:AutoDispatchBelowAutograd",
     "Tag": "pullback.surface.names:Tag",
     "_any_output_is_alias_to_input_or_output": "pullback.library.dispatcher:any_output_is_alias",

@@ -18,7 +18,7 @@ from ..core.tensor import INFERENCE_TENSOR, Tensor
 from ..ops.shape.views import alias as alias_op
 from ..ops.system.dispatch import dispatch
 
-_SWITCHES = modes.GRAD | modes.INFERENCE
+_SWITCHES = modes.GRAD | modes.INFERENCE | modes.BELOW_AUTOGRAD
 
 
 class ReverseLevel:
@@ -41,7 +41,7 @@ class ReverseLevel:
     def resume(self) -> None:
         self.before = ambient.mode & _SWITCHES, ambient.reverse_levels
         ambient.reverse_levels = (*ambient.reverse_levels, self)
-        ambient.change(modes.INFERENCE, modes.GRAD)
+        ambient.change(modes.INFERENCE | modes.BELOW_AUTOGRAD, modes.GRAD)
         ambient.function_levels += 1
 
     def suspend(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from ..core import modes
 from ..core.modes import ambient
 from ..core.node import requires_grad
@@ -26,16 +28,40 @@ class AutoDispatchBelowAutograd(modes.masked):
         super().__init__(0, modes.BELOW_AUTOGRAD)
 
 
+class _Excluded(threading.local):
+    """The keys that calls of a thread go past."""
+
+    keys = DispatchKeySet()
+
+
+_excluded = _Excluded()
+
+
+def excluded_keys() -> DispatchKeySet:
+    """The keys of all guards that are open in this thread. A transform inside has its own layer nevertheless."""
+    return _excluded.keys
+
+
 class ExcludeDispatchKeyGuard(modes.masked):
     """A block in which calls go past some dispatch keys: those of autocast, and those of autograd."""
 
-    __slots__ = ()
+    __slots__ = ("keys", "outside")
 
     def __init__(self, keys: DispatchKeySet) -> None:
+        self.keys = keys
         names = {key.name for key in keys.keys}
         off = modes.AUTOCAST if any(name.startswith("Autocast") for name in names) else 0
         on = modes.BELOW_AUTOGRAD if any(name.startswith("Autograd") for name in names) else 0
         super().__init__(off, on)
+
+    def __enter__(self):
+        self.outside = _excluded.keys
+        _excluded.keys = self.outside | self.keys
+        return super().__enter__()
+
+    def __exit__(self, *exc) -> None:
+        _excluded.keys = self.outside
+        super().__exit__(*exc)
 
 
 def find_operator(name: str, overload: str) -> Operator:

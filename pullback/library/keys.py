@@ -86,6 +86,10 @@ class DispatchKeySet:
     def __hash__(self) -> int:
         return hash(self.keys)
 
+    def raw_repr(self) -> int:
+        """One number, with a bit for each key."""
+        return sum(1 << at for at, key in enumerate(DispatchKey) if key in self.keys)
+
     def __repr__(self) -> str:
         return f"DispatchKeySet({', '.join(sorted(k.name for k in self.keys))})"
 

@@ -7,7 +7,14 @@ import pytest
 import pullback as torch
 from pullback.compat import library_rows
 from pullback.library import _scoped_library
-from pullback.library.dispatcher import has_kernel, has_kernel_for_dispatch_key, parse_schema
+from pullback.library.dispatcher import (
+    ExcludeDispatchKeyGuard,
+    excluded_keys,
+    has_kernel,
+    has_kernel_for_dispatch_key,
+    parse_schema,
+)
+from pullback.library.keys import DispatchKey, DispatchKeySet
 
 
 def test_schema_facts():
@@ -51,3 +58,15 @@ def test_rows_lead_somewhere(module):
     for home in library_rows.ROWS.get(module, library_rows.C_ROWS).values():
         name, _, attribute = home.partition(":")
         assert name in library_rows.ROWS or not attribute or hasattr(importlib.import_module(name), attribute), home
+
+
+def test_excluded_keys_are_counted_and_transforms_record_inside():
+    before = excluded_keys()
+    x = torch.tensor(0.5)
+    keys = DispatchKeySet([DispatchKey.Autograd, DispatchKey.FuncTorchBatched])
+    with ExcludeDispatchKeyGuard(keys):
+        assert excluded_keys().has(DispatchKey.Autograd) and excluded_keys().raw_repr() == keys.raw_repr()
+        assert not (torch.tensor(0.5, requires_grad=True) * 2).requires_grad
+        assert torch.func.grad(torch.sin)(x).item() == pytest.approx(x.cos().item())
+        assert torch.equal(torch.vmap(torch.sin)(x.reshape(1)), x.reshape(1).sin())
+    assert excluded_keys() == before

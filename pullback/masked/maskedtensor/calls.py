@@ -106,14 +106,14 @@ CONVERSIONS = ("to_dense", "to_sparse", "to_sparse_csr")
 def own_call(func, args: tuple, kwargs: dict):
     """The result of a public function that is differentiated here; NotImplemented for all others."""
     name = getattr(func, "__name__", "")
-    masked = args[0] if args else None
-    if name in CONVERSIONS and is_masked_tensor(masked) and len(args) == 1:
+    masked = args[0] if args and is_masked_tensor(args[0]) else None
+    if name in CONVERSIONS and masked is not None and len(args) == 1:
         return masked if masked.layout is _layout(name) else Converted.apply(masked, name)
-    if name == "_is_any_true" and is_masked_tensor(masked):
+    if name == "_is_any_true" and masked is not None:
         return rules.any_true(masked)
     if not ambient.mode & GRAD:
         return NotImplemented
-    if name in rules.REDUCTIONS and is_masked_tensor(masked) and masked.requires_grad and "out" not in kwargs:
+    if name in rules.REDUCTIONS and masked is not None and masked.requires_grad and "out" not in kwargs:
         options = dict(zip(_REDUCED_BY, args[1:], strict=False)) | {k: v for k, v in kwargs.items() if v is not None}
         return Reduced.apply(masked, name, options)
     if name == "where" and len(args) == 3 and any(getattr(t, "requires_grad", False) for t in args):

@@ -8,6 +8,7 @@ of a gradient is the mask of the tensor that it belongs to, and what stands in t
 from __future__ import annotations
 
 import warnings
+from typing import TypeGuard
 
 from ...core import device as devices
 from ...core import dtype as dtypes
@@ -18,7 +19,7 @@ from ...ops.system.overrides import DisableTorchFunctionSubclass
 LAYOUTS = (devices.strided, devices.sparse_coo, devices.sparse_csr)
 
 
-def is_masked_tensor(obj, /) -> bool:
+def is_masked_tensor(obj, /) -> TypeGuard[MaskedTensor]:
     """Whether an object is a `MaskedTensor`.
 
     >>> from pullback.masked import is_masked_tensor, masked_tensor
@@ -160,7 +161,7 @@ class MaskedTensor(Tensor):
     def contiguous(self, memory_format=devices.contiguous_format):
         return self if self.is_contiguous(memory_format=memory_format) else self.clone(memory_format=memory_format)
 
-    def __repr__(self, *, tensor_contents=None) -> str:
+    def __repr__(self, tensor_contents: str | None = None) -> str:
         from .printing import masked_repr
 
         return masked_repr(self)

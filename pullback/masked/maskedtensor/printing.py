@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.tensor import Tensor
+from .core import MaskedTensor
+from .rules import dense
 
 MISSING = "      --"
 
@@ -22,10 +23,8 @@ def _rows(data: list, mask: list, depth: int) -> str:
     return f"{space}[\n{inner}\n{space}]"
 
 
-def masked_repr(t: Tensor) -> str:
+def masked_repr(t: MaskedTensor) -> str:
     """`MaskedTensor(` and the elements."""
-    from .rules import dense
-
     data, mask = (part.detach().tolist() for part in dense(t))
     if not isinstance(data, list):
         return f"MaskedTensor({_text(data, mask) if mask else '--'}, {mask})"

@@ -81,6 +81,7 @@ def scan_of(dims=(0, -1)):
 
 SAMPLES = {
     "aminmax": lambda m: [call(m.distinct(2, 3)), call(m.distinct(2, 3), dim=1), call(m.distinct(2, 3, 4), dim=0, keepdim=True), call(m.distinct(), dim=0)],
+    **dict.fromkeys(("_is_all_true", "_is_any_true"), lambda m: [call(m.ints(3, 2, 3) > 0), call(m.ints(3) > 9)]),
     "prod": lambda m: [call(m(2, 3)), call(m()), call(_with_zeros(m(3, 4))), call(m(0, 2))],
     "prod.dim_int": lambda m: [call(m(2, 3, 4), 1), call(m(2, 3), 0, keepdim=True), call(_with_zeros(m(3, 4)), 1), call(_with_zeros(m(3, 4)), 0), call(m(0, 2), 0), call(m(), 0)],
     "logsumexp": lambda m: [call(m(2, 3, 4), d) for d in ((0,), (-1,), (0, 2), (0, 1, 2))] + [call(m(2, 3), (1,), keepdim=True), call(m(), (0,))],
