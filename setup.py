@@ -60,6 +60,13 @@ setup(
             extra_compile_args=["-O2", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off"],
             optional=True,
         ),
+        Extension(
+            "pullback.core._places",
+            [f"{SOURCES}/_places.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "places")],
+            extra_compile_args=["-O2", "-fwrapv"],
+            optional=True,
+        ),
         Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
     ]

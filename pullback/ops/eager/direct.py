@@ -89,7 +89,9 @@ def _history(call: Call) -> str:
 def lines_of(call: Call) -> list[str]:
     """See the module's docstring."""
     op = call.op
-    if call.inplace or op.body is None and (op.family.direct is None or op.kernel is op.vjp is None):
+    if call.inplace:
+        return _inplace_lines(call)
+    if op.body is None and (op.family.direct is None or op.kernel is op.vjp is None):
         return []
     conditions = _conditions(call)
     if conditions is None:
@@ -108,6 +110,17 @@ def lines_of(call: Call) -> list[str]:
         recorded = [line.replace("return ", "") for line in recorded] + [f"mark_views(op, out_, ({values},))"]
     run = block("if ambient_ < 2:", *_run(call, given), *recorded, "return out_")
     return [MARK, *block(f"if {all_of(*conditions) or 'True'}:", "ambient_ = ambient.mode", *run)]
+
+
+def _inplace_lines(call: Call) -> list[str]:
+    """A function in C writes plain tensors without history, where there is one that takes the call."""
+    form, conditions = call.op.inplace, _conditions(call)
+    if form is None or form.native is None or conditions is None:
+        return []
+    recorded = f"ambient.mode == 0 or ambient.mode == 1 and not ({_history(call)})"
+    values = ", ".join([f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments])
+    run = [f"out_ = native(({values},))", *block("if out_ is not None:", "return out_")]
+    return [MARK, *block(f"if {all_of(*conditions, f'({recorded})')}:", *run)]
 
 
 def _run(call: Call, given: list[str]) -> list[str]:

@@ -124,12 +124,17 @@ def _or_overridden(body: Callable) -> Callable:
 
 def _softmax_lines() -> list[str]:
     plain = is_plain(["input"], "dim.__class__ is int", "not args", "not kwargs")
-    run = f"if rows_softmax(a, r, LOGARITHM, a.shape[-1], 1, {_THREADS.format('a.size')}):"
-    last = block(
-        "if n and (dim == -1 or dim == n - 1):",
-        "r = empty(a.shape, a.dtype)",
-        *block(run, *finish("d", ["input"], "op.record(t, input, dim, False)")),
-    )
+    run = f"if rows_softmax(a, r, LOGARITHM, a.shape[dim], inner, {_THREADS.format('a.size')}):"
+    last = [
+        "inner = 0",
+        *block("if n and (dim == -1 or dim == n - 1):", "inner = 1"),
+        *block("elif -n <= dim < n and a.size and a.flags.c_contiguous:", "inner = a.strides[dim] // a.itemsize"),
+        *block(
+            "if inner:",
+            "r = empty(a.shape, a.dtype)",
+            *block(run, *finish("d", ["input"], "op.record(t, input, dim, False)")),
+        ),
+    ]
     floats = block(f"if mode < 2 and {_FLOAT}:", "a = input._array", "n = a.ndim", *last)
     return block(f"if {plain}:", "mode = ambient.mode", "d = input.dtype", *floats)
 

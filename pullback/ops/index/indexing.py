@@ -310,10 +310,13 @@ def _basic(t: Tensor, index: tuple):
 
 
 def _quick_pick(t: Tensor, index: Tensor):
-    """A plain tensor by one plain tensor of integers; None where it takes more than that."""
+    """A plain tensor by one plain tensor of integers or truth values; None where it takes more than that."""
     at, array = index._array, t._array
     if array.ndim > 1 and not array.flags.c_contiguous or at.ndim > 1 and not at.flags.c_contiguous:
         return None  # the order of dimensions of the result follows from theirs
+    if at.dtype.kind == "b" and not index._keys and at.ndim and array.shape[: at.ndim] == at.shape:
+        out = make_tensor(array[at], t.dtype)
+        return index_op.record(out, t, (index,)) if ambient.mode and t._autograd is not None else out
     if index._keys or at.dtype.kind != "i" or at.itemsize < 4 or not at.ndim or not array.ndim:
         return None
     try:
@@ -333,12 +336,12 @@ def delitem(self, index) -> None:
 @raw("Tensor.__setitem__")
 def setitem(self, index, value) -> None:
     """`self[index] = value`."""
+    if _quick_set(self, index, value):
+        return
     if overridden(self, index, value):
         call_overridden(setitem, (self, index, value), {})
         return
     if index is False:
-        return
-    if _quick_set(self, index, value):
         return
     if self._keys & SPARSE:
         raise TypeError("Cannot assign to a sparse tensor")
@@ -356,9 +359,9 @@ def setitem(self, index, value) -> None:
         out.fill_(given)
 
 
-@bypassing("select.int", "slice.Tensor", "fill_.Scalar")
+@bypassing("select.int", "slice.Tensor", "fill_.Scalar", "full.default", "index_put_.default")
 def _quick_set(self: Tensor, index, value) -> bool | None:
-    """Plain numbers into plain float tensors that nobody differentiates, by ints and slices."""
+    """Plain numbers into plain float tensors that nobody differentiates, by ints and slices, or by one tensor."""
     if (
         self.__class__ not in PLAIN
         or self._keys
@@ -367,16 +370,34 @@ def _quick_set(self: Tensor, index, value) -> bool | None:
         or self._view_info is not None
     ):
         return False
-    if value.__class__ not in (int, float) or self.dtype.category != 2 or index.__class__ not in (int, slice):
-        return False
-    if index.__class__ is slice and (index.step is not None or not self._array.ndim):
+    if value.__class__ not in (int, float) or self.dtype.category != 2 or (at := _quick_places(self, index)) is None:
         return False
     try:
-        self._array[index] = value
+        self._array[at] = value
     except (IndexError, OverflowError):
         return False
     self._counter[0] += 1
     return True
+
+
+def _quick_places(self: Tensor, index):
+    """An index as NumPy takes it with the same meaning; None where that is not certain."""
+    kind, array = index.__class__, self._array
+    if kind is int:
+        return index
+    if kind is slice:
+        return index if index.step is None and array.ndim else None
+    if kind is tuple:
+        fits = len(index) <= array.ndim and all(
+            i.__class__ is int or i.__class__ is slice and i.step is None for i in index
+        )
+        return index if fits else None
+    if kind not in PLAIN or index._keys or not array.ndim or array.itemsize < 4 or not index._array.ndim:
+        return None
+    at = index._array
+    if at.dtype.kind == "b":
+        return at if array.shape[: at.ndim] == at.shape else None
+    return at if at.dtype.kind == "i" and at.itemsize >= 4 and index._memory is None else None
 
 
 def _value(self: Tensor, value):

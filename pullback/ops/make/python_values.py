@@ -43,6 +43,8 @@ def _item(self: Tensor):
     """The one number in a tensor."""
     if self._array.size != 1 or self._keys & (FAKE | DISPATCH_SUBCLASS) or ambient.mode & modes.DISPATCH:
         return _item_otherwise(self)
+    if not self._keys and self._array.dtype.kind in "biufc":
+        return self._array.item()
     if self._keys:
         if self._keys & TRANSFORMED:
             raise no_numbers(self, "item")

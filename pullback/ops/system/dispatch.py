@@ -37,10 +37,13 @@ LISTENERS = modes.TRANSFORM | modes.AUTOCAST | modes.PROFILE | modes.CAPTURE
 def dispatch(op: Operator, args: tuple, seen: int = 0):
     """Run an operator on canonical arguments. `seen`: listeners that have had this call already."""
     mode = ambient.mode & ~seen
-    if mode < LISTENING and op.layer is op.backend is op.inplace_of is None:
+    if mode < LISTENING and op.layer is op.backend is None:
         live = history(args)
         if live is not None:
-            return _plain(op, args, live and mode)
+            if op.inplace_of is None:
+                return _plain(op, args, live and mode)
+            if op.native is not None and not (live and mode) and (out := op.native(args)) is not None:
+                return out
     if mode & LISTENERS:
         if mode & modes.PROFILE:
             return above.profiled(op, args)

@@ -1,0 +1,483 @@
+/* Operators by index in C, and writes, for calls so small that what surrounds a loop counts: gather, scatter, index_*, take, fills, copies.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as a tensor, nothing recorded (of an in-place form its first
+ * argument, written, its version one higher); or None where the call is not of that kind (another dtype, memory that is not row-major,
+ * many elements, arguments that are refused, memory that is read and written): nothing has changed then, and the caller runs the
+ * operator's rules, which know the rest. Every index is looked at before anything is written.
+ */
+#include "native_arrays.h"
+#include <string.h>
+
+typedef long long i64;
+enum { MOST_ELEMENTS = 1 << 15 };
+enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
+#define NEVER(v) 0
+#define REAL_NAN(v) ((v) != (v))
+
+#define T float
+#define NAME(f) f##_f32
+#define IS_NAN REAL_NAN
+#include "native_places.h"
+#define T double
+#define NAME(f) f##_f64
+#define IS_NAN REAL_NAN
+#include "native_places.h"
+#define T i64
+#define NAME(f) f##_i64
+#define IS_NAN NEVER
+#include "native_places.h"
+#define T int
+#define NAME(f) f##_i32
+#define IS_NAN NEVER
+#include "native_places.h"
+
+#define BY_KIND(k, call)                \
+    switch (k) {                        \
+    case F32: call(float, f32); break;  \
+    case F64: call(double, f64); break; \
+    case I64: call(i64, i64); break;    \
+    default: call(int, i32);            \
+    }
+#define NONE_UNLESS(condition) \
+    if (!(condition)) Py_RETURN_NONE
+
+static const int sizes[KINDS] = {4, 8, 8, 4, 2, 1, 1, 1};
+static PyObject *counter_name, *memory_name;
+
+static PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
+
+static int is_small(const Array *a) {
+    Py_ssize_t n = count_of(a);
+    return n > 0 && n <= MOST_ELEMENTS;
+}
+
+static int dim_of(PyObject *value, const Array *a) {
+    if (!PyLong_CheckExact(value)) return -1;
+    long d = PyLong_AsLong(value);
+    int rank = a->nd ? a->nd : 1;
+    if (d == -1 && PyErr_Occurred()) PyErr_Clear();
+    if (d < -rank || d >= rank) return -1;
+    return (int)(d < 0 ? d + rank : d);
+}
+
+static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
+
+/* The indices as i64, each from 0 to n - 1 (counted from the end where `wraps`); NULL without an error where one is not. */
+static i64 *indices(const Array *a, i64 n, int wraps) {
+    if (!a || (kind(a) != I64 && kind(a) != I32) || !is_small(a)) return NULL;
+    i64 count = count_of(a), *at = PyMem_Malloc(sizeof(*at) * (size_t)count);
+    for (i64 k = 0; at && k < count; k++) {
+        i64 v = kind(a) == I64 ? ((const i64 *)a->data)[k] : ((const int *)a->data)[k];
+        if (wraps && v < 0) v += n;
+        if (v < 0 || v >= n) {
+            PyMem_Free(at);
+            return NULL;
+        }
+        at[k] = v;
+    }
+    return at;
+}
+
+/* Whether an array of this shape is as large as the index in every dimension but `dim` (all, where that is negative). */
+static int covers(const Array *a, const Array *index, int dim) {
+    if (a->nd != index->nd) return 0;
+    for (int d = 0; d < a->nd; d++)
+        if (d != dim && a->shape[d] < index->shape[d]) return 0;
+    return 1;
+}
+
+/* Positions in a row-major array, for each element of an index: its own place, with `at[k]` along `dim` where that is not negative. */
+static void positions(const Array *a, const Array *index, int dim, const i64 *at, i64 *into) {
+    i64 count = count_of(index), place[MOST_DIMS] = {0}, step[MOST_DIMS];
+    i64 size = 1;
+    for (int d = a->nd - 1; d >= 0; d--) {
+        step[d] = size;
+        size *= a->shape[d];
+    }
+    for (i64 k = 0; k < count; k++) {
+        i64 p = 0;
+        for (int d = 0; d < a->nd; d++) p += step[d] * (d == dim ? at[k] : place[d]);
+        into[k] = a->nd ? p : 0;
+        for (int d = a->nd - 1; d >= 0 && ++place[d] == index->shape[d]; d--) place[d] = 0;
+    }
+}
+
+static void copy_element(char *y, const char *x, int size) {
+    if (size == 4)
+        memcpy(y, x, 4);
+    else if (size == 8)
+        memcpy(y, x, 8);
+    else
+        memcpy(y, x, (size_t)size);
+}
+
+/* ---- results: a copy of the first argument, or that itself */
+static Array *copy_of(const Array *a) {
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (r) memcpy(r->data, a->data, (size_t)(count_of(a) * sizes[kind(a)]));
+    return r;
+}
+
+/* Whether a tensor's memory may be written while the others are read: nobody else has it, or none of them. */
+static int is_apart(PyObject *target, PyObject *const *others, int n) {
+    PyObject *ours = PyObject_GetAttr(target, memory_name);
+    int apart = ours != NULL;
+    for (int i = 0; apart && ours != Py_None && i < n; i++) {
+        PyObject *theirs = PyObject_GetAttr(others[i], memory_name);
+        apart = theirs && theirs != ours;
+        Py_XDECREF(theirs);
+    }
+    for (int i = 0; apart && i < n; i++) apart = others[i] != target;
+    Py_XDECREF(ours);
+    if (PyErr_Occurred()) PyErr_Clear();
+    return apart;
+}
+
+/* The first argument after it was written: a new reference, its version one higher. */
+static PyObject *written(PyObject *target) {
+    PyObject *counter = PyObject_GetAttr(target, counter_name);
+    PyObject *version = counter && PyList_Check(counter) && PyList_GET_SIZE(counter) ? PyList_GET_ITEM(counter, 0) : NULL;
+    PyObject *next = version ? PyLong_FromLong(PyLong_AsLong(version) + 1) : NULL;
+    int failed = !next || PyList_SetItem(counter, 0, next);
+    Py_XDECREF(counter);
+    return failed ? NULL : Py_NewRef(target);
+}
+
+static int is_writable(const Array *a) { return (a->flags & 0x400) != 0; }
+
+/* ---- gather and scatter */
+static PyObject *py_gather(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    NONE_UNLESS(a && index && is_small(a));
+    int dim = dim_of(argument(args, 1), a);
+    NONE_UNLESS(dim >= 0 && covers(a, index, dim));
+    i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
+    NONE_UNLESS(at);
+    Array *r = new_array(index->nd, index->shape, kind(a));
+    if (r) {
+        int size = sizes[kind(a)];
+        positions(a, index, dim, at, at);
+        for (i64 k = 0; k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
+    }
+    PyMem_Free(at);
+    return tensor_of(r);
+}
+
+static int how_of(PyObject *word) {
+    const char *names[] = {"", "sum", "prod", "amax", "amin"};
+    for (int i = SUM; PyUnicode_Check(word) && i <= SMALLEST; i++)
+        if (!PyUnicode_CompareWithASCIIString(word, names[i])) return i;
+    return -1;
+}
+
+/* self, dim, index, src: y[.., index, ..] = src, or combined with it */
+static PyObject *scatter(PyObject *args, int how, int in_place) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2)), *src = array_of(argument(args, 3));
+    NONE_UNLESS(a && index && src && is_small(a) && kind(a) == kind(src) && (how == SET || kind(a) <= I32));
+    int dim = dim_of(argument(args, 1), a);
+    NONE_UNLESS(dim >= 0 && covers(a, index, dim) && covers(src, index, -1) && count_of(src) <= MOST_ELEMENTS);
+    PyObject *others[2] = {argument(args, 2), argument(args, 3)};
+    NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
+    i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
+    NONE_UNLESS(at);
+    i64 *from = PyMem_Malloc(sizeof(*from) * (size_t)count);
+    Array *r = !from ? (Array *)PyErr_NoMemory() : in_place ? a : copy_of(a);
+    if (r) {
+        int size = sizes[kind(a)];
+        positions(a, index, dim, at, at);
+        positions(src, index, -1, NULL, from);
+        if (how == SET)
+            for (i64 k = 0; k < count; k++) copy_element(r->data + at[k] * size, src->data + from[k] * size, size);
+        else {
+#define CALL(type, suffix) combine_##suffix((type *)r->data, (const type *)src->data, at, from, count, how)
+            BY_KIND(kind(a), CALL)
+#undef CALL
+        }
+    }
+    PyMem_Free(from);
+    PyMem_Free(at);
+    return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
+}
+
+static PyObject *py_scatter(PyObject *self, PyObject *args) { return scatter(args, SET, 0); }
+static PyObject *py_scatter_(PyObject *self, PyObject *args) { return scatter(args, SET, 1); }
+static PyObject *py_scatter_add(PyObject *self, PyObject *args) { return scatter(args, SUM, 0); }
+static PyObject *py_scatter_add_(PyObject *self, PyObject *args) { return scatter(args, SUM, 1); }
+
+static PyObject *py_scatter_reduce(PyObject *self, PyObject *args) {
+    int how = how_of(argument(args, 4));
+    NONE_UNLESS(how > 0 && argument(args, 5) == Py_True);
+    return scatter(args, how, 0);
+}
+
+/* A number as an element: 0 where it does not fit the dtype as it is. */
+static int element(PyObject *value, int k, char *into) {
+    if (k == F32 || k == F64) {
+        if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)) return 0;
+        double d = PyFloat_AsDouble(value);
+        if (d == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        float f = (float)d;
+        if (k == F32 && f - f != 0 && d - d == 0) return 0; /* too large: the rules find the words */
+        memcpy(into, k == F32 ? (void *)&f : (void *)&d, k == F32 ? 4 : 8);
+        return 1;
+    }
+    int overflow = 0;
+    i64 v = PyLong_CheckExact(value) || (k == BOOL && PyBool_Check(value)) ? PyLong_AsLongLongAndOverflow(value, &overflow) : (overflow = 1);
+    static const i64 low[KINDS] = {0, 0, INT64_MIN, INT32_MIN, INT16_MIN, INT8_MIN, 0, 0};
+    static const i64 high[KINDS] = {0, 0, INT64_MAX, INT32_MAX, INT16_MAX, INT8_MAX, UINT8_MAX, 1};
+    if (overflow || v < low[k] || v > high[k]) return 0;
+    memcpy(into, &v, (size_t)sizes[k]); /* little-endian: see PyInit */
+    return 1;
+}
+
+static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    char value[8];
+    NONE_UNLESS(a && index && is_small(a) && element(argument(args, 3), kind(a), value));
+    int dim = dim_of(argument(args, 1), a), size = sizes[kind(a)];
+    NONE_UNLESS(dim >= 0 && covers(a, index, dim));
+    i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
+    NONE_UNLESS(at);
+    Array *r = copy_of(a);
+    if (r) {
+        positions(a, index, dim, at, at);
+        for (i64 k = 0; k < count; k++) copy_element(r->data + at[k] * size, value, size);
+    }
+    PyMem_Free(at);
+    return tensor_of(r);
+}
+
+/* ---- blocks along a dimension */
+typedef struct {
+    i64 outer, n, inner;
+} Shape;
+
+static Shape shape_of(const Array *a, int dim) {
+    Shape s = {1, 1, 1};
+    for (int d = 0; d < a->nd; d++) *(d < dim ? &s.outer : d > dim ? &s.inner : &s.n) *= a->shape[d];
+    return s;
+}
+
+static PyObject *py_index_select(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    NONE_UNLESS(a && index && is_small(a) && a->nd && index->nd == 1);
+    int dim = dim_of(argument(args, 1), a);
+    NONE_UNLESS(dim >= 0);
+    Shape s = shape_of(a, dim);
+    i64 many = index->shape[0];
+    NONE_UNLESS(s.outer * many * s.inner <= MOST_ELEMENTS);
+    i64 *at = indices(index, s.n, 0);
+    NONE_UNLESS(at);
+    Py_ssize_t shape[MOST_DIMS];
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[dim] = (Py_ssize_t)many;
+    Array *r = new_array(a->nd, shape, kind(a));
+    i64 block = s.inner * sizes[kind(a)];
+    for (i64 o = 0; r && o < s.outer; o++)
+        for (i64 k = 0; k < many; k++) memcpy(r->data + (o * many + k) * block, a->data + (o * s.n + at[k]) * block, (size_t)block);
+    PyMem_Free(at);
+    return tensor_of(r);
+}
+
+/* self, dim, index, source: blocks of `source` set or added at places of a copy of `self`, or of itself */
+static PyObject *blocks(PyObject *args, int how, int in_place) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2)), *src = array_of(argument(args, 3));
+    NONE_UNLESS(a && index && src && is_small(a) && a->nd && index->nd == 1 && src->nd == a->nd && kind(a) == kind(src));
+    NONE_UNLESS(how == SET ? kind(index) == I64 : kind(a) <= I32);
+    int dim = dim_of(argument(args, 1), a);
+    NONE_UNLESS(dim >= 0 && src->shape[dim] == index->shape[0]);
+    for (int d = 0; d < a->nd; d++) NONE_UNLESS(d == dim || a->shape[d] == src->shape[d]);
+    PyObject *others[2] = {argument(args, 2), argument(args, 3)};
+    NONE_UNLESS(!in_place || (is_writable(a) && is_apart(argument(args, 0), others, 2)));
+    Shape s = shape_of(a, dim);
+    i64 many = index->shape[0], *at = indices(index, s.n, 0);
+    NONE_UNLESS(at);
+    Array *r = in_place ? a : copy_of(a);
+    i64 block = s.inner * sizes[kind(a)];
+    if (r && how == SET)
+        for (i64 o = 0; o < s.outer; o++)
+            for (i64 k = 0; k < many; k++) memcpy(r->data + (o * s.n + at[k]) * block, src->data + (o * many + k) * block, (size_t)block);
+    else if (r) {
+#define CALL(type, suffix) add_blocks_##suffix((type *)r->data, (const type *)src->data, at, s.outer, s.n, many, s.inner)
+        BY_KIND(kind(a), CALL)
+#undef CALL
+    }
+    PyMem_Free(at);
+    return !r ? NULL : in_place ? written(argument(args, 0)) : tensor_of(r);
+}
+
+static int is_one(PyObject *value) { return PyLong_CheckExact(value) && PyLong_AsLong(value) == 1; }
+
+static PyObject *py_index_copy(PyObject *self, PyObject *args) { return blocks(args, SET, 0); }
+static PyObject *py_index_copy_(PyObject *self, PyObject *args) { return blocks(args, SET, 1); }
+static PyObject *py_index_add(PyObject *self, PyObject *args) {
+    NONE_UNLESS(is_one(argument(args, 4)));
+    return blocks(args, SUM, 0);
+}
+static PyObject *py_index_add_(PyObject *self, PyObject *args) {
+    NONE_UNLESS(is_one(argument(args, 4)));
+    return blocks(args, SUM, 1);
+}
+
+static PyObject *py_index_fill(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
+    char value[8];
+    NONE_UNLESS(a && index && is_small(a) && a->nd && index->nd <= 1 && kind(index) == I64 && element(argument(args, 3), kind(a), value));
+    int dim = dim_of(argument(args, 1), a), size = sizes[kind(a)];
+    NONE_UNLESS(dim >= 0);
+    Shape s = shape_of(a, dim);
+    i64 *at = indices(index, s.n, 1), many = count_of(index);
+    NONE_UNLESS(at);
+    Array *r = copy_of(a);
+    for (i64 o = 0; r && o < s.outer; o++)
+        for (i64 k = 0; k < many; k++)
+            for (i64 i = 0; i < s.inner; i++) copy_element(r->data + ((o * s.n + at[k]) * s.inner + i) * size, value, size);
+    PyMem_Free(at);
+    return tensor_of(r);
+}
+
+static PyObject *py_take(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 1));
+    NONE_UNLESS(a && index && is_small(a) && kind(index) == I64);
+    i64 *at = indices(index, count_of(a), 1), count = count_of(index);
+    NONE_UNLESS(at);
+    Array *r = new_array(index->nd, index->shape, kind(a));
+    int size = sizes[kind(a)];
+    for (i64 k = 0; r && k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
+    PyMem_Free(at);
+    return tensor_of(r);
+}
+
+/* ---- copies and fills */
+static PyObject *py_clone(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && argument(args, 1) == Py_None && is_small(a));
+    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
+    return tensor_of(copy_of(a));
+}
+
+/* Elements of one kind as another: floats to integers by way of i64, so that narrow ones wrap; 0 where that has no number for one. */
+#define CAST_TO(from, to) \
+    for (i64 k = 0; k < n; k++) ((to *)y)[k] = (to)((const from *)x)[k]; \
+    break
+#define FLOAT_TO(from, to)                                            \
+    for (i64 k = 0; k < n; k++) {                                     \
+        from v = ((const from *)x)[k];                                \
+        if (!(v > (from)-9.2e18 && v < (from)9.2e18)) return 0;       \
+        ((to *)y)[k] = (to)(i64)v;                                    \
+    }                                                                 \
+    break
+#define TRUTH_OF(from) \
+    for (i64 k = 0; k < n; k++) y[k] = ((const from *)x)[k] != 0; \
+    break
+#define CAST_FROM(from, to_integer, k_to)          \
+    switch (k_to) {                                \
+    case F32: CAST_TO(from, float);                \
+    case F64: CAST_TO(from, double);               \
+    case I64: to_integer(from, i64);               \
+    case I32: to_integer(from, int);               \
+    case I16: to_integer(from, short);             \
+    case I8: to_integer(from, signed char);        \
+    case U8: to_integer(from, unsigned char);      \
+    default: TRUTH_OF(from);                       \
+    }                                              \
+    break
+
+static int cast(const char *x, int from, char *y, int to, i64 n) {
+    switch (from) {
+    case F32: CAST_FROM(float, FLOAT_TO, to);
+    case F64: CAST_FROM(double, FLOAT_TO, to);
+    case I64: CAST_FROM(i64, CAST_TO, to);
+    case I32: CAST_FROM(int, CAST_TO, to);
+    case I16: CAST_FROM(short, CAST_TO, to);
+    case I8: CAST_FROM(signed char, CAST_TO, to);
+    default: CAST_FROM(unsigned char, CAST_TO, to);
+    }
+    return 1;
+}
+
+/* self, dtype, layout, device, pin_memory, non_blocking, memory_format */
+static PyObject *py_to(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    int to = 0;
+    while (to < KINDS && argument(args, 1) != dtype_of[to]) to++;
+    NONE_UNLESS(a && is_small(a) && to < KINDS && argument(args, 2) == Py_None && argument(args, 3) == Py_None && argument(args, 6) == Py_None);
+    NONE_UNLESS(argument(args, 4) == Py_None || argument(args, 4) == Py_False);
+    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1);
+    Array *r = new_array(a->nd, a->shape, to);
+    if (!r || cast(a->data, kind(a), r->data, to, count_of(a))) return tensor_of(r);
+    Py_DECREF(r);
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_copy_(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0)), *src = array_of(argument(args, 1));
+    NONE_UNLESS(a && src && is_small(a) && is_writable(a) && kind(a) == kind(src) && a->nd == src->nd);
+    NONE_UNLESS(!memcmp(a->shape, src->shape, sizeof(*a->shape) * (size_t)a->nd));
+    PyObject *other = argument(args, 1);
+    NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
+    memcpy(a->data, src->data, (size_t)(count_of(a) * sizes[kind(a)]));
+    return written(argument(args, 0));
+}
+
+static PyObject *fill(PyObject *target, const char *value, Array *a) {
+    i64 count = count_of(a);
+    int size = sizes[kind(a)];
+    for (i64 k = 0; k < count; k++) copy_element(a->data + k * size, value, size);
+    return written(target);
+}
+
+static PyObject *py_zero_(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && is_small(a) && is_writable(a));
+    memset(a->data, 0, (size_t)(count_of(a) * sizes[kind(a)]));
+    return written(argument(args, 0));
+}
+
+static PyObject *py_fill_(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    char value[8];
+    NONE_UNLESS(a && is_small(a) && is_writable(a) && element(argument(args, 1), kind(a), value));
+    return fill(argument(args, 0), value, a);
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"gather.default", py_gather, METH_O, NULL},
+    {"scatter.src", py_scatter, METH_O, NULL},
+    {"scatter_.src", py_scatter_, METH_O, NULL},
+    {"scatter.value", py_scatter_value, METH_O, NULL},
+    {"scatter_add.default", py_scatter_add, METH_O, NULL},
+    {"scatter_add_.default", py_scatter_add_, METH_O, NULL},
+    {"scatter_reduce.two", py_scatter_reduce, METH_O, NULL},
+    {"index_select.default", py_index_select, METH_O, NULL},
+    {"index_copy.default", py_index_copy, METH_O, NULL},
+    {"index_copy_.default", py_index_copy_, METH_O, NULL},
+    {"index_add.default", py_index_add, METH_O, NULL},
+    {"index_add_.default", py_index_add_, METH_O, NULL},
+    {"index_fill.int_Scalar", py_index_fill, METH_O, NULL},
+    {"take.default", py_take, METH_O, NULL},
+    {"clone.default", py_clone, METH_O, NULL},
+    {"_to_copy.default", py_to, METH_O, NULL},
+    {"copy_.default", py_copy_, METH_O, NULL},
+    {"zero_.default", py_zero_, METH_O, NULL},
+    {"fill_.Scalar", py_fill_, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_places", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__places(void) {
+    const int one = 1;
+    if (!*(const char *)&one) {
+        PyErr_SetString(PyExc_ImportError, "numbers are written as little-endian bytes");
+        return NULL;
+    }
+    counter_name = PyUnicode_InternFromString("_counter");
+    memory_name = PyUnicode_InternFromString("_memory");
+    return counter_name && memory_name ? PyModule_Create(&module) : NULL;
+}

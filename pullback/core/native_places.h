@@ -1,0 +1,28 @@
+/* Elements combined at places, for one type of elements: read by _places.c with T, NAME and IS_NAN defined. */
+
+/* y[at[k]] = y[at[k]] op x[from[k]], one after the other. */
+static void NAME(combine)(T *y, const T *x, const i64 *at, const i64 *from, i64 n, int how) {
+    for (i64 k = 0; k < n; k++) {
+        T *into = y + at[k], v = x[from[k]];
+        if (how == SUM)
+            *into = (T)(*into + v);
+        else if (how == PRODUCT)
+            *into = (T)(*into * v);
+        else if (!IS_NAN(*into) && (IS_NAN(v) || (how == LARGEST ? v > *into : v < *into)))
+            *into = v;
+    }
+}
+
+/* Blocks of `inner` elements: y[o, at[k], :] += x[o, k, :] for y of (outer, n, inner) and x of (outer, many, inner). */
+static void NAME(add_blocks)(T *y, const T *x, const i64 *at, i64 outer, i64 n, i64 many, i64 inner) {
+    for (i64 o = 0; o < outer; o++)
+        for (i64 k = 0; k < many; k++) {
+            T *into = y + (o * n + at[k]) * inner;
+            const T *from = x + (o * many + k) * inner;
+            for (i64 i = 0; i < inner; i++) into[i] = (T)(into[i] + from[i]);
+        }
+}
+
+#undef T
+#undef NAME
+#undef IS_NAN
