@@ -85,7 +85,7 @@ above.unpack_saved = unpack
 # ---- default hooks
 def _set_stack(stack: list) -> None:
     ambient.saved_hooks = stack
-    ambient.switch(modes.SAVED_HOOKS, stack or ambient.saved_hooks_disabled is not None)
+    ambient.switch(modes.SAVED_HOOKS, stack)
 
 
 class saved_tensors_hooks:
@@ -125,12 +125,10 @@ def disable_saved_tensors_hooks(error_message: str):
     if ambient.saved_hooks:
         raise RuntimeError(error_message)
     ambient.saved_hooks_disabled = error_message
-    _set_stack(ambient.saved_hooks)
     try:
         yield
     finally:
         ambient.saved_hooks_disabled = before
-        _set_stack(ambient.saved_hooks)
 
 
 _mutation_allowed = False

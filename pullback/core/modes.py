@@ -27,7 +27,7 @@ AUTOCAST = 32
 INFERENCE = 64
 ANOMALY = 128
 PROFILE = 256
-SAVED_HOOKS = 512  # default saved-tensor hooks are set, or forbidden
+SAVED_HOOKS = 512  # default saved-tensor hooks are set
 BELOW_AUTOGRAD = 1024  # inside a kernel's own calls: nothing is recorded
 DEFAULT_DEVICE = 2048  # a default device other than the CPU: factories look
 CAPTURE = 4096  # calls are being captured into a graph, above autograd
@@ -201,6 +201,21 @@ class other_stack:
 def _set_grad_enabled(value: bool) -> None:
     """Set recording at once: what captured graphs call where a program entered or left `no_grad`."""
     ambient.switch(GRAD, value)
+
+
+SETTINGS = ("deterministic", "deterministic_warn_only", "matmul_precision", "attention_backends")
+
+
+def settings() -> dict[str, Any]:
+    """The settings that a program may change in the middle of a graph."""
+    return {**{name: getattr(process, name) for name in SETTINGS}, "saved_hooks_disabled": ambient.saved_hooks_disabled}
+
+
+def _set_settings(values: dict[str, Any]) -> None:
+    """Change settings at once: what captured graphs call where a program does. Sets may be given as tuples of numbers."""
+    for name, value in values.items():
+        value = frozenset(value) if isinstance(value, tuple) else value
+        setattr(ambient if name == "saved_hooks_disabled" else process, name, value)
 
 
 def is_grad_enabled() -> bool:

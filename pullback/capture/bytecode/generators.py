@@ -90,6 +90,12 @@ class Generator:
         self.frame = None
         self.running = False
 
+    @property
+    def is_inside_block(self) -> bool:
+        """Whether it waits inside of a `try` or `with` block, which is left when it is dropped."""
+        frame = self.frame
+        return self.gi_suspended and frame is not None and frame.steps.handler(frame.index - 1) is not None
+
     # What a step that breaks takes back.
 
     def snapshot(self) -> tuple:

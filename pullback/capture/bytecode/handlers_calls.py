@@ -184,6 +184,7 @@ def return_generator(machine: Any, frame: Frame, arg: Any) -> None:
     if frame.code.co_flags & 0x280:
         raise Break(f"async: {frame.code.co_qualname} is a coroutine or an async generator")
     result = Generator(frame)
+    machine.world.made_generator(result)
     on_return, frame.on_return = frame.on_return, None
     frame.waiting = True
     machine.frames.pop()

@@ -55,6 +55,8 @@ SETTINGS = (bool, int, float, str, dtype, device)
 # Those of which a capture follows what they set, and those that say nothing to other calls.
 KNOWN_SETTERS = (
     "set_grad_enabled", "enable_grad", "set_detect_anomaly", "set_stance", "set_autocast_enabled", "set_autocast_dtype",
+    "use_deterministic_algorithms", "set_deterministic_debug_mode", "disable_saved_tensors_hooks",
+    "set_float32_matmul_precision",
 )  # fmt: skip
 ARRAYS = __name__.rpartition(".")[0] + ".arrays."  # our own code that computes with arrays
 RANDOM_STATE = ("get_rng_state", "initial_seed", "default_generator")
@@ -341,6 +343,11 @@ class Native(Attributes):
     def _still_gives(self, function, args: tuple, kwargs: dict, out) -> None:
         """A function that is given no tensors, and says something: it may be about a setting, so it is asked again."""
         conditions = self.outside.conditions
+        if modes.settings() != self.first_settings:  # the program has changed some: what counts is what it found
+            now = modes.settings()
+            modes._set_settings(self.first_settings)
+            out = function(*args, **kwargs)
+            modes._set_settings(now)
         given = [conditions.literal(a) for a in args] + [f"{k}={conditions.literal(v)}" for k, v in kwargs.items()]
         code = f"{conditions.constant(function)}({', '.join(given)}) == {conditions.literal(out)}"
         conditions.test(code, f"{function.__name__}({', '.join(map(repr, args))}) == {out!r}")
@@ -376,6 +383,7 @@ class Native(Attributes):
     def refusing(self, function, args: tuple, kwargs: dict, may_hook: bool = False):
         """Call; what shows that it cannot be captured ends the graph."""
         before, hooks, error, places = ambient.mode, RemovableHandle.next_id, BREAKS.error, open_devices()
+        settings = modes.settings()
         try:
             out = function(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException) as error:
@@ -384,7 +392,7 @@ class Native(Attributes):
             raise Break(str(error)) from error
         if RemovableHandle.next_id != hooks and not may_hook:
             raise Break("it adds a hook to what the graph computes")
-        if BREAKS.error is not error or open_devices() != places:
+        if BREAKS.error is not error or open_devices() != places or modes.settings() != settings:
             self.context_changes.append(self.top.count)
         if ambient.mode != before:
             if ambient.mode & ~before & modes.SAVED_HOOKS:

@@ -183,10 +183,11 @@ class Wanted(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What a program leaves behind: whether it records, and autocast."""
+    """What a program leaves behind: whether it records, autocast, and settings."""
 
     grad: int
     autocast: dict
+    settings: dict
 
 
 class Capture:
@@ -235,8 +236,9 @@ class Capture:
                 self.stolen, self.empty = (), False  # what comes after the graph may read the lists
                 BREAKS.error = BREAKS.error if place.error is None else place.error
                 self.broke(ended, place.where or machine.where())
-            left = Left(int(ambient.mode) & modes.GRAD, dict(ambient.autocast))
+            left = Left(int(ambient.mode) & modes.GRAD, dict(ambient.autocast), modes.settings())
             ambient.set_autocast(self.autocast)
+            modes._set_settings(world.first_settings)
             ambient.restore(self.start)
             return self._entry(machine, value, ended, left)
         except Break as error:  # something that the program holds cannot be made again
@@ -245,9 +247,11 @@ class Capture:
             raise Uncapturable(str(error)) from error
         finally:
             ambient.saved_hooks, BREAKS.error = hooks, self.error
+            modes._set_settings(world.first_settings)
             ambient.set_autocast(self.autocast)
             ambient.default_device, ambient.devices_before = self.devices[0], list(self.devices[1:])
             ambient.restore(outside)
+            world.let_generators_go()
             world.journal.take_back()
             world.outside.let_go()
             for frame in frames:  # the machine lives until garbage is collected; the program's tensors must not
@@ -294,6 +298,7 @@ class Capture:
     def _check_context(self, world: Tracing, ended: str | None, machine: TracingMachine) -> None:
         """The program must leave the ambient state as it found it, but for recording; or else stop before it changed."""
         is_elsewhere = BREAKS.error is not self.error or open_devices() != self.devices
+        is_elsewhere |= ended is not None and modes.settings() != world.first_settings and bool(world.context_changes)
         if (ambient.mode ^ self.start) & CONTEXT_BITS or is_elsewhere:
             where = machine.where()
             raise Restart(world.context_changes[-1] - 1, ended or "a context is open where the graph ends", where=where)
@@ -308,6 +313,7 @@ class Capture:
         else:
             self._forget_dead(machine)
             last = [f"frames[:] = [{', '.join(rebuild.frame(f) for f in machine.frames)}]", "return STOP"]
+        self._check_dropped(rebuild)
         self._check_hooked_later(machine, rebuild, ended)
         self._check_leaves(rebuild)
         records = self._records()
@@ -315,6 +321,7 @@ class Capture:
         with modes.masked(modes.AUTOCAST, records):  # what autocast does, the graph has
             run = self._compile(graph) if graph is not None else None
             run = None if self.is_dead else run
+        modes._set_settings(self.world.first_settings)
         self._sizes_test()
         conditions.sharing_test(self.world.outside.tensors, any(map(writes, self.trace.graph.nodes)))
         self.world.outside.tell_apart()
@@ -349,6 +356,12 @@ class Capture:
         steps = [step for t in results if (step := before_use(self.world, t)) is not None and 0 < step < machine.count]
         if steps and (self.hooked or any(map(hooks_later, machine.frames))):
             raise Restart(min(steps), ended or "it gives a tensor that its caller may hook", where=machine.where())
+
+    def _check_dropped(self, rebuild: Rebuild) -> None:
+        """A generator that is dropped half way leaves its blocks then, and what they do on the way is not captured."""
+        for generator in list(self.world.generators):
+            if generator.is_inside_block and id(generator) not in rebuild.variables:
+                raise Break(f"it drops the generator {generator.__name__} half way, inside of a block")
 
     def _check_leaves(self, rebuild: Rebuild) -> None:
         """A leaf that the program makes, and that outlives the graph with its history, must be made outside of it."""
@@ -420,6 +433,7 @@ class Capture:
     def _call_lines(self, rebuild: Rebuild, run: Callable | None, left: Left, records: int, after: str) -> list[str]:
         """The call of the graph, with recording and without autocast as it was compiled; `after`: what follows it."""
         out: list[str] = []
+        switches_settings = any(n.target is modes._set_settings for n in self.trace.graph.nodes)
         if run is not None:
             arguments, before = self._inputs(after)
             results = "".join(f"r{i}, " for i in range(len(rebuild.results)))
@@ -436,6 +450,9 @@ class Capture:
             out.append(f"ambient.switch({modes.GRAD}, {left.grad})")
         if left.autocast != self.autocast:
             out.append(f"ambient.set_autocast({self.world.outside.conditions.constant(left.autocast)})")
+        if left.settings != self.world.first_settings or switches_settings:
+            self.world.outside.conditions.namespace["set_settings"] = modes._set_settings
+            out.append(f"set_settings({self.world.outside.conditions.constant(left.settings)})")
         return out
 
     def _inputs(self, after: str) -> tuple[str, list[str]]:

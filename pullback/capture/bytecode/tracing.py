@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import itertools
 import types
+import weakref
 from typing import Any
 
 from ...autograd import calls as autograd_calls
+from ...core import modes
 from ...core.tensor import Tensor
 from ..fake.mode import FakeTensorMode
 from ..front.fakes import any_number
@@ -159,6 +161,8 @@ class Tracing(Operations):
         ] = {}  # copies that are being made, by the id of what `__deepcopy__` methods hand on
         self.listening: list[kept.PendingHandle] = []  # hooks that are registered when the graph has run
         self.top: Any = None  # the outermost machine
+        self.generators: weakref.WeakSet[Generator] = weakref.WeakSet()  # that the program made
+        self.first_settings = modes.settings()  # when the graph is entered
         self.whole = False  # whether a graph that ends early is an error
         self.unprepared: frozenset[int] = frozenset()  # ids of lazy modules that were tried to be initialized
 
@@ -302,6 +306,8 @@ class Tracing(Operations):
         method = class_attribute(type(iterator), "__next__")
         if isinstance(method, types.FunctionType) and not isinstance(iterator, (Items, Generator, UserIterator)):
             return self.call_now(method, (iterator,), {})
+        if isinstance(iterator, types.GeneratorType):  # of ours, a context manager's for one
+            return self.refusing(super().advance, (iterator,), {})
         return super().advance(iterator)
 
     def advance_now(self, iterator):
@@ -311,6 +317,14 @@ class Tracing(Operations):
         if isinstance(iterator, Generator) and not self.outside.is_outside(iterator):
             return next(iterator)
         return self.advance(iterator)
+
+    def made_generator(self, generator: Generator) -> None:
+        self.generators.add(generator)
+
+    def let_generators_go(self) -> None:
+        """The capture is over: what is left of its generators is dropped, and nothing in them runs on."""
+        for generator in list(self.generators):
+            generator.finish()
 
     def advanced(self, iterator) -> iterators.Advanced:
         """How far the program has come with an iterator from outside."""

@@ -227,6 +227,9 @@ class World:
             return Resume(iterator)
         return next(iterator)
 
+    def made_generator(self, generator: Generator) -> None:
+        """A generator was made, by a call of an interpreted function."""
+
     def send(self, receiver: Any, value: Any) -> Any:
         """What `yield from` gets of `receiver`: the next value, or a `Resume`."""
         if type(receiver) is Generator and receiver.suspended:

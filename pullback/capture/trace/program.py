@@ -34,6 +34,7 @@ from .subclasses import (
 )
 
 has_side_effect(modes._set_grad_enabled)
+has_side_effect(modes._set_settings)
 
 
 class Unsupported(RuntimeError):
@@ -132,6 +133,7 @@ class ProgramTrace(GraphTrace):
         self.lifted_tensors: list[Tensor] = []
         self.stand_ins: dict[int, Tensor] = {}  # id of a tensor from outside -> its fake
         self.own: list[tuple[Tensor, dict]] = []  # stand-ins of subclasses, and their attributes before the program ran
+        self.settings = modes.settings()
         self.grad_mode, self.inference = ambient.mode & modes.GRAD, ambient.mode & modes.INFERENCE
         self.last_input: Node | None = None
 
@@ -289,6 +291,17 @@ class ProgramTrace(GraphTrace):
             )
             node.meta.update({k: v for k, v in traceback.current_meta.items() if k == "nn_module_stack"})
             self.grad_mode = now
+        self.note_settings()
+
+    def note_settings(self) -> None:
+        """Where the program has changed settings, the graph does."""
+        now = modes.settings()
+        if now != self.settings:
+            changed = {name: value for name, value in now.items() if value != self.settings[name]}
+            for name, value in changed.items():
+                changed[name] = tuple(sorted(map(int, value))) if isinstance(value, frozenset) else value
+            self.graph.create_node("call_function", modes._set_settings, (changed,), {}, name="_set_settings")
+            self.settings = now
 
     def finish_grad_mode(self, at_start: int) -> None:
         """Leave recording as the program found it."""

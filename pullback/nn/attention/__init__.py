@@ -46,6 +46,13 @@ def sdpa_kernel(backends: SDPBackend | Iterable[SDPBackend], set_priority: bool 
         process.attention_backends = before
 
 
+def _cur_sdpa_kernel_backends() -> list[SDPBackend]:
+    """The implementations that may run now."""
+    known = [backend for backend in SDPBackend if backend not in (SDPBackend.ERROR, SDPBackend.OVERRIDEABLE)]
+    allowed = process.attention_backends
+    return known if allowed is None else [backend for backend in known if backend in allowed]
+
+
 # ---- other implementations of flash attention, which programs for other devices register
 _registered: dict[str, Callable] = {"FA3": None, "FA4": None}  # known by name; without code here
 _active: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
+from pullback.nn.attention import SDPBackend, _cur_sdpa_kernel_backends, sdpa_kernel
 from pullback.surface.compiler import graph_break
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
@@ -131,3 +132,91 @@ def test_default_devices(backend):
         with torch.device(around):
             assert run(torch.ones(1)) == ["meta", "cpu", "cpu", "meta", around]
         assert torch.ones(1).device.type == "cpu"
+
+
+def deterministic_for_a_while(x):
+    torch.use_deterministic_algorithms(True)
+    y = x * 2
+    inside = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    return y + inside, torch.are_deterministic_algorithms_enabled()
+
+
+def deterministic_from_here(x):
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    return x + 1, torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def without_saved_tensor_hooks(x):
+    with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+        y = x.exp()
+        try:
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                y = y * 2
+        except RuntimeError as error:
+            return y, str(error)
+    return y, None
+
+
+def written_out_attention(x):
+    with sdpa_kernel([SDPBackend.MATH]):
+        x = x.reshape(1, 1, 2, 2)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x), _cur_sdpa_kernel_backends()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "f", [deterministic_for_a_while, deterministic_from_here, without_saved_tensor_hooks, written_out_attention]
+)
+def test_settings_that_a_graph_changes(f, backend) -> None:
+    def observed(call):
+        try:
+            value, told = call(torch.arange(4.0))
+            return (
+                [round(v, 4) for v in value.flatten().tolist()],
+                told,
+                torch.get_deterministic_debug_mode(),
+                _cur_sdpa_kernel_backends(),
+            )
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+    want, compiled = observed(f), torch.compile(f, backend=backend, fullgraph=f is not without_saved_tensor_hooks)
+    assert observed(compiled) == want
+    assert observed(compiled) == want
+    assert torch.get_deterministic_debug_mode() == 0
+
+
+def test_a_graph_runs_with_the_settings_of_the_program() -> None:
+    seen = []
+
+    @torch.compiler.allow_in_graph
+    def look(x):
+        seen.append(torch.are_deterministic_algorithms_enabled())
+        return x + 1
+
+    def f(x):
+        x = look(x)
+        torch.use_deterministic_algorithms(True)
+        x = look(x)
+        torch.use_deterministic_algorithms(False)
+        return look(x)
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    compiled(torch.ones(2))
+    seen.clear()
+    compiled(torch.ones(2))
+    assert seen == [False, True, False]
+
+
+def test_a_break_inside_of_changed_settings() -> None:
+    def f(x):
+        with sdpa_kernel([SDPBackend.MATH]):
+            y = x * 2
+            graph_break()
+            return y + len(_cur_sdpa_kernel_backends())
+
+    compiled = torch.compile(f)
+    for _ in range(2):
+        assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
+        assert len(_cur_sdpa_kernel_backends()) > 1

@@ -1,5 +1,6 @@
 """Interpreted generators behave as real ones, also towards native code and across breaks."""
 
+import contextlib
 import gc
 import inspect
 import types
@@ -11,6 +12,7 @@ from pullback.capture.bytecode.frame import Frame
 from pullback.capture.bytecode.generators import Generator
 from pullback.capture.bytecode.machine import Machine, interpret
 from pullback.capture.bytecode.world import Break, World
+from pullback.surface.compiler import graph_break
 
 
 def counting(n, log=None):
@@ -210,3 +212,61 @@ def test_a_generator_made_by_a_compiled_function_may_compile():
     x = torch.linspace(0, 1, 3)
     found = list(torch.compile(values, backend="eager")(x))
     assert torch.equal(found[0], x.sin().cos() * 2) and torch.equal(found[1][1], (x.sin() * 2).exp())
+
+
+def test_what_a_dropped_generator_does_is_done_once_per_call():
+    seen = []
+
+    @contextlib.contextmanager
+    def block(x):
+        try:
+            seen.append(x)
+            yield x
+        finally:
+            graph_break()
+            seen.append(x.cos())
+
+    def steps(x):
+        try:
+            yield x + 1
+            yield x + 2
+        finally:
+            seen.append(x.cos())
+
+    def with_block(x):
+        with block(x) as y:
+            return y.sin()
+
+    def by_hand(x):
+        manager = block(x)
+        y = manager.__enter__()
+        manager.__exit__(None, None, None)
+        return y * 2
+
+    def left_alone(x):
+        return next(steps(x)) * 2
+
+    def left_by_break(x):
+        for v in steps(x):  # noqa: B007
+            break
+        return v * len(seen)
+
+    def deleted(x):
+        it = steps(x)
+        y = next(it)
+        del it
+        return y * len(seen)
+
+    def given_away(x):
+        it = steps(x)
+        next(it)
+        return next(it), it
+
+    for f in (with_block, by_hand, left_alone, left_by_break, deleted, given_away):
+        runs = []
+        for call in (f, torch.compile(f, backend="eager")):
+            seen.clear()
+            results = [float(torch.as_tensor(call(torch.ones(1))[0]).sum()) for _ in range(3)]
+            gc.collect()
+            runs.append((results, [round(float(t), 5) for t in seen]))
+        assert runs[0] == runs[1], f.__name__
