@@ -17,13 +17,13 @@ from ..capture.front.compile import CompiledFunction, UserError
 from ..capture.front.config import config
 from ..capture.front.fakes import number, refuse_hidden
 from ..capture.trace.program import ProgramTrace
+from ..capture.trace.promises import assert_promises
 from ..core import modes, tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..func.stateless import replaced_state
 from ..graph import GraphModule, Node, traceback
 from ..nn.module import Module
-from ..ops.make.assertions import assert_scalar
 from .constraints import ExportEnv, Links, conditions_of, constraint_of, context_of, ranges_of, specs_of
 from .exported_program import ExportedProgram
 from .graph_signature import (
@@ -118,7 +118,7 @@ class Export:
         self.trace.finish_grad_mode(at_start)
         outputs, out_spec = self._outputs(out)
         self.trace.stacks = False
-        self._runtime_asserts()
+        assert_promises(self.trace, self.env)
         self.trace.graph.output(tuple(outputs))
         fill_numbers(self.trace.graph, self.fake_mode)
         self._drop_dead_code()
@@ -243,40 +243,6 @@ class Export:
                     raise UserError(f"Unsupported output type {type(leaf)}. Export only supports pytree containers of basic types (Tensor, int, float, ...) as output.")  # fmt: skip
                 result.append(leaf)
         return result, spec
-
-    def _runtime_asserts(self) -> None:
-        """What the program said of numbers that depend on data is checked when it runs, as soon as they are known."""
-        promises = [p for found in self.env.deferred_runtime_asserts.values() for p in found]
-        for promise in reversed(promises):  # each stands before those that were made later
-            self._assert(promise.expr)
-
-    def _assert(self, expr: Any) -> None:
-        graph, trace = self.trace.graph, self.trace
-        order = {n: i for i, n in enumerate(graph.nodes)}
-        known = trace.expressions
-        last = max((self._defined(s, order) for s in expr.symbols), key=order.__getitem__)
-        trace.expressions = {
-            e: n for e, n in known.items() if not isinstance(n, Node) or n not in order or order[n] <= order[last]
-        }
-        traceback.current_meta = {k: last.meta[k] for k in ("nn_module_stack",) if k in last.meta}
-        with graph.inserting_before(last.next):
-            condition = trace._number_node(expr)
-            if isinstance(condition, Node):
-                words = f"Runtime assertion failed for expression {expr} on node '{condition.name}'"
-                trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
-        trace.expressions, traceback.current_meta = {**trace.expressions, **known}, {}
-
-    def _defined(self, symbol: Any, order: dict[Node, int]) -> Node:
-        """The first node that shows a symbol; an input at the latest, since what is asserted of inputs may come first."""
-        inputs = [n for n in order if n.op == "placeholder"]
-        for node in order:
-            value = node.meta.get("val")
-            sizes = (
-                value.shape if isinstance(value, Tensor) else value if isinstance(value, (tuple, list)) else (value,)
-            )
-            if any(hasattr(s, "node") and symbol in getattr(s.node._expr, "symbols", ()) for s in sizes):
-                return inputs[-1] if node.op == "placeholder" else node
-        return list(order)[-1]
 
     def _lift_constants(self) -> list[InputSpec]:
         """Tensors that the program reached become inputs, before the user's."""

@@ -365,7 +365,7 @@ class Attributes(World):
         self.journal.set_attribute(obj, name, value, lambda: None)
 
     def _store_on_tensor(self, t: Tensor, name: str, value) -> None:
-        real = self.outside.real(t)
+        real, name = self.outside.real(t), "grad" if name == "_grad" else name
         if real is not t and is_wrapper(t):
             raise Break(f"it assigns to the attribute {name!r} of a {type(t).__name__}")
         if name == "data" and real is not t:

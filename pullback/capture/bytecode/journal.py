@@ -119,6 +119,11 @@ class Journal:
         while self.undo:
             self.undo.pop()()
 
+    def let_go(self) -> None:
+        """The capture is over: nothing that was written to is kept."""
+        for kept in (self.log, self.places, self.touched, self.originals, self.pins):
+            kept.clear()
+
 
 def _builtin(container) -> type:
     """The built-in kind of a container."""

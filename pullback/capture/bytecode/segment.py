@@ -28,6 +28,7 @@ from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
 from ..trace.program import Escaped, Unsupported
+from ..trace.promises import assert_promises
 from .arrays.traced import TracedArray
 from .conditions import MISSING, Conditions, compiled
 from .differentiate import history
@@ -253,7 +254,7 @@ class Capture:
             ambient.restore(outside)
             world.let_generators_go()
             world.journal.take_back()
-            world.outside.let_go()
+            world.let_go()
             for frame in frames:  # the machine lives until garbage is collected; the program's tensors must not
                 frame.locals.clear()
                 frame.stack.clear()
@@ -397,6 +398,8 @@ class Capture:
         """The graph, with the results that the program's values need; None where the program computes nothing. A graph of which
         nothing is needed (`is_dead`) is one that its backend sees, as it sees all that a program computes, and that is not run."""
         trace = self.trace
+        if trace.fake_mode.shape_env is not None:
+            assert_promises(trace, trace.fake_mode.shape_env, in_words=True)
         trace.graph.output(tuple(rebuild.results_of_graph()))
         calls = [n for n in trace.graph.nodes if n.op not in ("placeholder", "output")]
         self.is_dead = not (rebuild.results or self.empty or any(n.is_impure() for n in calls))

@@ -321,6 +321,20 @@ class Tracing(Operations):
     def made_generator(self, generator: Generator) -> None:
         self.generators.add(generator)
 
+    def let_go(self) -> None:
+        """The capture is over: the world lives until garbage is collected, what it saw must not."""
+        self.outside.let_go()
+        self.journal.let_go()
+        for kept in (
+            self.own_cells,
+            self.made_functions,
+            self.default_values,
+            self.made_leaves,
+            self.iterators,
+            self.spent,
+        ):
+            kept.clear()
+
     def let_generators_go(self) -> None:
         """The capture is over: what is left of its generators is dropped, and nothing in them runs on."""
         for generator in list(self.generators):

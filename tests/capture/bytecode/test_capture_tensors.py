@@ -1,5 +1,8 @@
 """Captured programs and tensors: views, writes, attributes, gradients, sizes, transforms, randomness."""
 
+import gc
+import weakref
+
 import pytest
 
 import pullback as torch
@@ -584,3 +587,29 @@ def test_tensors(make, backend: str) -> None:
 @pytest.mark.parametrize("make", case, ids=lambda make: make.__name__)
 def test_tensors_with_frames_kept(make) -> None:
     case.run(make, "eager", nested=True)
+
+
+def test_the_gradient_is_one_under_both_of_its_names():
+    def f(x, y):
+        x._grad = y + 1
+        y.grad = x + 2
+        return x.grad * 1, y._grad * 1
+
+    tensors = torch.ones(2), torch.ones(2)
+    out = torch.compile(f, backend="eager", fullgraph=True)(*tensors)
+    assert [t.tolist() for t in (*out, tensors[0].grad, tensors[1].grad)] == [[2.0, 2.0], [3.0, 3.0]] * 2
+
+
+def test_a_capture_keeps_no_state_of_an_optimizer():
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adadelta(model.parameters())
+    step = torch.compile(lambda: optimizer.step(), backend="eager")
+    model(torch.ones(2)).sum().backward()
+    gc.disable()
+    try:
+        step()
+        state = weakref.ref(optimizer.state[model.weight]["square_avg"])
+        optimizer = None
+        assert state() is None
+    finally:
+        gc.enable()
