@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
+from ..core.modes import CAPTURE, ambient
 from ..core.tensor import Tensor
+from ..ops.make.assertions import assert_async_msg
 from ..ops.system.operator import public
 
 
@@ -21,7 +23,9 @@ def shape_as_tensor(input: Tensor) -> Tensor:
 
 def assert_async(condition: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
     """Raise where a tensor of one element is zero; on the CPU there is nothing to wait for."""
-    if not bool(condition):
+    if ambient.mode & CAPTURE:
+        assert_async_msg(condition, message)
+    elif not bool(condition):
         raise RuntimeError(message)
 
 
@@ -31,8 +35,11 @@ def check_tensor_all_with(kind: type[Exception], condition: Tensor, message: Cal
         raise TypeError(f"cond must be a tensor, but got {type(condition)}")
     if condition.dtype.name != "bool":
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {condition.dtype}")
-    if not bool(condition.all()):
-        raise kind("Expected cond to be True for every element" if message is None else message())
+    words = message or (lambda: "Expected cond to be True for every element")
+    if ambient.mode & CAPTURE and kind is RuntimeError:
+        assert_async_msg(condition.all(), words())  # the graph asks when it runs
+    elif not bool(condition.all()):
+        raise kind(words())
 
 
 check_tensor_all = partial(check_tensor_all_with, RuntimeError)

@@ -390,6 +390,8 @@ class Attributes(World):
             self.call_now(deleter, (obj, name), {})
         elif not self.outside.is_outside(obj):
             delattr(obj, name)
+        elif isinstance(obj, Module) and deleter is Module.__delattr__:
+            self._delete_of_module(obj, name)
         elif isinstance(obj, (Module, Tensor, type)) or not hasattr(obj, "__dict__"):
             raise Break(f"it deletes the attribute {name!r} of a {type(obj).__name__}")
         else:
@@ -398,3 +400,17 @@ class Attributes(World):
                 delattr(obj, name)
             self.outside.has(own, name)
             self.journal.delete_item(own, name)
+
+    def _delete_of_module(self, obj: Module, name: str) -> None:
+        """`del module.name`: from the table in which the module keeps it."""
+        own = self._own(obj)
+        tables = [own, *(self.load_attribute(obj, table) for table in modules.TABLES)]
+        for table in tables:
+            if self.outside.is_outside(table):
+                self.outside.has(table, name)
+            self.journal.save(table)
+        self.journal.save(own["_non_persistent_buffers_set"])
+        delattr(obj, name)
+        for table in tables:
+            self.journal.touch(table, name)
+        self.journal.delete_attribute(obj, name)

@@ -212,6 +212,8 @@ def _id(world: Tracing, obj):
 
 
 def _bool(world: Tracing, *args):
+    if len(args) == 1 and is_symbol(args[0]) and not args[0].node.has_hint():  # known when the graph runs
+        return args[0] if args[0].symbolic_type is bool else world.refusing(operator.ne, (args[0], 0), {})
     return world.truth(args[0]) if args else False
 
 

@@ -15,6 +15,7 @@ import inspect
 import operator
 import re
 import types
+import warnings
 import weakref
 from typing import Any
 
@@ -55,7 +56,12 @@ UNTOUCHABLE = (
     "pullback.cli",
     "pullback.testing",
 )
-DECORATORS = ("pullback.core.modes", "pullback.amp.decorators", "pullback.surface.compiler_decorators")
+DECORATORS = (
+    "pullback.core.modes",
+    "pullback.amp.decorators",
+    "pullback.surface.compiler_decorators",
+    "pullback.surface.jit.functions",
+)
 OUTSIDE_WORLD = frozenset(
     "threading logging warnings traceback inspect os io random time unittest pytest tempfile subprocess importlib "
     "numpy multiprocessing pickle copy sys gc socket asyncio concurrent _pytest weakref".split()
@@ -225,8 +231,10 @@ class Calls(Native):
         plain = all(isinstance(v, (*CONSTANTS, type)) for v in (*args, *kwargs.values()))
         if module_of(function.__wrapped__) == "typing" and not self.holds_tensors([*args, *kwargs.values()]):
             return function(*args, **kwargs)
-        if not plain or effect_of(function.__wrapped__) is not None:
+        if effect_of(function.__wrapped__) is not None:
             raise Break(f"it calls {function.__name__}, which keeps what it gave")
+        if not plain:
+            return self._computed_anew(function, args, kwargs)
         with modes.masked(modes.CAPTURE | modes.DISPATCH):  # what it gives is for all later calls, and no fake
             result = function(*args, **kwargs)
         if isinstance(result, CONSTANTS):
@@ -235,6 +243,19 @@ class Calls(Native):
         source = self.outside.sources.constant(function, function.__name__)
         key = (args, tuple(kwargs.items()))
         return self.outside.enter(result, self.outside.sources.item(source, key, kept_result))
+
+    def _computed_anew(self, function, args: tuple, kwargs: dict):
+        """What a function that remembers gives for tensors and objects: computed in the graph, once for the same ones."""
+        key = (id(function), tuple(map(id, args)), tuple((k, id(v)) for k, v in kwargs.items()))
+        if key not in self.remembered:
+            warnings.warn(
+                f"Dynamo detected a call to a `functools.lru_cache`-wrapped function, {function.__name__}: its cache is passed by, "
+                "and the result is computed at each run. Where the cache would give an older result, that is another one.",
+                stacklevel=2,
+            )
+            result = self.call_now(function.__wrapped__, args, kwargs)
+            self.remembered[key] = (result, function, args, kwargs)
+        return self.remembered[key][0]
 
     def _get(self, getter, obj):
         """`operator.itemgetter` and `operator.attrgetter`."""

@@ -89,6 +89,11 @@ class Journal:
         self.touch(obj, name)
         self._note(Effect("attribute", obj, name, value))
 
+    def delete_attribute(self, obj, name: str) -> None:
+        """An attribute that the caller has deleted, and can put back."""
+        self.touch(obj, name)
+        self._note(Effect("no attribute", obj, name, None))
+
     def set_cell(self, cell: types.CellType, value) -> None:
         try:
             old = cell.cell_contents
@@ -103,7 +108,7 @@ class Journal:
         """Log a write; one that overwrites an earlier write takes its place, since nothing looks in between."""
         self.count += 1
         places = self.places.setdefault(id(effect.target), {})
-        if effect.kind == "no item":  # what it deletes may be a slice: others are then in other places
+        if effect.kind.startswith("no "):  # what it deletes may be a slice: others are then in other places
             places.clear()
             self.log.append(effect)
             return

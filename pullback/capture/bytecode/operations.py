@@ -16,6 +16,7 @@ from .builtin_calls import MUTATING
 from .calls import Calls
 from .journal import ALL
 from .lookups import ABSENT, class_attribute
+from .native import runs_python
 from .outside import CONSTANTS, CONTAINERS, SEQUENCES, is_symbol
 from .signals import Break
 from .world import BINARY, COMPARE, INPLACE, UNARY
@@ -34,6 +35,14 @@ COMPARISONS = {
 }
 UNARY_DUNDERS = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}
 SIMPLE_SET = frozenset((int, float, bool, str, complex, bytes, type(None)))
+
+
+KEYED = (set, frozenset, type({}.keys()))  # they know what they hold by hash
+
+
+def has_plain_hash(value) -> bool:
+    """Whether looking a value up runs no Python code of a class of the user's."""
+    return not runs_python(type(value)) and type(value).__hash__ is not None
 
 
 class Operations(Calls):
@@ -146,7 +155,8 @@ class Operations(Calls):
         if type(a) in SIMPLE_SET and type(b) in SIMPLE_SET:
             return BINARY[name](a, b)
         if inplace and self.outside.is_outside(a) and isinstance(a, tuple(MUTATING)):
-            return self.call(getattr(a, f"__i{DUNDERS[name]}__"), (b,), {}) if name in "+|&-^" else self._refuse(a)
+            method = getattr(a, f"__i{DUNDERS[name]}__", None)
+            return self.call(method, (b,), {}) if method is not None else self._refuse(a)
         found = self._user_binary(DUNDERS[name], a, b, inplace)
         if found is not NotImplemented:
             return found
@@ -199,6 +209,8 @@ class Operations(Calls):
         if result is not NotImplemented:
             found = self.truth(result)
         elif isinstance(container, dict) and self.outside.is_outside(container):
+            found = self.outside.has(container, self.outside.key(item))
+        elif isinstance(container, KEYED) and self.outside.is_outside(container) and has_plain_hash(item):
             found = self.outside.has(container, self.outside.key(item))
         else:
             if isinstance(class_attribute(type(container), "__iter__"), types.FunctionType) and not isinstance(

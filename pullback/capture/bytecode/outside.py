@@ -45,6 +45,7 @@ BY_IDENTITY = (
 BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque, bytearray)
 SEQUENCES = (list, tuple, collections.deque)
+KEYS = type({}.keys())
 
 
 def module_of(function) -> str:
@@ -316,9 +317,14 @@ class Outside:
             self.length(container)
         return place
 
-    def has(self, mapping: dict, key) -> bool:
-        """`key in mapping` for a dict from outside."""
-        present = dict.__contains__(mapping, key)
+    def has(self, mapping, key) -> bool:
+        """`key in mapping` for a dict, its keys, or a set, from outside."""
+        if isinstance(mapping, KEYS):
+            (behind,) = gc.get_referents(mapping)
+            if self.journal.touched.get(id(behind)):
+                raise Break("it looks into the keys of a dict that it has changed")
+        kind: type = next(k for k in (dict, set, frozenset, KEYS) if isinstance(mapping, k))
+        present = kind.__contains__(mapping, key)  # type: ignore[attr-defined]
         if not self.journal.is_touched(mapping, key):
             self.conditions.has_key(self.source_of(mapping), key, present, _reader(mapping, "__contains__"))
         return present
@@ -386,7 +392,7 @@ class Outside:
 
     def _copy_set(self, container):
         original = self.journal.original(container)
-        if not all(isinstance(v, (*CONSTANTS, enum.Enum, type)) for v in original):
+        if not all(isinstance(v, (*CONSTANTS, *BY_IDENTITY, types.FunctionType)) for v in original):
             raise Break(f"it reads all of {self.source_of(container).name}, a set of objects")
         source = self.source_of(container)
         v, c = self.conditions.variable(source), self.conditions.constant(type(original)(original))

@@ -343,6 +343,8 @@ class Rebuild:
         if effect.kind == "later":
             given, named = self.items(effect.key), self.pairs(effect.value)
             return f"{target}({given}{', ' if given else ''}**{{{named}}})"
+        if effect.kind == "no attribute":
+            return f"{self.name(delattr)}({target}, {effect.key!r})"
         if effect.kind == "cell":
             return f"{target}.cell_contents = {self.expression(effect.value)}"
         if effect.kind == "attribute":

@@ -161,6 +161,9 @@ class Tracing(Operations):
         ] = {}  # copies that are being made, by the id of what `__deepcopy__` methods hand on
         self.listening: list[kept.PendingHandle] = []  # hooks that are registered when the graph has run
         self.top: Any = None  # the outermost machine
+        self.remembered: dict[
+            tuple, tuple
+        ] = {}  # what functions that remember gave, with what keeps the ids of the key
         self.generators: weakref.WeakSet[Generator] = weakref.WeakSet()  # that the program made
         self.first_settings = modes.settings()  # when the graph is entered
         self.whole = False  # whether a graph that ends early is an error
@@ -325,15 +328,9 @@ class Tracing(Operations):
         """The capture is over: the world lives until garbage is collected, what it saw must not."""
         self.outside.let_go()
         self.journal.let_go()
-        for kept in (
-            self.own_cells,
-            self.made_functions,
-            self.default_values,
-            self.made_leaves,
-            self.iterators,
-            self.spent,
-        ):
-            kept.clear()
+        own = (self.own_cells, self.made_functions, self.default_values, self.made_leaves, self.iterators, self.spent)
+        for table in (*own, self.remembered):
+            table.clear()
 
     def let_generators_go(self) -> None:
         """The capture is over: what is left of its generators is dropped, and nothing in them runs on."""
