@@ -16,6 +16,7 @@ from ..ops.system.inplace import told_mode
 from ..ops.system.overrides import any_overridden, call_overridden
 from .calls import backward as run_backward
 from .transformed_hooks import hook_of_node, hook_of_tensor
+from .views import view_func
 
 
 class RemovableHandle:
@@ -370,6 +371,7 @@ extend(
     retains_grad=property(retains_grad),
     name=property(name),
     volatile=property(volatile),
+    _view_func=view_func,
 )
 
 

@@ -15,6 +15,7 @@ from ..core.modes import ambient
 from ..core.node import Node, View, as_leaf, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.size import Size
 from ..core.tensor import FAKE, META, Tensor, stride_of
+from ..ops.layout.nested.construct import nest_view
 from ..ops.shape.views import as_strided
 from ..ops.system.dispatch import dispatch
 
@@ -48,6 +49,20 @@ def replay(calls: tuple, base: Tensor) -> Tensor:
         base = dispatch(op, (base, *args))
         base = base if index is None else base[index]
     return base
+
+
+def view_func(self: Tensor, new_base: Tensor) -> Tensor | None:
+    """The same view of another base; None of a tensor that is no view, and of a base that lies otherwise."""
+    base = self._base
+    if base is None or new_base.dtype is not base.dtype or new_base.device != base.device:
+        return None
+    if new_base.shape != base.shape or stride_of(new_base) != stride_of(base):
+        return None
+    if self._view_info is not None:
+        return replay(recipe(self._view_info), new_base)
+    nested = self._array
+    values = view_func(nested.viewed, new_base) if nested.viewed._is_view() else new_base
+    return nest_view(values, nested.structure, nested.ragged_idx, values)
 
 
 class original_view_tracking:

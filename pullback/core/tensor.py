@@ -241,10 +241,10 @@ class Tensor(TensorMethods):
         return self.dtype.is_signed
 
     def is_conj(self) -> bool:
-        return bool(self._keys & CONJ)
+        return bool((self._keys if not self._keys & TRANSFORMED else _innermost(self)._keys) & CONJ)
 
     def is_neg(self) -> bool:
-        return bool(self._keys & NEG)
+        return bool((self._keys if not self._keys & TRANSFORMED else _innermost(self)._keys) & NEG)
 
     def is_inference(self) -> bool:
         return bool(self._keys & INFERENCE_TENSOR)
@@ -262,10 +262,13 @@ class Tensor(TensorMethods):
         return -1 if self.device.index is None else self.device.index
 
     def _is_view(self) -> bool:
-        return self._view_info is not None
+        return self._view_info is not None or bool(self._keys & NESTED) and self._array.viewed is not None
 
     @property
     def _base(self):
+        if self._view_info is None and self._keys & NESTED and self._array.viewed is not None:
+            values = self._array.viewed
+            return values._base if values._is_view() else values
         return None if self._view_info is None else self._view_info.base
 
     # ---- memory
@@ -357,6 +360,13 @@ def disabled_torch_function(func, types, args=(), kwargs=None):
 def disabled_torch_dispatch(func, types, args=(), kwargs=None):
     """A class that takes this as `__torch_dispatch__` is treated as a plain tensor; others reach it by `super()`."""
     return above.run_as_plain(func, args, kwargs or {})
+
+
+def _innermost(t: Tensor) -> Tensor:
+    """The value that all levels of transforms around it wrap."""
+    while t._keys & TRANSFORMED and "wrapped" in t.__dict__:
+        t = t.__dict__["wrapped"].value
+    return t
 
 
 def stride_of(t: Tensor) -> tuple[int, ...]:

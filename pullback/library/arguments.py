@@ -24,6 +24,8 @@ def converter(argument: Argument) -> Callable:
         return _floats(convert)
     if base in ("bool", "SymBool") and not argument.is_list:
         return lambda value: bool(value) if value.__class__ is int else convert(value)
+    if base in ("int", "SymInt") and not argument.is_list:
+        return lambda value: int(value) if value.__class__ is bool else convert(value)
     if base == "Scalar" and not argument.is_list:
         return _scalar(convert)
     return convert

@@ -20,6 +20,7 @@ from ..eager.signature import describe
 from ..eager.text import Call
 from .dispatch import mark_views
 from .general import general
+from .old_forms import call_old_form, has_old_form
 from .operator import Operator, export, inplace_key, key_of, public_names
 from .overrides import any_overridden, call_overridden
 from .return_types import pack_results
@@ -30,6 +31,7 @@ _RENAMED = {"dim": "axis", "keepdim": "keepdims"}
 COMMON.update({
     "ambient": ambient, "general": general, "Tensor": Tensor, "PLAIN": PLAIN, "cpu": devices.cpu,
     "LARGE": LARGE, "UNSET": UNSET, "np": np, "make_tensor": make_tensor, "mark_views": mark_views, "pack_results": pack_results,
+    "call_old_form": call_old_form,
 })  # fmt: skip
 
 
@@ -67,11 +69,12 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
     starred = False
     has_out = op.inplace_of is None and op.declared.out and not op.is_view
     renamed = [a for a in arguments if a.name in _RENAMED and not a.kwarg_only]
+    old = has_old_form((op.inplace_of or op).name)
     for i, a in enumerate(arguments):
         pname = "input" if i == 0 and a.name == "self" else _pname(a.name)
         values.append(pname)
         if a.kwarg_only and not starred:
-            signature.append("*")
+            signature.append("*old" if old else "*")
             starred = True
         if a.name == variadic:
             signature += [f"*{pname}s", f"{pname}=UNSET"]
@@ -92,7 +95,11 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
         fixes += _rename_lines(name, a)
     if extra and not starred:
         signature.append("*")
-    lines = [f"def wrapper({', '.join(signature + extra)}):"] + fixes
+    lines = (
+        [f"def wrapper({', '.join(signature + extra)}):"]
+        + (_old_lines(values, arguments, has_out) if old else [])
+        + fixes
+    )
     call = Call(op.inplace_of or op, op.inplace_of is not None, values, has_out)
     cases = (op.family.plain_lines(call) if plain else []) + op.family.choice_lines(call)
     cases += direct.lines_of(call) if plain else []
@@ -100,6 +107,13 @@ def wrapper_source(name: str, op: Operator, plain: bool = True) -> str:
     tail = ", out" if has_out else ""
     lines.append(f"    return general(function, op, ({', '.join(values)},){tail})")
     return "\n".join(lines)
+
+
+def _old_lines(values: list[str], arguments, has_out: bool) -> list[str]:
+    """A call with more positional arguments than there are now: a deprecated form, or an error."""
+    positional = [v for v, a in zip(values, arguments, strict=True) if not a.kwarg_only]
+    keywords = "{}" if not has_out else "{'out': out} if out is not None else {}"
+    return ["    if old:", f"        return call_old_form(function, ({', '.join(positional)}, *old), {keywords})"]
 
 
 def _rename_lines(name: str, a) -> list[str]:
@@ -139,7 +153,7 @@ def default_names(op: Operator) -> dict:
     return {**names, "INTS": INTS}
 
 
-INTS = {int, bool, np.int64, np.int32}  # what a lone size may be; symbolic integers join when they are loaded
+INTS = {int, np.int64, np.int32}  # what a lone size may be; symbolic integers join when they are loaded
 
 
 def export_operator(op: Operator) -> Operator:

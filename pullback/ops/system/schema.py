@@ -270,8 +270,8 @@ def _tensor(value):
 def _int(value):
     if type(value) is int:
         return value
-    if isinstance(value, bool):
-        return int(value)
+    if isinstance(value, bool):  # True is no dimension: a flag in the wrong place must not be read as one
+        raise Unfit
     if isinstance(value, Tensor):
         if value.dtype.category <= 1 and value._array.size == 1:
             return int(value.item())

@@ -132,7 +132,7 @@ def generated_parameters(name: str, op: Operator) -> Parameters:
     spec = result.args
     missing = [None] * (len(spec.args) - len(spec.defaults))
     out = [parameter(arg, POSITIONAL, d) for arg, d in zip(spec.args, [*missing, *spec.defaults], strict=True)]
-    if spec.vararg:
+    if spec.vararg and spec.vararg.arg != "old":  # deprecated forms are taken, and not shown
         out.append(parameter(spec.vararg, STARRED, None))
     return out + [parameter(arg, KEYWORD, d) for arg, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]
 

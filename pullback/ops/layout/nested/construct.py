@@ -53,8 +53,10 @@ def _pack_jagged(parts: list[Tensor], ragged_idx: int | None) -> Tensor:
     if len(differing) > 1 or ragged_idx is not None and differing and differing[0] != ragged_idx - 1:
         raise RuntimeError(_JAGGED_ONLY)
     along = differing[0] if differing else (ragged_idx or 1) - 1
-    offsets = make_tensor(_running([p.shape[along] for p in parts]), device=first.device)
-    return nest(exports["torch"]["cat"](list(parts), along), Structure(devices.jagged, offsets=offsets), along + 1)
+    lengths = [p.shape[along] for p in parts]
+    structure = Structure(devices.jagged, offsets=make_tensor(_running(lengths), device=first.device))
+    structure.extremes.update(min_seqlen=min(lengths), max_seqlen=max(lengths))
+    return nest(exports["torch"]["cat"](list(parts), along), structure, along + 1)
 
 
 def _running(lengths: list[int]) -> list[int]:
@@ -119,7 +121,15 @@ def _rows_of(t: Tensor) -> Tensor:
     offsets = make_tensor([i * length for i in range(count + 1)], device=t.device)
     structure = Structure(devices.jagged, offsets=offsets)
     structure.extremes.update(min_seqlen=length, max_seqlen=length)
-    return nest(t.flatten(0, 1) if t.is_contiguous() else t.reshape(count * length, *t.shape[2:]), structure)
+    return nest_view(t.flatten(0, 1) if t.is_contiguous() else t.reshape(count * length, *t.shape[2:]), structure, 1, t)
+
+
+def nest_view(values: Tensor, structure: Structure, ragged_idx: int, source: Tensor) -> Tensor:
+    """A nested tensor on values that are memory of `source`, of which it is a view then."""
+    result = nest(values, structure, ragged_idx)
+    if values is source or values._is_view():
+        result._array.viewed = values
+    return result
 
 
 def nested_tensor_from_jagged(
@@ -144,7 +154,7 @@ def nested_tensor_from_jagged(
     structure = structure_of(offsets, lengths)
     known = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
     structure.extremes.update({k: v for k, v in known.items() if v is not None})
-    return nest(values, structure, jagged_dim or 1)
+    return nest_view(values, structure, jagged_dim or 1, values)
 
 
 def narrow(tensor: Tensor, dim: int, start, length, layout=devices.strided) -> Tensor:

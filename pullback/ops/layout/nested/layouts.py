@@ -170,7 +170,7 @@ class Structure:
 class NestedArray:
     """In the place of an array: packed values and their structure."""
 
-    __slots__ = ("values", "structure", "ragged_idx", "shape")
+    __slots__ = ("values", "structure", "ragged_idx", "shape", "viewed")
     base = None
 
     def describe(self, t: Tensor) -> str:
@@ -179,6 +179,9 @@ class NestedArray:
     def __init__(self, values: Tensor, structure: Structure, ragged_idx: int = 1):
         self.values, self.structure, self.ragged_idx = values, structure, ragged_idx
         self.shape = structure.shape(values, ragged_idx)
+        self.viewed: Tensor | None = (
+            None  # of a tensor made on values that somebody else has: those, with their history
+        )
 
     @property
     def stride(self) -> tuple:

@@ -1,0 +1,57 @@
+"""Deprecated calls with a number in front of tensors: `p.add_(-lr, g)`, `torch.addmm(beta, m, alpha, a, b)`.
+
+In: a public function and all positional arguments of a call that has more of them than its signature. Out: what the call of
+today gives (`p.add_(g, alpha=-lr)`), after a warning that says once per function how to write it; TypeError where the
+arguments fit no old form either.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from ...core.tensor import Tensor
+
+_FACTORS = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
+}
+_warned: set[str] = set()
+
+
+def has_old_form(name: str) -> bool:
+    """Whether an operator of this name was once called with numbers in front."""
+    return name in _FACTORS
+
+
+def call_old_form(function, args: tuple, keywords: dict):
+    """A call with more positional arguments than the signature has, as it is written today."""
+    name = function.__name__
+    source = name.removesuffix("_")
+    tensors, factors = _sorted_out(source, args)
+    if factors is None:
+        expected = 2 if source in ("add", "sub") else 3
+        raise TypeError(f"{name}() takes {expected} positional arguments but {len(args)} were given")
+    if name not in _warned:
+        _warned.add(name)
+        today = ", ".join(f"{factor}=..." for factor in factors)
+        warnings.warn(
+            f"This overload of {name} is deprecated: numbers in front of tensors. "
+            f"Consider using the signature {name}(tensors, {today}) instead.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return function(*tensors, **factors, **keywords)
+
+
+def _sorted_out(source: str, args: tuple) -> tuple[list, dict | None]:
+    """The tensors in order, and the factors by name; None for the factors where the arguments fit no old form."""
+    names = _FACTORS[source]
+    if source in ("add", "sub"):  # (input, alpha, other): all three may be numbers
+        fits = len(args) == 3 and not isinstance(args[1], Tensor)
+        return [args[0], args[-1]], {"alpha": args[1]} if fits else None
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    numbers = [a for a in args if not isinstance(a, Tensor)]
+    fits = len(tensors) == 3 and 1 <= len(numbers) <= len(names)
+    fits = fits and isinstance(args[-1], Tensor) and isinstance(args[-2], Tensor)
+    return tensors, dict(zip(names, numbers, strict=False)) if fits else None
