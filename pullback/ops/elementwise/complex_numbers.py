@@ -16,6 +16,7 @@ from ..lowering import NotLowerable, of_complex
 from ..shape import view_inverses
 from ..system.calls import export_operator, front
 from ..system.operator import LINEAR, Operator, Spec
+from .arithmetic import zeros_like
 from .selection import where
 
 
@@ -119,7 +120,7 @@ def _angle(xp, x):
 
 def _angle_rule(g, self):
     if not self.dtype.is_complex:
-        return g * 0
+        return zeros_like(g)  # whatever the gradient is: not NaN where it is one
     turn = self / self.abs().square() * 1j
     return where(self == 0, 0.0, g * turn)
 

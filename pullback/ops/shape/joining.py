@@ -107,8 +107,17 @@ def _cat_kernel(xp, tensors, dim):
     counted = [a for a in cast if not _skipped(a.shape)]
     if not counted:
         return xp.empty(shape, cast[0].dtype)
-    result = xp.concatenate(counted, axis=d)
-    return result if all(_is_channels_last(a) for a in counted) else xp.ascontiguousarray(result)
+    if all(_is_channels_last(a) for a in counted):
+        return _joined_channels_last(xp, counted, d)
+    return xp.ascontiguousarray(xp.concatenate(counted, axis=d))
+
+
+def _joined_channels_last(xp, arrays, d: int):
+    """Joined with channels innermost: dimensions of size 1 get the strides of that order too."""
+    n = arrays[0].ndim
+    order = (0, *range(2, n), 1)
+    result = xp.ascontiguousarray(xp.concatenate([a.transpose(order) for a in arrays], axis=order.index(d)))
+    return result.transpose(0, n - 1, *range(1, n - 1))
 
 
 def _is_channels_last(a) -> bool:

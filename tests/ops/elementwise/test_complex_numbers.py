@@ -67,3 +67,9 @@ def test_conj_physical_in_place_is_a_write_of_real_numbers_too():
     assert x._version == 1
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         torch.ones(2, requires_grad=True).conj_physical_()
+
+
+def test_the_angle_of_a_real_number_has_no_slope_whatever_the_gradient():
+    x = torch.tensor([1.0, -1.0], requires_grad=True)
+    (slope,) = torch.autograd.grad(x.angle(), x, torch.tensor([float("nan"), float("inf")]))
+    assert slope.tolist() == [0.0, 0.0]

@@ -140,3 +140,13 @@ def test_gradients_of_joins():
     assert gx.tolist() == counting(3, 3)[:2].tolist() and gy.tolist() == counting(3, 3)[2:].tolist()
     ga, gb = torch.autograd.grad(torch.stack((x, x * 2), 1), (x, y), counting(2, 2, 3), allow_unused=True)
     assert gb is None and ga.tolist() == (counting(2, 2, 3)[:, 0] + 2 * counting(2, 2, 3)[:, 1]).tolist()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1, 4), (2, 3, 4, 1)])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cat_keeps_channels_last_where_a_size_is_one(shape, dim):
+    x = torch.arange(24.0).reshape(shape).contiguous(memory_format=torch.channels_last)
+    joined = torch.cat([x, x], dim)
+    assert joined.is_contiguous(memory_format=torch.channels_last) and not joined.is_contiguous()
+    assert torch.equal(joined.narrow(dim, 0, x.shape[dim]), x)
+    assert torch.cat([x.to("meta")] * 2, dim).stride() == joined.stride()

@@ -17,7 +17,7 @@ NAMES = {
 }
 KNOWN = {
     "softmax": {
-        "core/cuda_rows.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
+        "core/cuda_rows.py", "masked/maskedtensor/rules.py", "ops/eager/rows.py", "ops/layout/nested/reductions.py", "ops/network/multihead.py",
         "ops/reduce/softmaxes.py",
     },
     "conv2d": {"nn/functional.py", "nn/init.py", "ops/window/conv.py", "ops/window/shortcuts.py"},
