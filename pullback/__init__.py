@@ -40,12 +40,11 @@ globals().update(_symbolic.public)
 
 from math import e, inf, nan, pi  # noqa: E402
 
-from . import amp, autograd, func  # noqa: E402
+from . import amp, autograd  # noqa: E402
 from .surface import homes, loading as _loading, namespaces, overrides, tracebacks as _tracebacks  # noqa: E402
 from .amp.autocast import autocast  # noqa: E402
 from .amp.autocast import public as _autocast_functions  # noqa: E402
 from .core import printing as _printing  # noqa: E402
-from .func import vmap  # noqa: E402
 
 globals().update(_autocast_functions)
 ops = _packet.ops
@@ -60,7 +59,7 @@ _tracebacks.install()
 _LATER = frozenset((
     "nn", "optim", "testing", "utils", "amp", "profiler", "distributed", "distributions", "compiler", "library",
     "overrides", "accelerator", "backends", "cpu", "cuda", "futures", "hub", "jit", "serialization",
-    "version", "xpu", "export", "fx", "nested", "sparse", "multiprocessing", "__future__", "masked",
+    "version", "xpu", "export", "func", "fx", "nested", "sparse", "multiprocessing", "__future__", "masked",
 ))  # fmt: skip
 _HOMES = {
     "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",
@@ -70,7 +69,7 @@ _HOMES = {
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "DispatchKey": "library.keys", "DispatchKeySet": "library.keys", "save": "serialization", "load": "serialization", "PyTorchFileReader": "serialization.file_reader", "compile": "capture.front.compile", "SymInt": "capture.shapes.numbers",
     "SymFloat": "capture.shapes.numbers", "SymBool": "capture.shapes.numbers", "_assert": "graph.assertions",
-    "cond": "capture.higher_order", "while_loop": "capture.higher_order",
+    "cond": "capture.higher_order", "while_loop": "capture.higher_order", "vmap": "func",
 }  # fmt: skip
 
 

@@ -206,11 +206,11 @@ class Seams:
         promise="`call(function, args, kwargs)`, called once, inside an event of the custom function",
     )
     apply_batched: Callable[[type, tuple, dict], Any] = seam(
-        _without("the layer of function transforms"), asked_by="autograd.function", set_by="func.custom",
+        _without("the layer of function transforms"), asked_by="autograd.function", set_by="surface.loading",
         promise="a custom function applied where a transform is active: by its `vmap` rule, or level by level",
     )
     forward_over_reverse: Callable[[Callable, tuple], tuple] = seam(
-        _without("the layer of function transforms"), asked_by="autograd.functional", set_by="func.jacobians",
+        _without("the layer of function transforms"), asked_by="autograd.functional", set_by="surface.loading",
         promise="second derivatives of a scalar function, for each pair of inputs",
     )
     run_compiled: Callable[[list, list, bool, bool, list | None, bool, dict | None], dict | None] = seam(

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from ..autograd.function import Function
 from ..batching.batched import BatchLevel, make_batched, outside, unwrap
-from ..core.layers import above
 from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..core.tree import tree_flatten, tree_unflatten
@@ -239,6 +238,3 @@ def _gradient(g, at: int | None, dim: int | None, size: int):
     if isinstance(g, Tensor) and dim is None and at is not None:
         return g.sum(at)
     return _placed(g, at, dim, size)
-
-
-above.apply_batched = apply_batched

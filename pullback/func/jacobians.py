@@ -140,6 +140,3 @@ def forward_over_reverse(func, inputs: tuple) -> tuple:
     """Second derivatives with respect to all inputs, for `autograd.functional.hessian`."""
     every = tuple(range(len(inputs)))
     return jacfwd(jacrev(func, every), every)(*inputs)
-
-
-above.forward_over_reverse = forward_over_reverse

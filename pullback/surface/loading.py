@@ -109,6 +109,24 @@ def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
     return enable(compile, dynamic, ignore_active_disable_ctx=False)
 
 
+def captured_transform(*call: Any) -> Any:
+    from ..capture.higher_order import transforms
+
+    return transforms.captured_transform(*call)
+
+
+def apply_batched(function: type, args: tuple, kwargs: dict) -> Any:
+    from ..func.custom import apply_batched
+
+    return apply_batched(function, args, kwargs)
+
+
+def forward_over_reverse(function: Callable, inputs: tuple) -> tuple:
+    from ..func.jacobians import forward_over_reverse
+
+    return forward_over_reverse(function, inputs)
+
+
 above.package = package
 above.reduce_tensor = reduce_tensor
 above.call_signature = call_signature
@@ -117,15 +135,9 @@ above.load_higher_order = load_higher_order
 above.compile_function = compile_function
 above.collecting = collecting
 above.functionalize = functionalize
-
-
-def captured_transform(*call: Any) -> Any:
-    from ..capture.higher_order import transforms
-
-    return transforms.captured_transform(*call)
-
-
 above.captured_transform = captured_transform
+above.apply_batched = apply_batched
+above.forward_over_reverse = forward_over_reverse
 above.fake_mode = fake_mode
 above.differentiated_ahead = differentiated_ahead
 above.compile_ahead = compile_ahead

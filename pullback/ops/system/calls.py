@@ -38,11 +38,12 @@ COMMON.update({
 def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
     """The operators that the plain case of an operator goes past: itself, what it is made of, its overloads for numbers."""
     key = inplace_key if inplace else key_of
-    others = [key(other) for other in getattr(op.declared, "overloads", {}).values()]
-    if inplace:
+    declared = op.declared
+    others = tuple([key(other) for other in declared.overloads.values()]) if hasattr(declared, "overloads") else ()
+    if inplace or declared.plain is None and not hasattr(declared, "inlines"):
         return (key(op), *others)
-    inlined = [key(case.recorded_as) for case in op.declared.plain_cases if case.recorded_as is not None]
-    return (key(op), *others, *inlined, *getattr(op.declared, "inlines", ()))
+    inlined = [key(case.recorded_as) for case in declared.plain_cases if case.recorded_as is not None]
+    return (key(op), *others, *inlined, *getattr(declared, "inlines", ()))
 
 
 def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):
