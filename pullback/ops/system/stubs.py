@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import sys
 import textwrap
@@ -131,8 +132,17 @@ def module_stub(module: ModuleType, space: str) -> str:
             continue
         elif (line := name_line(module.__name__, name, value)) is not None:
             (imports if line.startswith("from ") else lines).append(line)
+    imports += [line for line in later_lines(module) if line not in imports]
     shared = f"from {PACKAGE}.core.methods import " + ", ".join(sorted(results)) if results else ""
     return "\n".join([BANNER + HEADER.format(core=f"{PACKAGE}.core"), shared, *imports, "", *lines, ""])
+
+
+def later_lines(module: ModuleType) -> list[str]:
+    """The names that a module loads when they are first named (`_HOMES`, `_LATER`): an editor knows them from the start."""
+    name = module.__name__
+    homes = [f"from {name}.{home} import {own} as {own}" for own, home in getattr(module, "_HOMES", {}).items()]
+    found = [own for own in getattr(module, "_LATER", ()) if importlib.util.find_spec(f"{name}.{own}") is not None]
+    return sorted(line for line in (*homes, *[f"from {name} import {own} as {own}" for own in found]) if " _" not in line)
 
 
 def fileless(space: str = "") -> Iterator[str]:

@@ -120,3 +120,10 @@ def test_namespaces_do_not_depend_on_the_alias():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_names_that_are_loaded_later_are_in_the_stub():
+    """Editors know `torch.compile` and `torch.optim`, which importing the package does not load."""
+    text = (stubs.ROOT / "__init__.pyi").read_text()
+    for line in ("from pullback.capture.front.compile import compile as compile", "from pullback import optim as optim"):
+        assert f"\n{line}\n" in text
