@@ -140,9 +140,13 @@ def module_stub(module: ModuleType, space: str) -> str:
 def later_lines(module: ModuleType) -> list[str]:
     """The names that a module loads when they are first named (`_HOMES`, `_LATER`): an editor knows them from the start."""
     name = module.__name__
-    homes = [f"from {name}.{home} import {own} as {own}" for own, home in getattr(module, "_HOMES", {}).items()]
-    found = [own for own in getattr(module, "_LATER", ()) if importlib.util.find_spec(f"{name}.{own}") is not None]
-    return sorted(line for line in (*homes, *[f"from {name} import {own} as {own}" for own in found]) if " _" not in line)
+    lines = {f"from {name}.{home} import {own} as {own}" for own, home in getattr(module, "_HOMES", {}).items()}
+    for own in getattr(module, "_LATER", ()):
+        spec = importlib.util.find_spec(f"{name}.{own}")
+        if spec is not None:
+            home = getattr(spec.loader, "home", lambda full: full)(spec.name)  # a module may answer to a second name
+            lines.add(f"from {home.rpartition('.')[0]} import {home.rpartition('.')[2]} as {own}")
+    return sorted(lines)
 
 
 def fileless(space: str = "") -> Iterator[str]:

@@ -125,5 +125,9 @@ def test_namespaces_do_not_depend_on_the_alias():
 def test_names_that_are_loaded_later_are_in_the_stub():
     """Editors know `torch.compile` and `torch.optim`, which importing the package does not load."""
     text = (stubs.ROOT / "__init__.pyi").read_text()
-    for line in ("from pullback.capture.front.compile import compile as compile", "from pullback import optim as optim"):
+    for line in (
+        "from pullback.capture.front.compile import compile as compile",
+        "from pullback import optim as optim",
+        "from pullback import graph as fx",
+    ):
         assert f"\n{line}\n" in text
