@@ -86,6 +86,7 @@ class BatchLevel:
     def __init__(self, size: int, randomness: str = "error"):
         self.size = size
         self.randomness = randomness
+        self.transparent = False  # whether custom functions need no batching rule of their own inside
 
     def __enter__(self) -> BatchLevel:
         ambient.transforms = [*ambient.transforms, self]

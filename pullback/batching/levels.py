@@ -30,7 +30,7 @@ def strip(x: Tensor):
     """The innermost value, and how to wrap it again (innermost last)."""
     wraps = []
     while x._keys & TRANSFORMED:
-        w = x.wrapped
+        w = x.__dict__["wrapped"]
         wraps.append((w.dim, w.level))
         x = w.value
     return x, wraps
@@ -56,7 +56,7 @@ class graph_level(modes.other_stack):
 
 def outer_wrap(t: Tensor, levels: list):
     """The wrapping of a tensor by a transform that is not among `levels`, if its outermost one is such."""
-    w = t.wrapped if t._keys & TRANSFORMED else None
+    w = t.__dict__["wrapped"] if t._keys & TRANSFORMED else None
     return w if w is not None and w.level not in levels else None
 
 

@@ -107,8 +107,10 @@ def get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fals
     if isinstance(where, device_type):
         if where.type == "cpu" and not allow_cpu:
             raise ValueError(f"Expected a non cpu device, but got: {device}")
-        if where.index is not None or where.type == "cpu":
-            return -1 if where.type == "cpu" else where.index
+        if where.type == "cpu":
+            return -1
+        if where.index is not None:
+            return where.index
     if optional:
         from .. import cuda
 

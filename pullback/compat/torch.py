@@ -75,7 +75,8 @@ class _Finder(Aliased):
         """The code of a module that is run by `-m`: that of its home."""
         home = self.home(fullname)
         spec = importlib.util.find_spec(home) if home is not None else None
-        return spec.loader.get_code(home) if spec is not None and hasattr(spec.loader, "get_code") else None
+        read = getattr(spec.loader, "get_code", None) if spec is not None else None
+        return read(home) if read is not None else None
 
     def home(self, fullname: str) -> str | None:
         name = _own_name(fullname)

@@ -8,7 +8,7 @@ the level, so recording and forward mode see an ordinary function of the values 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..autograd.function import Function
 from ..batching.batched import BatchLevel, make_batched, outside, unwrap
@@ -36,7 +36,7 @@ def apply_batched(cls: type[Function], args: tuple, kwargs: dict):
     if all(d is None for d in dims):
         with outside(level):
             return cls.apply(*args, **kwargs)
-    own, generated = cls.vmap is not Function.vmap, cls.generate_vmap_rule or getattr(level, "transparent", False)
+    own, generated = cls.vmap is not Function.vmap, cls.generate_vmap_rule or level.transparent
     if own and cls.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
@@ -167,7 +167,7 @@ def _at(t, dim: int | None, level: BatchLevel):
     return make_batched(t, dim, level) if isinstance(t, Tensor) and dim is not None else t
 
 
-def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel, kwargs: dict) -> type[Function]:
+def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel, kwargs: dict) -> type[Any]:
     """A Function of whole batches, from one of single examples."""
     if dims is None:
         raise NotImplementedError("vmap over an autograd.Function with nested arguments needs a vmap of its own")
@@ -176,7 +176,7 @@ def batched_function(cls: type[Function], dims: tuple | None, level: BatchLevel,
 
     def new_level() -> BatchLevel:
         result = BatchLevel(size, randomness)
-        result.transparent = getattr(level, "transparent", False)
+        result.transparent = level.transparent
         return result
 
     class Batched(Function):

@@ -23,16 +23,15 @@ Side = list[tuple[str, ...]]
 
 def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int) -> Tensor:
     """`tensor` with its dimensions as the right side of the pattern orders them."""
-    if not isinstance(tensor, Tensor):
-        tensor = stack(list(tensor))
+    whole: Tensor = tensor if isinstance(tensor, Tensor) else stack(list(tensor))
     left, right = _sides(pattern, axes_lengths)
-    left, right = _without_ellipsis(left, right, tensor.dim())
+    left, right = _without_ellipsis(left, right, whole.dim())
     sizes: dict[str, int] = {}
-    for group, size in zip(left, tensor.shape):
+    for group, size in zip(left, whole.shape):
         sizes.update(_group_sizes(group, size, axes_lengths))
     names = [name for group in left for name in group]
     order = [names.index(name) for group in right for name in group]
-    split = tensor.reshape([sizes[name] for name in names]).permute(order)
+    split = whole.reshape([sizes[name] for name in names]).permute(order)
     return split.reshape([_product(sizes[name] for name in group) for group in right])
 
 

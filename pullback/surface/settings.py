@@ -121,7 +121,7 @@ def init_num_threads() -> None:
     process.threads = None
 
 
-_interop = [None]
+_interop: list[int | None] = [None]
 
 
 @_public
@@ -188,7 +188,8 @@ def set_deterministic_debug_mode(debug_mode) -> None:
     """
     if not isinstance(debug_mode, (str, int)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
-    level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
+    words: dict[str | int, int] = {"default": 0, "warn": 1, "error": 2}
+    level = words.get(debug_mode, debug_mode)
     if level not in (0, 1, 2):
         raise RuntimeError(
             f"invalid value of debug_mode, expected 0, 1, or 2, or 'default', 'warn', 'error', got {debug_mode!r}"

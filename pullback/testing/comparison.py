@@ -297,7 +297,7 @@ def assert_allclose(
 
 def same(ref: Any, res: Any, *, tol: float = 1e-4, equal_nan: bool = False, exact_dtype: bool = True) -> bool:
     """Whether two results are the same, in structure, kind and (within `tol`) value."""
-    again = {"tol": tol, "equal_nan": equal_nan, "exact_dtype": exact_dtype}
+    again: dict[str, Any] = {"tol": tol, "equal_nan": equal_nan, "exact_dtype": exact_dtype}
     if isinstance(ref, Tensor):
         if not isinstance(res, Tensor) or ref.shape != res.shape or exact_dtype and ref.dtype is not res.dtype:
             return False

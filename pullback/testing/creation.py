@@ -23,7 +23,7 @@ def make_tensor(
     memory_format: format_type | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor with numbers drawn evenly from [low, high), by default from -9 to 9."""
-    sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else tuple(shape)
+    sizes: tuple = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else tuple(shape)
     discrete = dtype.category < 2
     if noncontiguous and memory_format is not None:
         raise ValueError(
@@ -51,9 +51,9 @@ def _drawn(sizes: tuple, dtype: dtype_type, device, low: float | None, high: flo
     if dtype is dtypes.bool:
         return randint(*_range(dtype, low, high, 0, 2, 0, 2), sizes, device=device, dtype=dtype)
     if dtype.category < 2:
-        info = iinfo(dtype)
-        top = info.max + (dtype is not dtypes.int64)
-        return randint(*_range(dtype, low, high, info.min, top, -9, 10), sizes, device=device, dtype=dtype)
+        whole = iinfo(dtype)
+        top = whole.max + (dtype is not dtypes.int64)
+        return randint(*_range(dtype, low, high, whole.min, top, -9, 10), sizes, device=device, dtype=dtype)
     info = finfo(dtype)
     bounds = _range(dtype, low, high, info.min, info.max, -9, 9)
     if dtype.itemsize == 1:

@@ -13,14 +13,14 @@ from typing import NamedTuple
 class _Check(NamedTuple):
     kind: str  # as in the error: CHECK, CHECK-NOT, ...
     pattern: str
-    count: int = 1
+    times: int = 1
     exactly: bool = False
 
     def label(self) -> str:
         """How errors name the check."""
         if self.kind != "CHECK-COUNT":
             return self.kind
-        return f"CHECK-COUNT-{'EXACTLY-' if self.exactly else ''}{self.count}"
+        return f"CHECK-COUNT-{'EXACTLY-' if self.exactly else ''}{self.times}"
 
 
 class FileCheck:
@@ -125,7 +125,7 @@ def _find(text: str, at: int, check: _Check) -> tuple[int, int]:
 
 def _find_all(text: str, at: int, check: _Check) -> tuple[int, int]:
     first, stop = -1, at
-    for _ in range(check.count):
+    for _ in range(check.times):
         found = text.find(check.pattern, stop)
         if found < 0:
             return _missing(text, check)
