@@ -69,5 +69,6 @@ setup(
         ),
         Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
+        Extension("pullback.core._device", [f"{SOURCES}/_device.c"], extra_compile_args=["-O2"], optional=True),
     ]
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ops.lowering.expressions import Expr
-from ..ops.lowering.loops import Awaited, Call, Compute, Product, Sort, Started
+from ..ops.lowering.loops import Awaited, Call, Compute, Convolved, Product, Sort, Started
 from .fuse import Kernel
 
 SYMBOLS = {
@@ -72,6 +72,10 @@ def describe(item: Kernel | Call) -> str:
     if isinstance(item, Product):
         a, b, out = item.a, item.b, item.target
         return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"
+    if isinstance(item, Convolved):
+        a, b, out = item.first, item.second, item.target
+        sizes = f"{list(a.shape)}, {b.buffer.name} {list(b.shape)} to {list(out.shape)}"
+        return f"{out.buffer.name} = convolution of {a.buffer.name} {sizes}"
     if isinstance(item, Started):
         return f"{item.buffer.name} = {item.routine.name} of {(item.source or item.target).buffer.name}, started"
     if isinstance(item, Awaited):

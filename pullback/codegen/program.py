@@ -66,12 +66,22 @@ class Native:
             segment.build()
         if self._one_call():
             self.run = runner(self)
+        elif self._direct():
+            self.run = self.segments[0].direct(self)
 
     def _one_call(self) -> bool:
         """Whether the graph is one segment, of placeholders alone, that a function can be written for."""
         if not self.native or len(self.segments) != 1 or self.attributes:
             return False
         return self.segments[0].one_call and not self.segments[0].others
+
+    def _direct(self) -> bool:
+        """Whether the graph is one segment that is called with its arguments as they come."""
+        if not self.native or len(self.segments) != 1 or self.attributes or self.segments[0].one_call:
+            return False
+        known = {*self.placeholders, *self.segments[0].results}
+        flat = (self.output,) if isinstance(self.output, Node) else self.output
+        return isinstance(flat, (tuple, list)) and all(isinstance(n, Node) and n in known for n in flat)
 
     def __call__(self, *args):
         return self.run(*args)

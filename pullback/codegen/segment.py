@@ -134,6 +134,10 @@ class Segment:
         if self.library is not None and self.engine is not None:
             self.library.bind([self.engine.begin, self.engine.await_, *[r.address for r in self.routines]])
 
+    def direct(self, program: Any) -> Callable:
+        """A function for a graph that is this segment alone, where segments of this kind can be called so."""
+        raise NotImplementedError
+
     def ready(self, *arrays: Any) -> bool:
         """Whether what other libraries do in it can be called now."""
         return self.engine is None or self.engine.ready(self.routines, arrays)

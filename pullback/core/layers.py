@@ -298,9 +298,15 @@ class Seams:
         "None where there is no such kernel, and nothing was done",
         otherwise="the array library computes it",
     )
-    plain_on_device: Callable[[Operator, tuple], Tensor | None] = seam(
-        _nothing, asked_by="ops.system.general", set_by="surface.loading",
-        promise="a public call on plain tensors of a CUDA device that is nothing but a printed kernel, which such a call has run before; "
+    operator_on_device: Callable[[Operator, tuple, device], Any] = seam(
+        _nothing, asked_by="ops.system.placement", set_by="surface.loading",
+        promise="an operator by the loops that it declares, printed for a CUDA device and for the sizes of the call; "
+        "None where there are none, and nothing was done",
+        otherwise="the array library computes it",
+    )
+    plain_on_device: Callable[[Operator, tuple], Any] = seam(
+        _nothing, asked_by="ops.system.dispatch ops.system.dunders ops.system.general", set_by="surface.loading",
+        promise="a call on plain tensors of a CUDA device that is nothing but printed kernels and their record; "
         "None where it may be more, and nothing was done",
         otherwise="the call is dispatched",
     )

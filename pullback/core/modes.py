@@ -10,6 +10,7 @@ Nothing but this module writes `mode`: others call `ambient.switch`, `change` an
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ class _Process:
     warn_always = False
     matmul_precision = "highest"
     cuda_captures = 0  # CUDA graphs that are being captured
+    cudnn: Any = SimpleNamespace(enabled=True, allow_tf32=True, benchmark=False, deterministic=False)  # its switches
     attention_backends: frozenset | None = None  # which implementations of attention may run; None: any
 
 

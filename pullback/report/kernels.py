@@ -20,7 +20,7 @@ from ..codegen.segment import Segment, deterministic_flags
 from ..codegen.source import Source
 from ..core.threads import thread_count
 from ..graph import Node
-from ..ops.lowering.loops import Buffer, Call, Product
+from ..ops.lowering.loops import Buffer, Call, Convolved, Product
 from ..runtime.build import build
 from ..runtime.cpu import Library, arena
 from .places import line_of
@@ -92,6 +92,8 @@ def _moved(item: Any) -> int:
 def _operations(item: Any) -> int:
     if isinstance(item, Product):
         return 2 * math.prod(item.target.shape) * item.a.shape[-1]
+    if isinstance(item, Convolved):
+        return item.work
     if isinstance(item, Call):
         return 0
     return sum(math.prod(s.dims) * max(s.expr.cost, 1) for s in item.steps)

@@ -11,6 +11,7 @@ came of it are seen on the host.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -21,20 +22,22 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import device_checks
-from ..core.cupy_library import loaded_library
+from ..core.cupy_library import device_count, loaded_library
 from ..core.modes import process
 from .build import CompileFailed, NoCompiler
 from .cache import cached
+from .cudnn import Convolutions
 from .launcher import Api, Plan, launcher
 from .replays import Replays
 
 OPTIONS = ("--std=c++17",)
+_ANYWHERE = contextlib.nullcontext()
 TOGETHER = 16  # functions that are compiled as one file
 WORKSPACE = 32 << 20  # bytes that products in a graph may use, as cuBLAS wants on large devices
 OUT_OF_BOUNDS = (
     "CUDA error: device-side assert triggered\n"
-    "An index was out of bounds in a compiled graph; results since then are not to be used. "
-    "Run the function without torch.compile to see where."
+    "An index was out of bounds, in an operator or a compiled graph that ran on the device; results since then are not to be used. "
+    "Run the same on the CPU to see where."
 )
 
 
@@ -64,12 +67,13 @@ def _compiled(nvrtc, text: str, options: tuple[str, ...]) -> bytes:
 
 
 class Program:
-    """The functions of a source on a device, and the plan that calls them. `owner` keeps them loaded; `replays` are its graphs,
-    where some are wanted."""
+    """The functions of a source on a device, and the plan that calls them by `api`. `owner` keeps them loaded; `replays` are its
+    graphs, where some are wanted."""
 
-    def __init__(self, plan: Plan, functions: list[int], owner: object = None):
-        self.plan, self.owner = plan, owner
+    def __init__(self, plan: Plan, functions: list[int], api: Api, owner: object = None):
+        self.plan, self.api, self.owner = plan, api, owner
         self.replays: Replays | None = None
+        self.convolutions = Convolutions(plan.convolutions) if plan.convolutions else None
         self.functions = (ctypes.c_void_p * max(len(functions), 1))(*functions)
 
 
@@ -87,9 +91,12 @@ class Machine:
             cupy.cuda.device.get_cublas_handle()  # loads cuBLAS
             self.shared, flag = _shared_flag(cupy)
             self.side = cupy.cuda.Stream(non_blocking=True)  # on which graphs are captured
-        self.flag = np.frombuffer(flag, np.int32)
+        self.flag, self.flag_address = np.frombuffer(flag, np.int32), self.shared.ptr
+        self.memory, self.handle = cupy.cuda.alloc, cupy.cuda.device.get_cublas_handle
         self.api = Api(*_addresses())
         self.kernels: dict[str, Any] = {}
+        self.rooms: dict[int, Any] = {}  # memory that convolutions may use, by stream
+        self.outgrown: list = []
         self.workspaces: dict[int, Any] = {}  # of graphs with products, by the stream that they run on
         device_checks.append(self.check)
 
@@ -104,12 +111,22 @@ class Machine:
             for code, (_, names) in zip(codes, parts, strict=True):
                 modules.append(self.loaded(code))
                 functions += [modules[-1].get_function(name) for name in names]
-        return Program(source.plan, [f.ptr for f in functions], (modules, functions))
+        return Program(source.plan, [f.ptr for f in functions], self.api, (modules, functions))
 
     def function(self, text: str, name: str) -> Any:
         """One kernel of a source."""
         with self.cupy.cuda.Device(self.index):
             return self.loaded(cubin(text, self.architecture)).get_function(name)
+
+    def together(self, text: str, names: tuple[str, ...]) -> tuple[list[int], Api, Any]:
+        """(addresses of the kernels of a source, what a launcher calls them by, what keeps them loaded)."""
+        with self.in_use():
+            module = self.loaded(cubin(text, self.architecture))
+            functions = [module.get_function(name) for name in names]
+        return [f.ptr for f in functions], self.api, (module, functions)
+
+    def stream(self) -> int:
+        return self.cupy.cuda.get_current_stream().ptr
 
     def kernel(self, text: str, name: str) -> Any:
         """As `function`, which is called once for each text."""
@@ -146,8 +163,12 @@ class Machine:
     def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list:
         """New row-major arrays of these shapes and dtypes; nothing is in them."""
         make = self.cupy.ndarray
-        with self.cupy.cuda.Device(self.index):
+        with self.in_use():
             return [make(shape, dtype) for shape, dtype in kinds]
+
+    def in_use(self):
+        """A block in which this is the device in use: with one device it always is."""
+        return _ANYWHERE if device_count() == 1 else self.cupy.cuda.Device(self.index)
 
     @staticmethod
     def address(array) -> int:
@@ -162,7 +183,7 @@ class Machine:
         """One run of a plan, on the stream in use; by a graph, where one was made for these addresses."""
         self.check()
         cupy, plan = self.cupy, program.plan
-        with cupy.cuda.Device(self.index):
+        with self.in_use():
             memory = cupy.cuda.alloc(plan.arena) if plan.arena else None  # kept until all is in the stream
             arena = memory.ptr if memory is not None else 0
             stream = cupy.cuda.get_current_stream()
@@ -174,14 +195,29 @@ class Machine:
                     return
             self.launch(program, plan.slots(addresses, self.shared.ptr, arena), stream.ptr, tf32)
 
-    def launch(self, program: Program, slots: np.ndarray, stream: int, tf32: bool, workspace: Any = None) -> None:
-        """The launches and products of a plan, one after the other."""
+    def convolving(self, program: Program, stream: int) -> Any:
+        """What the launcher must know of a program's convolutions, which will run on a stream; None where there are none."""
+        found = program.convolutions
+        if found is None:
+            return None
+        memory = self.rooms.get(stream)
+        if memory is None or memory.size < found.workspace:  # graphs may use the one before: it is kept
+            size = max(found.workspace, 1)
+            self.outgrown.append(memory)
+            memory = self.rooms[stream] = self.cupy.cuda.memory.Memory(size)
+        return found.told(self.index, memory.ptr)
+
+    def launch(
+        self, program: Program, slots: np.ndarray, stream: int, tf32: bool, workspace: Any = None, on: int | None = None
+    ) -> None:
+        """The launches and products of a plan, one after the other; `on` is the stream that they will run on, where it is another."""
         plan = program.plan
         handle = self.cupy.cuda.device.get_cublas_handle() if plan.uses_products else None
         place, size = (0, 0) if workspace is None else (workspace.ptr, WORKSPACE)
+        told = self.convolving(program, stream if on is None else on)
         wrong = launcher()(
             plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(self.api),
-            stream, handle, tf32, place, size,
+            stream, handle, tf32, place, size, None if told is None else ctypes.addressof(told),
         )  # fmt: skip
         if wrong:
             raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a compiled graph gave {wrong % 100000}")
@@ -194,7 +230,7 @@ class Machine:
             workspace = self.workspaces[stream.ptr] = self.cupy.cuda.memory.Memory(WORKSPACE)
         self.side.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)
         try:
-            self.launch(program, slots, self.side.ptr, tf32, workspace)
+            self.launch(program, slots, self.side.ptr, tf32, workspace, stream.ptr)
         finally:
             graph = self.side.end_capture()
         return graph

@@ -3,9 +3,10 @@
 `Plan` is the list, in numbers: the same bytes are read by `run`, a function in C that is built once for all plans. It calls the
 driver and cuBLAS by the addresses in `Api`, whatever they are: a test hands it functions that run on the CPU.
 
-An entry is its length and then either `0, function, grid, block, count, slots...` or `1` and a product, row-major `c = a @ b`:
+An entry is its length and then `0, function, grid, block, count, slots...`; `1` and a product, row-major `c = a @ b`:
 `transposed a, transposed b, m, n, k, leading dimensions of a, b, c`, (slot, offset in bytes, kind) of each, their item sizes, and a
-count of (size, strides of a, b, c) of batches. A slot is a place in the table of addresses: see `codegen/cuda/source`.
+count of (size, strides of a, b, c) of batches; or `2` and a convolution by cuDNN: its number among the program's (see `cudnn`), then
+(slot, offset in bytes) of both operands and of the result. A slot is a place in the table of addresses: see `codegen/cuda/source`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +28,9 @@ typedef int (*gemm_t)(void *, int, int, int, int, int, const void *, const void 
 typedef int (*use_stream_t)(void *, void *);
 typedef int (*use_workspace_t)(void *, void *, unsigned long);
 struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; use_workspace_t use_workspace; };
+typedef int (*conv_t)(void *, const void *, void *, const void *, void *, const void *, void *, int, void *, unsigned long, const void *, void *, void *);
+struct conv { void *first, *second, *how, *result; int algorithm, form, twice, unused; unsigned long workspace; };
+struct dnn { void *handle; use_stream_t use_stream; conv_t forms[3]; const struct conv *table; void *workspace; };
 enum { SUMS_IN_FLOAT = 68, SUMS_IN_DOUBLE = 70, SUMS_IN_TF32 = 77, ANY_ALGORITHM = -1, FLOAT = 0, DOUBLE = 1, MOST = 512 };
 
 static int product(const i64 *e, char **slots, const struct api *api, void *handle, i64 tf32) {
@@ -55,10 +59,19 @@ static int product(const i64 *e, char **slots, const struct api *api, void *hand
     return 0;
 }
 
+static int convolution(const i64 *e, char **slots, const struct dnn *dnn) {
+    static const float one = 1, zero = 0;
+    static const double one_double = 1, zero_double = 0;
+    const struct conv *c = dnn->table + e[1];
+    return dnn->forms[c->form](dnn->handle, c->twice ? (const void *)&one_double : &one, c->first, slots[e[2]] + e[3], c->second,
+        slots[e[4]] + e[5], c->how, c->algorithm, dnn->workspace, c->workspace, c->twice ? (const void *)&zero_double : &zero,
+        c->result, slots[e[6]] + e[7]);
+}
+
 /* 0, or (entry + 1) * 100000 + the driver's or cuBLAS's number of an error. */
 long run(const i64 *plan, i64 entries, char **slots, void *const *functions, const struct api *api, void *stream, void *handle, i64 tf32,
-         void *workspace, i64 bytes) {
-    int streamed = 0;
+         void *workspace, i64 bytes, const struct dnn *dnn) {
+    int streamed = 0, dnn_streamed = 0;
     for (i64 n = 0; n < entries; n++, plan += plan[0] + 1) {
         const i64 *e = plan + 1;
         int wrong = 0;
@@ -67,6 +80,10 @@ long run(const i64 *plan, i64 entries, char **slots, void *const *functions, con
             if (!streamed && !wrong && workspace) wrong = api->use_workspace(handle, workspace, (unsigned long)bytes);
             streamed = 1;
             if (!wrong) wrong = product(e, slots, api, handle, tf32);
+        } else if (e[0] == 2) {
+            if (!dnn_streamed) wrong = dnn->use_stream(dnn->handle, stream);
+            dnn_streamed = 1;
+            if (!wrong) wrong = convolution(e, slots, dnn);
         } else {
             void *arguments[MOST];
             for (i64 k = 0; k < e[4]; k++) arguments[k] = slots + e[5 + k];
@@ -97,6 +114,8 @@ class Plan:
     offsets: list[int]
     arena: int
 
+    convolutions: list = field(default_factory=list)  # of `cudnn.Convolution`
+
     def __post_init__(self) -> None:
         self.numbers = np.array([x for e in self.entries for x in (len(e), *e)] or [0], np.int64)
         self.places = np.array(self.offsets, np.uint64)
@@ -120,6 +139,6 @@ def launcher() -> Callable[..., int]:
     """The function that runs plans."""
     function = ctypes.CDLL(str(build(SOURCE))).run
     pointer, number = ctypes.c_void_p, ctypes.c_long
-    function.argtypes = [pointer, number, pointer, pointer, pointer, pointer, pointer, number, pointer, number]
+    function.argtypes = [pointer, number, pointer, pointer, pointer, pointer, pointer, number, pointer, number, pointer]
     function.restype = number
     return function

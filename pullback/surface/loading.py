@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from inspect import Signature
 from types import ModuleType
 from typing import Any
@@ -91,16 +92,16 @@ def lower_native(module: Any) -> Callable:
     return lower_graph(module)
 
 
-def elements_on_device(op: Any, args: tuple, where: Any, target: Any) -> Any:
-    from ..codegen.cuda.elements import run
+def _on_device(module: str, name: str) -> Callable:
+    """A function of `codegen.cuda` that is asked for with every call on a device: imported with the first."""
+    found: list[Callable] = []
 
-    return run(op, args, where, target)
+    def call(*args: Any) -> Any:
+        if not found:
+            found.append(getattr(import_module(f"..codegen.cuda.{module}", __package__), name))
+        return found[0](*args)
 
-
-def plain_on_device(op: Any, args: tuple) -> Any:
-    from ..codegen.cuda.elements import run_plain
-
-    return run_plain(op, args)
+    return call
 
 
 def backwards_compiled_by(compile: Callable, dynamic: bool) -> Any:
@@ -143,6 +144,7 @@ above.differentiated_ahead = differentiated_ahead
 above.compile_ahead = compile_ahead
 above.compile_native = compile_native
 above.lower_native = lower_native
-above.elements_on_device = elements_on_device
-above.plain_on_device = plain_on_device
+above.elements_on_device = _on_device("elements", "run")
+above.plain_on_device = _on_device("calls", "run_plain")
+above.operator_on_device = _on_device("operators", "run")
 above.backwards_compiled_by = backwards_compiled_by

@@ -14,7 +14,8 @@ def cuda():
     if not torch.cuda.is_available():
         pytest.skip("needs CuPy and a CUDA device")
     torch.manual_seed(0)
-    return torch.device("cuda", 0)
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # results are compared with the CPU's
+        yield torch.device("cuda", 0)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -133,6 +133,7 @@ def check(job: tuple[str, str, bool, bool]) -> dict:
     install()
     import torch
 
+    torch.backends.cudnn.allow_tf32 = False
     if fuse:
         from pullback.ops.system import fused
 

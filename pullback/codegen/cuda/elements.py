@@ -19,19 +19,14 @@ from typing import Any
 import numpy as np
 
 from ...core import dtype as dtypes
-from ...core.cupy_library import device_count
 from ...core.device import device
 from ...core.dtype import dtype
 from ...core.geometry import broadcast_shapes, elementwise_strides
-from ...core.modes import GRAD, ambient
-from ...core.node import requires_grad
-from ...core.tensor import CUDA, PLAIN, Tensor, stride_of, wrap
-from ...ops.eager.functions import is_overridden
+from ...core.tensor import Tensor, stride_of, wrap
 from ...ops.family.pointwise import POINTWISE, pointwise_declaration, rounded_number, stays_wide
 from ...ops.lowering.elements import Element, Unlowerable, cast, number
 from ...ops.lowering.expressions import Expr, load, walk
 from ...ops.lowering.loops import Buffer
-from ...ops.system.dispatch import record
 from ...ops.system.operator import Operator
 from ...runtime.build import CompileFailed, NoCompiler
 from ...runtime.cuda import Machine, machine
@@ -65,13 +60,11 @@ class Prepared:
     grid: int
     layout: tuple
     packer: struct.Struct
-    plain: bool  # whether a public call may come here at once
 
 
 _calls: dict[tuple, Prepared | None] = {}
 _functions: dict[tuple, Any] = {}
 _texts: Counter[Operator] = Counter()
-_seen: set[str] = set()  # operators that have been called
 _baked: set[str] = {"pow"}  # operators whose numbers are part of the kernel, since the rule depends on their value
 
 
@@ -84,37 +77,6 @@ def run(op: Operator, args: tuple, where: device, target: Tensor | None = None) 
     except TypeError:  # attributes that cannot be a key
         return None
     return None if call is None else _launch(call, args, where, target)
-
-
-def run_plain(op: Operator, args: tuple) -> Tensor | None:
-    """A public call that is nothing but its kernel and its record; None where it may be more, or has not been made before."""
-    mode = ambient.mode
-    if mode & ~GRAD or op.name not in _seen or is_overridden():
-        return None
-    wanted = False
-    where: device | None = None
-    for a in args:
-        if isinstance(a, Tensor):
-            if a._keys != CUDA or a.__class__ not in PLAIN or where is not None and a.device is not where:
-                return None
-            where = a.device
-            wanted = wanted or bool(mode) and requires_grad(a)
-    if where is None:
-        return None
-    try:
-        call = _calls.get(_signature(op, args, where))
-    except TypeError:
-        return None
-    if call is None or not call.plain:
-        return None
-    result = _launch(call, args, where, None)
-    return record(op, result, args) if wanted and op.vjp is not None else result
-
-
-def _may_be_plain(op: Operator) -> bool:
-    """Whether calls of an operator need no check and no device to be chosen."""
-    open_to_all = op.declared.check is None and op.backend is None and op.layer is None and op.body is None
-    return open_to_all and device_count() == 1
 
 
 def _signature(op: Operator, args: tuple, where: device) -> tuple:
@@ -149,8 +111,15 @@ def _remember(op: Operator, args: tuple, where: device) -> Prepared | None:
             return _remember(op, args, where)
         call = None
     _calls[_signature(op, args, where)] = call
-    _seen.add(op.name)
     return call
+
+
+def prepared(op: Operator, args: tuple, where: device) -> Prepared | None:
+    """What calls of a signature share, where one has been made and there is a kernel."""
+    try:
+        return _calls.get(_signature(op, args, where))
+    except TypeError:
+        return None
 
 
 def on_device(where: device) -> Machine:
@@ -221,7 +190,6 @@ def prepare(op: Operator, args: tuple, on: Machine) -> Prepared | None:
     return Prepared(
         function, tensors, floats, rounding, shape, tuple([shape[d] for d in order]), back,
         tuple([s * result.itemsize for s in strides]), result, np.dtype(result.numpy), grid, layout, packer,
-        _may_be_plain(op),
     )  # fmt: skip
 
 

@@ -7,17 +7,19 @@ numbers, places that are set by the last of several writers) is refused with the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...capture.front.config import native as settings
 from ...core import dtype as dtypes
 from ...core.dtype import dtype
+from ...core.geometry import channels_last_strides, contiguous_strides
 from ...core.modes import process
 from ...core.tensor import Tensor, stride_of
 from ...ops.lowering.builder import Place
 from ...ops.lowering.elements import Element, Unlowerable, number
 from ...ops.lowering.expressions import loads
-from ...ops.lowering.loops import Compute, Product, Value
+from ...ops.lowering.loops import Compute, Convolved, Product, Value
+from ...runtime import cudnn
 from ..lower import SUPPORTED, Lowering
 
 FULL = 264  # groups of threads that keep a device busy
@@ -35,6 +37,10 @@ def calls_of(shape: Sequence[int], strides: Sequence[int]) -> int:
     while inner > 0 and dims[inner - 1][1] == dims[inner][1] * dims[inner][0]:
         inner -= 1
     return math.prod(n for n, _ in dims[: max(inner, 0)])
+
+
+def _is_channels_last(v: Value) -> bool:
+    return len(v.shape) in (4, 5) and v.strides == tuple(channels_last_strides(v.shape)) and not v.is_contiguous
 
 
 class CudaLowering(Lowering):
@@ -67,6 +73,37 @@ class CudaLowering(Lowering):
         if result is not None and calls_of(result._array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
             result = None
         return super().product(self.run_on(x), self.run_on(y), result)
+
+    def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
+        """By cuDNN, all three row-major or all channels-last."""
+        if self.device != "cuda" or not x.dtype is w.dtype is y.dtype:
+            return None
+        first, second = ((x, w), (w, y), (x, y))[form]
+        ordered = channels_last_strides if _is_channels_last(x) else contiguous_strides
+        if target.strides != tuple(ordered(target.shape)):
+            ordered = contiguous_strides
+        if target.strides != tuple(ordered(target.shape)):
+            return None
+        sides = tuple([(v.shape, ordered(v.shape)) for v in (x, w, y)])
+        found = cudnn.geometry(sides, x.dtype.numpy, *settings)
+        index = self._tensor().device.index or 0
+        prepared = None if found is None else cudnn.prepared(form, found, index)
+        if prepared is None:
+            return None
+        work = 2 * math.prod(y.shape) * math.prod(w.shape[1:])
+        self.emit(Convolved(target, self._ordered(first, ordered), self._ordered(second, ordered), prepared, work))
+        return target
+
+    def _ordered(self, v: Value, ordered: Callable) -> Value:
+        """A value with strides of that order: itself, or a copy of its dtype."""
+        if v.strides == tuple(ordered(v.shape)):
+            return v
+        return self.store(self.blank(v.shape, v.dtype, ordered(v.shape)), v)
+
+    def _tensor(self) -> Tensor:
+        """One of the results, as a tensor without data."""
+        found = self.outputs if isinstance(self.outputs, (tuple, list)) else (self.outputs,)
+        return next(t for t in found if t is not None)
 
     def even_product(self, x: Value, y: Value, result: Tensor | None) -> Value:
         """A product with its sides rounded up: half precision has fast kernels for those alone. The result is a window."""

@@ -6,17 +6,20 @@ address from which vectors cannot be read is copied first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...capture.front.config import native as settings
 from ...core.device import device
-from ...core.modes import process
+from ...core.modes import LISTENING, ambient, process
 from ...core.tensor import CUDA, Tensor, wrap
 from ...graph.node import Node
 from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
 from ...runtime.replays import WORTH, Replays
 from ..segment import Segment, run_nodes, strict, view
+from .calls import native, ready
 from .lower import CudaLowering
 from .printer import VECTOR
 from .source import CudaSource, write
@@ -50,29 +53,66 @@ class CudaSegment(Segment):
         self.program: Program = self.on.load(self.source, flags)
         if settings.cuda.graphs and len(self.source.plan.entries) >= WORTH:
             self.program.replays = Replays()
+        self.in_c = native is not None and self.keys == CUDA and ready()
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
 
     def run(self, values: dict) -> None:
-        tensors = [values[n] for n in self.given]
-        if self.others or not all(map(self.fits, tensors, self.expected)):
+        found = self.call([values[n] for n in self.given])
+        if found is None:
             run_nodes(self.nodes, values)
-            return
+        else:
+            values.update(zip(self.results, found, strict=True))
+
+    def call(self, tensors: list) -> list | None:
+        """The values of `results`; None where an argument does not fit, and nothing was done."""
+        if self.others or not self.all_fit(tensors):
+            return None
         blanks = self.on.blanks(self.kinds)
         outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         if not self.empty:
-            arrays = [t._array for t in tensors]
-            addresses = [self.on.address(a) for a in arrays]
-            copies = []  # kept until all is in the stream
-            for k, at in enumerate(addresses):
-                if at % VECTOR and arrays[k].size:
-                    copies.append(self.on.aligned(arrays[k]))
-                    addresses[k] = self.on.address(copies[-1])
+            addresses, copies = self.addresses(tensors)
             addresses += [self.on.address(o) for o in outs]
             self.on.run(self.program, addresses, process.matmul_precision != "highest")
+            del copies  # kept until all is in the stream
         result = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
-        for node, (kind, at, value) in zip(self.results, self.places, strict=True):
-            base = tensors[at] if kind == "given" else result[at]
-            values[node] = base if value is None else view(base, value)
+        return [
+            base if value is None else view(base, value)
+            for kind, at, value in self.places
+            for base in (tensors[at] if kind == "given" else result[at],)
+        ]
+
+    def all_fit(self, tensors: list) -> bool:
+        if self.in_c and native.fits(tensors, self.expected, self.device, self.keys):
+            return True
+        return all(map(self.fits, tensors, self.expected))  # which forgives strides of single elements
+
+    def addresses(self, tensors: list) -> tuple[list[int], list]:
+        """Where the arguments are, or copies of those that begin between vectors."""
+        result = native.addresses(tensors) if self.in_c else [self.on.address(t._array) for t in tensors]
+        copies = []
+        for k, at in enumerate(result):
+            if at % VECTOR and tensors[k]._array.size:
+                copies.append(self.on.aligned(tensors[k]._array))
+                result[k] = self.on.address(copies[-1])
+        return result, copies
+
+    def direct(self, program) -> Callable:
+        """A function that takes what a graph takes which is this segment and no more."""
+        places = [program.placeholders.index(n) for n in self.given]
+        which = {n: k for k, n in enumerate(self.results)}
+        single = isinstance(program.output, Node)
+        flat = (program.output,) if single else program.output
+        wanted = [(True, which[n]) if n in which else (False, program.placeholders.index(n)) for n in flat]
+        kind = None if single else type(program.output)
+
+        def run(*args):
+            found = self.call([args[k] for k in places]) if ambient.mode < LISTENING else None
+            if found is None:
+                return program.in_stages(*args)
+            out = [found[k] if computed else args[k] for computed, k in wanted]
+            return out[0] if kind is None else kind(out)
+
+        return run
 
     def fits(self, t: Tensor, expected: tuple) -> bool:
         """Whether an argument is what was compiled for."""

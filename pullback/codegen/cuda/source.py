@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...core import dtype as dtypes
 from ...core.events import listeners
-from ...ops.lowering.loops import Buffer, Call, Product, Value
+from ...ops.lowering.loops import Buffer, Call, Convolved, Product, Value
 from ...runtime.launcher import Plan
 from ..describe import describe
 from ..fuse import group, inline
@@ -45,9 +45,11 @@ class CudaSource:
         return self.plan.arena
 
     def text_of(self, k: int) -> str:
-        """The function that an entry of the plan launches; of a product, what it is."""
+        """The function that an entry of the plan launches; of a product or convolution, what it is."""
         entry = self.plan.entries[k]
-        return f"cublasGemmStridedBatchedEx: {self.kernels[k]}" if entry[0] == 1 else self.functions[entry[1]]
+        if entry[0]:
+            return f"{('cublasGemmStridedBatchedEx', 'cuDNN')[entry[0] - 1]}: {self.kernels[k]}"
+        return self.functions[entry[1]]
 
 
 def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool = True) -> CudaSource:
@@ -57,10 +59,10 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     order = group(steps, fusing)
     readers = readers_of(order)
     bad = Buffer("bad", dtypes.int32, 1, "flag")
-    items: list[Launch | Product] = []
+    items: list[Launch | Product | Convolved] = []
     flow: list[tuple[set[Buffer], set[Buffer]]] = []
     for n, item in enumerate(order):
-        if isinstance(item, Product):
+        if isinstance(item, (Product, Convolved)):
             items.append(item)
             flow.append(({item.buffer}, item.reads()))
             continue
@@ -73,7 +75,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     offsets, arena = arena_of(flow, fed | kept)
     slots = {b: k for k, b in enumerate([*[v.buffer for v in inputs], *outputs, bad, *offsets])}
     names, functions, entries = _entries(items, slots)
-    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena)
+    convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
+    plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
     described = [describe(item) for item in order]
     return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, described, order if listeners else [])
 
@@ -85,6 +88,11 @@ def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str
     for item in items:
         if isinstance(item, Product):
             entries.append(_product(item, slots))
+            continue
+        if isinstance(item, Convolved):
+            values = (item.first, item.second, item.target)
+            places = [x for v in values for x in (slots[v.buffer], v.offset * v.dtype.itemsize)]
+            entries.append([2, sum(e[0] == 2 for e in entries), *places])
             continue
         number = names.get(item.text)
         if number is None:

@@ -18,13 +18,13 @@ from typing import Union
 
 from ...core.source import run_source
 
-__all__ = ["bypassing", "choose", "functions_past", "generate", "is_overridden", "override"]
+__all__ = ["bypassing", "choose", "functions_past", "generate", "is_overridden", "overridden_operators", "override"]
 
 Write = Callable[[bool], tuple[str, dict]]  # with or without the plain case: the source of `wrapper`, and what it names
 
 Entry = Union["Generated", "Written", "Choice"]
 _past: dict[str, list[Entry]] = {}  # key of an operator -> functions that go past it
-_overridden: set[str] = set()
+overridden_operators: set[str] = set()
 
 
 def functions_past(key: str) -> list[Callable]:
@@ -34,15 +34,15 @@ def functions_past(key: str) -> list[Callable]:
 
 def is_overridden(*keys: str) -> bool:
     """Whether something else is registered for one of these operators; without a name, for any at all."""
-    return not _overridden.isdisjoint(keys) if keys else bool(_overridden)
+    return not overridden_operators.isdisjoint(keys) if keys else bool(overridden_operators)
 
 
 def override(key: str, active: bool) -> None:
     """Something else is (or is no longer) registered for an operator: bring the functions that go past it in line."""
     if active:
-        _overridden.add(key)
+        overridden_operators.add(key)
     else:
-        _overridden.discard(key)
+        overridden_operators.discard(key)
     for entry in _past.get(key, ()):
         entry.refresh()
 

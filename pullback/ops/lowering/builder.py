@@ -215,6 +215,11 @@ class Builder:
             self.emit(Product(out, self.for_blas(x, d), self.for_blas(y, d)))
         return out
 
+    def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
+        """A convolution by a library, in one of its forms (0: y from x and w, 1: x from y and w, 2: w from x and y), written to `target`,
+        which is one of the three. `settings`: stride, padding, dilation, groups. None where no library does it."""
+        return None
+
     def rounds_products(self, d: dtype) -> bool:
         """Whether BLAS sums in the wide dtype and stores in this one."""
         return d is self.wide(d)

@@ -2,7 +2,7 @@
 
 A `Buffer` is memory for the elements of one dtype. A `Value` is a strided window on one: what a tensor of the graph is. A
 `Compute` fills (part of) a buffer by a loop nest: one expression per iteration, stored, or reduced over some of the loops. A
-`Call` is a call of a routine: `Product` of the BLAS library, `Sort` of our own, `Started` and `Awaited` of a library that goes on
+`Call` is a call of a routine: `Product` of the BLAS library, `Convolved` of a device's, `Sort` of our own, `Started` and `Awaited` of a library that goes on
 by itself in between (an `Engine`). Views are windows: they cost nothing and appear nowhere.
 
 What always holds: addresses are affine in loop indices, so that two loop nests over one buffer can be laid over each other by
@@ -208,6 +208,18 @@ class Product(Call):
 
     def reads(self) -> set[Buffer]:
         return {self.a.buffer, self.b.buffer}
+
+
+class Convolved(Call):
+    """`target` is a convolution of two operands by a library; `prepared` is what the library made of it. `work`: its operations."""
+
+    __slots__ = ("first", "second", "prepared", "work")
+
+    def __init__(self, target: Value, first: Value, second: Value, prepared: object, work: int):
+        self.target, self.first, self.second, self.prepared, self.work = target, first, second, prepared, work
+
+    def reads(self) -> set[Buffer]:
+        return {self.first.buffer, self.second.buffer}
 
 
 class Sort(Call):

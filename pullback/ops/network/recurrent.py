@@ -12,7 +12,7 @@ import threading
 
 from ...core import dtype as dtypes
 from ...core.modes import GRAD, ambient
-from ...core.tensor import FAKE, META, PLAIN, TRANSFORMED, Tensor
+from ...core.tensor import CUDA, FAKE, META, PLAIN, TRANSFORMED, Tensor
 from ..eager.functions import bypassing
 from ..family.base import composite, operator
 from ..family.contraction import working
@@ -139,8 +139,10 @@ def _fusable(x, *others) -> bool | None:
     if ambient.mode >= 2 and not traced or others[-1] is not None or not x.dtype.is_floating_point:
         return False
     given = (x, *(t for t in others if t is not None))
-    keys = FAKE | META if traced else 0
-    return all(t.__class__ in PLAIN and not t._keys & ~keys and t.dtype is x.dtype for t in given)
+    keys = FAKE | META if traced else CUDA
+    return all(
+        t.__class__ in PLAIN and not t._keys & ~keys and t.dtype is x.dtype and t.device is x.device for t in given
+    )
 
 
 class WholeLayers(threading.local):

@@ -77,7 +77,11 @@ class Arrays:
 
     def run(self, kind: str, x, state: tuple, cell: Cell, reverse: bool):
         """All steps at once, where there is a kernel for it: what `forward` gives; else None."""
-        if self.xp is not np or cell.w_hr is not None or not network.apply_to(x, *state, *cell[:4]):
+        if cell.w_hr is not None:
+            return None
+        if self.xp is not np:
+            return device_layers().forward(self.xp, kind, x, state, cell, reverse)
+        if not network.apply_to(x, *state, *cell[:4]):
             return None
         both = kind != "gru" and cell.b_ih is not None
         gates = self.linear(x, cell.w_ih, cell.b_ih + cell.b_hh if both else cell.b_ih)
@@ -89,11 +93,22 @@ class Arrays:
             return None
         return network.recurrent_backward(kind, g_out, g_state, state, cell.w_hh, reverse, outputs, kept)
 
+    def all_back(self, *call):
+        """What `backward` gives, where a device does it all at once; else None."""
+        return None if self.xp is np else device_layers().backward(self.xp, *call)
+
     def shifted(self, first, outputs, reverse: bool):
         """The state that each step started from."""
         if reverse:
             return self.xp.concatenate([outputs[1:], first[None]])
         return self.xp.concatenate([first[None], outputs[:-1]])
+
+
+def device_layers():
+    """The kernels of CUDA devices, which few programs need."""
+    from ...runtime import recurrent
+
+    return recurrent
 
 
 @lru_cache(32)
@@ -220,6 +235,10 @@ _BACK = {"rnn_tanh": _rnn_back, "rnn_relu": _rnn_back, "lstm": _lstm_back, "gru"
 
 def backward(lib, kind: str, g_out, g_state: tuple, x, state: tuple, cell: Cell, reverse: bool, outputs, kept):
     """Gradients of (x, h, c, w_ih, w_hh, b_ih, b_hh); c is None where there is none."""
+    if isinstance(lib, Arrays):
+        result = lib.all_back(kind, g_out, g_state, x, state, cell, reverse, outputs, kept)
+        if result is not None:
+            return result
     whole = lib.run_back(kind, g_out, g_state, state, cell, reverse, outputs, kept) if isinstance(lib, Arrays) else None
     if whole is not None:
         d_in, d_state, (gh, gc) = whole

@@ -16,6 +16,7 @@ from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import UNTRACKED_VIEW, View, requires_grad
 from ...core.tensor import (
+    CUDA,
     DISPATCH_SUBCLASS,
     INFERENCE_TENSOR,
     LAYOUTS,
@@ -44,6 +45,10 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
                 return _plain(op, args, live and mode)
             if op.native is not None and not (live and mode) and (out := op.native(args)) is not None:
                 return out
+        elif op.inplace_of is None and args and getattr(args[0], "_keys", 0) == CUDA:
+            result = above.plain_on_device(op, args)
+            if result is not None:
+                return result
     if mode & LISTENERS:
         if mode & modes.PROFILE:
             return above.profiled(op, args)

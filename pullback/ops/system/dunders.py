@@ -10,8 +10,8 @@ import inspect
 
 import numpy as np
 
-from ...core.layers import extend
-from ...core.tensor import Tensor
+from ...core.layers import above, extend
+from ...core.tensor import CUDA, Tensor
 from ..eager.functions import generate
 from ..eager.text import Call, block
 from .calls import bypassed
@@ -36,14 +36,23 @@ def _binary(dunder: str, name: str) -> None:
     if function is None:
         return
 
+    op = getattr(function, "operator", None)
+    whole = op is not None and not getattr(op.declared, "overloads", None)  # numbers are no matter of another operator
+    rest = tuple([a.default for a in op.schema.arguments[2:]]) if whole else None
+
     def general(self, other):
+        if (
+            rest is not None
+            and self._keys == CUDA
+            and (result := above.plain_on_device(op, (self, other, *rest))) is not None
+        ):
+            return result
         if other.__class__ is Tensor or _known(other):
             return function(self, other)
         if isinstance(other, np.ndarray):
             return function(self, _from_array(other))
         return NotImplemented
 
-    op = getattr(function, "operator", None)
     setattr(Tensor, dunder, general if op is None else quick_method(dunder, op, general))
 
 

@@ -17,6 +17,7 @@ from ...core.arrays import library, to_device, to_host
 from ...core.cupy_library import device_count
 from ...core.device import device
 from ...core.dtype import computable
+from ...core.layers import above
 from ...core.tensor import CUDA, LAYOUTS, META, Tensor, wrap
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def execute_on_device(op: Operator, args: tuple):
     where, args = together(op, args)
     if op.declared.over_cpu:
         return over_cpu(op, args, where)
+    if op.lower is not None:
+        result = above.operator_on_device(op, args, where)
+        if result is not None:
+            return result
     try:
         with in_use(where):
             return op.family.execute(op, args)

@@ -66,6 +66,14 @@ class Convolution:
         """A value of the shape of the result, or the gradient of one, as (batch, groups, outputs of each, places)."""
         return self.grouped(b.contiguous(y).window((self.batch, self.outputs, math.prod(self.places))), 1)
 
+    def by_library(
+        self, b: Builder, form: int, target: Value, large: Value, weight: Value, small: Value
+    ) -> Value | None:
+        """The same by a library, where there is one for it: forms as `Builder.convolved` counts them."""
+        if tuple(small.shape[2:]) != tuple(self.places):  # with output padding there are places that nothing comes of
+            return None
+        return b.convolved(form, target, large, weight, small, (self.stride, self.padding, self.dilation, self.groups))
+
     # ---- what is computed
     def apply(self, b: Builder, x: Value, weight: Value) -> Value:
         result = b.product(self.weights(b, weight), self.columns(b, x))
@@ -103,8 +111,12 @@ def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding
         return c
     if bias is not None:
         bias = bias.window((bias.shape[0], *[1] * c.n), (bias.strides[0], *[0] * c.n))
+    out = b.result()
+    found = c.by_library(b, 1, out, out, weight, x) if transposed else c.by_library(b, 0, out, x, weight, out)
+    if found is not None:
+        return found if bias is None else b.store(b.result(), b.pointwise(lambda e, t: e + t, found, bias))
     if transposed:
-        out, rank = b.result(), c.n + 2
+        rank = c.n + 2
         e = b.element(c.transpose(b, x, weight), rank)
         return b.fill(out, e if bias is None else e + b.element(bias, rank))
     out = c.apply(b, x, weight)
@@ -121,11 +133,15 @@ def lower_convolution_backward(
     if isinstance(c, NotLowerable):
         return c
     result: list = [None, None, None]
-    if mask[0] and transposed:
-        result[0] = b.store(b.result(0), c.apply(b, g, weight))
-    elif mask[0]:
-        result[0] = b.store(b.result(0), c.transpose(b, g, weight))
+    if mask[0]:
+        out = b.result(0)
+        found = c.by_library(b, 0, out, g, weight, out) if transposed else c.by_library(b, 1, out, out, weight, g)
+        if found is None:
+            found = b.store(out, c.apply(b, g, weight) if transposed else c.transpose(b, g, weight))
+        result[0] = found
     if mask[1]:
+        result[1] = c.by_library(b, 2, out := b.result(1), large, out, small)
+    if mask[1] and result[1] is None:
         gradient = c.weight_gradient(b, large, small, weight)
         if gradient.strides != b.result(1).strides:
             return LAYOUT

@@ -1,7 +1,11 @@
-"""cuDNN: absent. Its switches can be set and read."""
+"""cuDNN: convolutions on CUDA devices, where it is installed. `enabled`, `benchmark`, `deterministic` and `allow_tf32` are heeded."""
 
 from __future__ import annotations
 
+import sys
+
+from ...core.cupy_library import device_count
+from ...core.modes import process
 from .switches import assign, assigned, guard
 
 SWITCHES = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
@@ -14,16 +18,23 @@ fp32_precision = "none"
 
 
 def is_available() -> bool:
-    return False
+    """Whether there is a device, and cuDNN beside it."""
+    return device_count() > 0 and _library().library() is not None
 
 
 def version() -> int | None:
-    return None
+    return _library().version() if device_count() else None
 
 
 def is_acceptable(tensor) -> bool:
-    """Whether cuDNN could work on a tensor: never."""
-    return False
+    """Whether cuDNN could work on a tensor."""
+    return enabled and tensor.device.type == "cuda" and tensor.dtype.name in _library().KINDS and is_available()
+
+
+def _library():
+    from ...runtime import cudnn
+
+    return cudnn
 
 
 def set_flags(
@@ -49,3 +60,4 @@ def _named(*values) -> dict:
 
 
 guard(__name__)
+process.cudnn = sys.modules[__name__]

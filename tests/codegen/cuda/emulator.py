@@ -121,7 +121,7 @@ extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const 
 """
 FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off")
 STAND_INS = ("emulated_launch", "emulated_gemm", "emulated_stream", "emulated_workspace")
-MEETING = ("over_lanes", "over_block", "over_warps", "running", "from_last")
+MEETING = ("over_lanes", "over_block", "over_warps", "running", "from_last", "__syncthreads")
 
 
 def build_host(text: str) -> Path:
@@ -145,6 +145,8 @@ class EmulatedMachine(Machine):
 
     def __init__(self) -> None:
         self.flag = np.zeros(1, np.int32)
+        self.flag_address = self.flag.ctypes.data
+        self.handle = lambda: 0
 
     def load(self, source, flags: tuple[str, ...] = ()) -> Program:
         kernels = [
@@ -158,9 +160,17 @@ class EmulatedMachine(Machine):
             name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
             for name in (*[f"of_{n}" for n in source.names], *STAND_INS)
         }
-        program = Program(source.plan, [places[f"of_{n}"] for n in source.names], library)
-        program.api = Api(*[places[name] for name in STAND_INS])
-        return program
+        api = Api(*[places[name] for name in STAND_INS])
+        return Program(source.plan, [places[f"of_{n}"] for n in source.names], api, library)
+
+    def together(self, text: str, names: tuple[str, ...]) -> tuple:
+        loaded = self.load(
+            SimpleNamespace(text=text, names=list(names), functions=[text] * len(names), plan=Plan([], 0, 0, [], 0))
+        )
+        return list(loaded.functions), loaded.api, loaded
+
+    def stream(self) -> int:
+        return 0
 
     def function(self, text: str, name: str) -> SimpleNamespace:
         """One kernel, with its address."""
@@ -179,6 +189,10 @@ class EmulatedMachine(Machine):
     def blank(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
         return np.full(shape, 77, dtype)
 
+    def memory(self, size: int) -> SimpleNamespace:
+        room = np.full(size + 64, 0x55, np.uint8)
+        return SimpleNamespace(ptr=room.ctypes.data + -room.ctypes.data % 64, room=room)
+
     def blanks(self, kinds: list[tuple[tuple, np.dtype]]) -> list[np.ndarray]:
         return [np.empty(shape, dtype) for shape, dtype in kinds]
 
@@ -193,7 +207,7 @@ class EmulatedMachine(Machine):
         slots = plan.slots(addresses, self.flag.ctypes.data, arena.ctypes.data + -arena.ctypes.data % 64)
         wrong = launcher()(
             plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(program.api),
-            None, None, tf32, None, 0,
+            None, None, tf32, None, 0, None,
         )  # fmt: skip
         assert not wrong, wrong
 

@@ -151,7 +151,7 @@ def test_large_files_are_compiled_in_parts_and_functions_keep_their_order(monkey
         prelude="// types", names=names, functions=[f"void {n}();" for n in names], plan=Plan([], 0, 0, [], 0)
     )
     machine = runtime.Machine.__new__(runtime.Machine)
-    machine.index, machine.architecture = 0, "sm_90"
+    machine.index, machine.architecture, machine.api = 0, "sm_90", None
     machine.cupy = SimpleNamespace(cuda=SimpleNamespace(Device=lambda index: contextlib.nullcontext()))
     texts = []
     monkeypatch.setattr(runtime, "cubin", lambda text, architecture, flags: texts.append(text) or text.encode())

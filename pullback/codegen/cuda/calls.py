@@ -1,0 +1,159 @@
+"""Calls on a CUDA device that are nothing but kernels and their record, made by `core/_device.c`.
+
+In: an operator and the arguments of a public call, or canonical ones. Out: its result, or None where the call may be more than
+that: something listens, a tensor is not plain, the operator has a rule of its own. The first call of a signature takes the ordinary
+way; what it came to is remembered, and from the second on a call is a look-up, allocations and launches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from functools import cache, partial
+from typing import Any
+
+from ...core.cupy_library import device_count
+from ...core.device import device
+from ...core.extension import extension
+from ...core.modes import GRAD, ambient, process
+from ...core.node import requires_grad
+from ...core.tensor import CUDA, Parameter, Tensor, assemble
+from ...ops.eager.functions import overridden_operators
+from ...ops.family.pointwise import POINTWISE, rounded_number
+from ...ops.system.dispatch import autograd_layer
+from ...ops.system.operator import Operator
+from . import elements
+
+MOST_CALLS = 1 << 12  # signatures of one operator that are remembered
+
+native: Any = extension("_device")
+_declared: dict[Operator, tuple[int, int]] = {}
+_counts: Counter[Operator] = Counter()
+
+
+def setup(stream: Any, allocate: Any, address: Any, keys: int, launch: int) -> None:
+    """Tell the extension of a device: how its stream is asked for, arrays are allocated, addresses read and kernels launched."""
+    _declared.clear()
+    native.setup(
+        Tensor, Parameter, requires_grad, stream, allocate, address, overridden_operators, assemble, keys, launch
+    )
+
+
+@cache
+def ready() -> bool:
+    """Whether calls can be made natively; then the extension has been told of CuPy."""
+    if native is None or device_count() != 1:
+        return False
+    import cupy
+
+    try:
+        launch = ctypes.cast(ctypes.CDLL("libcuda.so.1").cuLaunchKernel, ctypes.c_void_p).value
+    except (OSError, AttributeError):
+        return False
+    setup(_stream(cupy), cupy.ndarray, None, CUDA, launch or 0)
+    return True
+
+
+def _stream(cupy) -> Any:
+    """What gives the address of the stream in use."""
+    try:
+        from cupy_backends.cuda.stream import get_current_stream_ptr
+    except ImportError:
+        return lambda: cupy.cuda.get_current_stream().ptr
+    return get_current_stream_ptr
+
+
+def run_plain(op: Operator, args: tuple) -> Any:
+    """A call that is nothing but kernels and their record; None where it may be more."""
+    mode = ambient.mode
+    if mode & ~GRAD or process.deterministic or not ready():
+        return None
+    result = native.plain(op, args, mode)
+    return _first(op, args) if result is NotImplemented else result
+
+
+def _first(op: Operator, args: tuple) -> Any:
+    """The first call of a signature. Where it is plain, it is made here and remembered."""
+    if not _may_be_plain(op):
+        remember(op, args, None)
+        return None
+    try:
+        canonical = op.convert(args)
+    except TypeError:  # `general` knows more ways to read arguments
+        return None
+    if not op.tensors(canonical):
+        return None
+    result = autograd_layer(op, canonical)
+    remember(op, args, _call(op, args, canonical))
+    return result
+
+
+def _may_be_plain(op: Operator) -> bool:
+    """Whether nothing but its family's execution and its record belongs to a call of an operator."""
+    if op.backend is not None or op.layer is not None or op.body is not None or op.inplace_of is not None:
+        return False
+    return not op.is_view and (op.family is POINTWISE or op.lower is not None)
+
+
+def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
+    """The native call of a signature that has been executed, if it has one."""
+    pairs = list(zip(args, canonical, strict=True))
+    if any(isinstance(c, Tensor) and c is not a for a, c in pairs):
+        return None
+    if op.family is POINTWISE:
+        call = _element_call(op, canonical, op.tensors(canonical)[0].device)
+    else:
+        call = native.found(op, canonical)
+    if call is None or all(a is c for a, c in pairs):
+        return call
+    mask = _travelling(op)
+    varies = [k if isinstance(c, Tensor) or _bit(mask, a, k) else None for k, (a, c) in enumerate(pairs)]
+    fixed = tuple([None if isinstance(c, Tensor) else c for _, c in pairs])
+    return native.recalled(call, (fixed, tuple(varies)))
+
+
+def _element_call(op: Operator, args: tuple, where: device) -> Any:
+    """The call of an element-wise kernel."""
+    call = elements.prepared(op, args, where)
+    if call is None:
+        return None
+    rounding = [None if r is None else partial(rounded_number, d=r) for r in call.rounding]
+    floats = tuple(zip(call.floats, rounding, strict=True))
+    output = (call.room, call.kind, None if call.back is None else tuple(call.back), call.dtype)
+    layout = call.packer.pack(*[0] * (len(call.tensors) + 1), *call.layout, *[0.0] * len(floats))
+    numbers = (call.function.ptr, call.grid, elements.THREADS, *[0] * 10)
+    return native.call(
+        call.function, tuple(call.tensors), floats, (output,), None, None, record_of(op), None, where, where.keys, None, None, None,
+        None, None, layout, numbers,
+    )  # fmt: skip
+
+
+def remember(op: Operator, args: tuple, call: Any) -> None:
+    """Have `native.plain` find a call, or that there is none."""
+    mask = _travelling(op)
+    if _declared.get(op) != mask or _counts[op] >= MOST_CALLS:
+        _declared[op] = mask
+        _counts[op] = 0
+        native.declare(op, *mask)
+    _counts[op] += 1
+    native.remember(op, args, call)
+
+
+def _travelling(op: Operator) -> tuple[int, int]:
+    """The places, as bits, of floats and of ints that a kernel is told with each launch, and so are no part of a signature."""
+    if op.family is not POINTWISE or op.declared.check is not None:  # a check may depend on numbers
+        return 0, 0
+    masks = POINTWISE._operand_mask(op)
+    floats, ints = (sum(1 << k for k, m in enumerate(masks) if elements.travels(op, value, m)) for value in (1.0, 1))
+    return floats, ints
+
+
+def _bit(mask: tuple[int, int], a: Any, k: int) -> bool:
+    return bool(mask[0] >> k & 1) if a.__class__ is float else a.__class__ is int and bool(mask[1] >> k & 1)
+
+
+def record_of(op: Operator) -> Any:
+    """What is called with a result and its arguments where a gradient is wanted; None where nothing is recorded."""
+    if op.vjp is None or not op.differentiable:
+        return None
+    return lambda *call: op.record(*call)

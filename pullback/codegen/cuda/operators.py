@@ -1,0 +1,191 @@
+"""Operators on a CUDA device, called one by one, by the loops that graphs are lowered to: a program for each signature.
+
+In: an operator that declares loops (`lower=`) and canonical arguments, all tensors on one device. Out: what it gives, or None where
+there are no loops for the call, where the operator has programs enough, or while algorithms must be deterministic: then the array
+library computes it. Element-wise operators are not met here: their kernels are for all sizes (see `elements`).
+
+A program is for sizes and strides as well as dtypes. So that calls with ever new sizes do not compile for ever, an operator has
+a bounded number of them; which signatures have one never changes, and so neither do results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator as python_operators
+import warnings
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...core.device import device
+from ...core.dtype import dtype
+from ...core.geometry import Geometry
+from ...core.modes import process
+from ...core.tensor import META, Tensor, assemble, stride_of
+from ...graph.graph import Graph
+from ...graph.node import Node
+from ...ops.family.pointwise import POINTWISE
+from ...ops.lowering import NotLowerable
+from ...ops.system.operator import Operator
+from ...ops.system.return_types import pack_results
+from ...runtime.build import CompileFailed, NoCompiler
+from ...runtime.cuda import Machine, Program
+from ...runtime.launcher import launcher
+from .calls import native, ready, record_of, remember
+from .segment import CudaSegment
+
+MOST_PROGRAMS = 64  # of one operator
+MOST_SLOTS = 192  # addresses of one program
+
+_programs: Counter[Operator] = Counter()
+segment_class = CudaSegment
+
+
+def run(op: Operator, args: tuple, where: device) -> Any:
+    """The result of a call, or None; nothing is recorded."""
+    if process.deterministic or not ready() or not has_programs(op):
+        return None
+    result = native.plain(op, args, 0)
+    if result is NotImplemented:
+        remember(op, args, _call(op, args, where))
+        result = native.plain(op, args, 0)
+    return None if result is NotImplemented else result
+
+
+def has_programs(op: Operator) -> bool:
+    """Whether an operator is one that this module is for."""
+    return (
+        op.lower is not None
+        and op.family is not POINTWISE
+        and not op.is_view
+        and not op.schema.is_mutable
+        and not op.declared.over_cpu
+    )
+
+
+def _call(op: Operator, args: tuple, where: device) -> Any:
+    """The native call of a signature, or None."""
+    if _programs[op] >= MOST_PROGRAMS or len(op.tensors(args)) != sum(isinstance(a, Tensor) for a in args):
+        return None
+    try:
+        segment = _segment(op, args, where)
+        if segment is None:
+            return None
+        _programs[op] += 1
+        segment.build()
+    except NoCompiler:
+        return None
+    except CompileFailed as error:
+        warnings.warn(f"{op.qualified_name} has no kernels of our own: {error}", RuntimeWarning, stacklevel=2)
+        return None
+    return _native_call(op, args, where, segment)
+
+
+def _segment(op: Operator, args: tuple, where: device) -> CudaSegment | None:
+    """The graph of one call, lowered; None where it has no loops."""
+    graph = Graph()
+    nodes: list = []
+    for k, a in enumerate(args):
+        if not isinstance(a, Tensor):
+            nodes.append(a)
+            continue
+        nodes.append(graph.placeholder(f"x{k}"))
+        nodes[-1].meta["val"] = _outline(a._array.shape, stride_of(a), a.dtype, where)
+    try:
+        result = op.family.run_meta(op, tuple([n.meta["val"] if isinstance(n, Node) else n for n in nodes]))
+    except Exception:  # whoever computes it says what is wrong
+        return None
+    packed = isinstance(result, (tuple, list))
+    there = [
+        None if t is None else _outline(t._array.shape, stride_of(t), t.dtype, where)
+        for t in (result if packed else (result,))
+    ]
+    return _lowered(graph, op, nodes, tuple(there) if packed else there[0])
+
+
+def _outline(shape: tuple, strides: tuple, d: dtype, where: device) -> Tensor:
+    """A tensor without data that says to be on a device."""
+    return assemble(Tensor, Geometry(tuple(shape), tuple(strides), d.numpy), d, where, META, None, [0], None, 0)
+
+
+def _lowered(graph: Graph, op: Operator, nodes: list, result: Any) -> CudaSegment | None:
+    node = graph.call_function(op, tuple(nodes))
+    node.meta["val"] = result
+    wanted = [node]
+    if isinstance(result, (tuple, list)):
+        wanted = []
+        for k, t in enumerate(result):
+            if t is not None:
+                part = graph.call_function(python_operators.getitem, (node, k))
+                part.meta["val"] = t
+                wanted.append(part)
+    graph.output(tuple(wanted))
+    lowering = segment_class.lowering()
+    inputs = [n for n in nodes if isinstance(n, Node)]
+    nodes = [node, *[w for w in wanted if w is not node]]
+    steps = ((how, n) for how, group in ((lowering.input, inputs), (lowering.run_node, nodes)) for n in group)
+    if any(isinstance(how(n), NotLowerable) for how, n in steps):  # the first is the last
+        return None
+    return segment_class(nodes, wanted, lowering)
+
+
+def _native_call(op: Operator, args: tuple, where: device, segment: CudaSegment) -> Any:
+    """The program of a segment as a native call; None where its results are not all new tensors of their own."""
+    on, plan, program = segment.on, segment.source.plan, segment.program
+    news = [at for kind, at, view in segment.places if kind != "given" and view is None]
+    slots = plan.inputs + plan.outputs + 1 + len(plan.offsets)
+    if segment.others or segment.empty or len(news) != len(segment.places) or slots > MOST_SLOTS:
+        return None
+    order = {node.name: k for k, node in enumerate(segment.inputs)}
+    tensors = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
+    inputs = tuple([tensors[order[node.name]] for node in segment.given])
+    outputs = tuple([(m.shape, np.dtype(m.dtype.numpy), m.back, m.dtype) for m in segment.makers])
+    many = _many(segment, news)
+    pack = None if many is None else _packer(op, many)
+    numbers = (
+        0, 0, 0, _address(launcher()), plan.numbers.ctypes.data, len(plan.entries), plan.arena,
+        plan.places.ctypes.data, len(plan.offsets), ctypes.addressof(program.functions), ctypes.addressof(program.api),
+        on.flag.ctypes.data, on.flag_address,
+    )  # fmt: skip
+    handle = on.handle if plan.uses_products else None
+    extra = None if program.convolutions is None else partial(_told, on, program)
+    return native.call(
+        (segment, program, plan), inputs, (), outputs, many, pack, record_of(op), None, where, where.keys, on.memory, handle,
+        _reduced, extra, on.check, b"", numbers,
+    )  # fmt: skip
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _packer(op: Operator, many: tuple) -> Any:
+    """What makes of a tuple what the operator gives; None where that is the tuple."""
+    if op.schema.returns[0][0].endswith("[]"):
+        return list
+    return None if type(pack_results(op, list(many))) is tuple else lambda found: pack_results(op, list(found))
+
+
+def _told(on: Machine, program: Program, stream: int) -> tuple:
+    """What the launcher must know of convolutions: (its address, itself)."""
+    found = on.convolving(program, stream)
+    return ctypes.addressof(found), found
+
+
+def _reduced() -> bool:
+    return process.matmul_precision != "highest"
+
+
+def _many(segment: CudaSegment, news: list[int]) -> tuple | None:
+    """Which outputs are the tuple that comes back; None where one tensor does."""
+    head = segment.nodes[0]
+    value = head.meta["val"]
+    if not isinstance(value, (tuple, list)):
+        return None
+    given: dict[int, int] = {
+        int(node.args[1]): at
+        for node, at in zip(segment.results, news, strict=True)  # type: ignore[arg-type]
+    }
+    return tuple([given.get(k) for k in range(len(value))])

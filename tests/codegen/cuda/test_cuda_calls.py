@@ -1,0 +1,150 @@
+"""Calls that are one look-up and their launches, on an emulated device: what comes back, what is recorded, what is not plain."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback.codegen.cuda import calls, elements, operators
+from pullback.ops.system.operator import find
+
+pytestmark = pytest.mark.skipif(
+    calls.native is None or shutil.which("g++") is None, reason="needs the extension and a C++ compiler"
+)
+
+
+_POINTER, _COUNT = ctypes.c_void_p, ctypes.c_uint
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, _POINTER, *[_COUNT] * 7, _POINTER, _POINTER, _POINTER)
+
+
+@pytest.fixture
+def emulated(monkeypatch):
+    """Tensors of the CPU in the place of a device's: `call(name, *args)` goes the way that a call on a device goes."""
+    from tests.codegen.cuda.emulator import EmulatedMachine, EmulatedSegment
+
+    machine = EmulatedMachine()
+    launches: dict[int, Any] = {}  # by kernel: the launch of the library that it is in
+
+    @LAUNCH
+    def launch(kernel, *rest):
+        return launches[kernel](kernel, *rest)
+
+    def function(text, name):
+        found = EmulatedMachine.function(machine, text, name)
+        launches[found.ptr] = LAUNCH(found.launch)
+        return found
+
+    monkeypatch.setattr(machine, "function", function)
+    monkeypatch.setattr(elements, "on_device", lambda where: machine)
+    for name in ("_calls", "_functions", "_texts"):
+        monkeypatch.setattr(elements, name, type(getattr(elements, name))())
+    monkeypatch.setattr(operators, "segment_class", EmulatedSegment)
+    monkeypatch.setattr(operators, "_programs", type(operators._programs)())
+    monkeypatch.setattr(calls, "ready", lambda: True)
+    monkeypatch.setattr(operators, "ready", lambda: True)
+    calls.setup(lambda: 0, np.empty, lambda a: a.ctypes.data, 0, ctypes.cast(launch, ctypes.c_void_p).value)
+
+    def execute(op, args):
+        return (elements if op.family is elements.POINTWISE else operators).run(op, args, op.tensors(args)[0].device)
+
+    monkeypatch.setattr(calls, "autograd_layer", lambda op, args: recorded(op, execute(op, args), args))
+
+    def recorded(op, result, args):
+        if any(t.requires_grad for t in op.tensors(args)):
+            op.record(result, *args)
+        return result
+
+    def call(name, *args):
+        op = find(name)
+        return calls.run_plain(op, op.bind(args, {}))
+
+    yield call
+    calls.native.setup(*_nobody())
+
+
+def _nobody():
+    return (torch.Tensor, torch.nn.Parameter, bool, int, int, None, set(), int, 0, 0)
+
+
+def check(got, want):
+    if isinstance(want, (tuple, list)):
+        assert type(got) is type(want) and len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            check(g, w)
+        return
+    if want is None:
+        assert got is None
+        return
+    assert got.dtype is want.dtype and got.shape == want.shape and got.stride() == want.stride()
+    assert torch.allclose(got.double(), want.double(), rtol=1e-5, atol=1e-6), (got, want)
+
+
+x, y = torch.rand(6, 40) + 0.5, torch.rand(6, 40)
+CALLS = {
+    "mul.Tensor": (x, y),
+    "add.Tensor": (x, y),
+    "exp.default": (x.t(),),
+    "_softmax.default": (x, -1, False),
+    "sum.dim_IntList": (x, (0,), True, None),
+    "native_layer_norm.default": (x, (40,), y[0].clone(), y[1].clone(), 1e-5),
+    "mm.default": (x, y.t().contiguous()),
+    "max.dim": (x, 1, False),
+    "var_mean.correction": (x, (1,)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_second_call_gives_what_the_operator_gives(emulated, name):
+    args = CALLS[name]
+    want = find(name)(*args)
+    for _ in range(3):
+        check(emulated(name, *args), want)
+    op = find(name)
+    assert calls.native.found(op, op.bind(args, {})) is not None
+
+
+def test_numbers_travel_and_other_signatures_are_other_calls(emulated):
+    for number in (2.0, 3.5, -0.0):
+        check(emulated("mul.Tensor", x, number), x * number)
+    check(emulated("mul.Tensor", x[:, ::2], 2.0), x[:, ::2] * 2.0)
+    check(emulated("mul.Tensor", x[:, ::2], 4.0), x[:, ::2] * 4.0)
+    half = x.half()
+    for _ in range(2):
+        check(emulated("mul.Tensor", half, 1.1), half * 1.1)
+
+
+def test_a_second_call_is_recorded(emulated):
+    for _ in range(2):
+        a = x.clone().requires_grad_()
+        result = emulated("mul.Tensor", a, y)
+        assert result.requires_grad and not emulated("mul.Tensor", x, y).requires_grad
+        result.sum().backward()
+        check(a.grad, y)
+
+
+def test_arguments_that_are_converted_are_recorded_as_the_operator_wants_them(emulated):
+    for _ in range(2):
+        a = x.clone().requires_grad_()
+        result = emulated("sum.dim_IntList", a, [1], False, None)
+        check(result.detach(), x.sum(1))
+        result.backward(torch.ones(6))
+        check(a.grad, torch.ones_like(x))
+
+
+def test_what_is_not_plain_is_left_to_others(emulated):
+    emulated("mul.Tensor", x, y)
+    assert emulated("view.default", x, (240,)) is None  # a view
+    with torch.autograd.forward_ad.dual_level():
+        assert emulated("mul.Tensor", x, y) is None
+
+
+def test_an_operator_has_a_bounded_number_of_programs(emulated, monkeypatch):
+    monkeypatch.setattr(operators, "MOST_PROGRAMS", 1)
+    check(emulated("_softmax.default", x, -1, False), x.softmax(-1))
+    assert emulated("_softmax.default", y[:3], -1, False) is None
+    check(emulated("_softmax.default", x, -1, False), x.softmax(-1))
