@@ -7,6 +7,7 @@ table. What a module can do is said in parts: `module_tree` (walking), `module_s
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -43,6 +44,10 @@ def _forward_unimplemented(self, *input: Any) -> None:
 
 
 assignments = [0]  # how many attributes of modules were ever assigned: who remembers attributes looks whether any was
+
+
+def _is_tensor_like(value) -> bool:
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
@@ -95,7 +100,7 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but no parameter; a persistent one is part of the state dict."""
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not _is_tensor_like(tensor):
             raise TypeError(
                 f"cannot assign '{type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
@@ -209,14 +214,19 @@ class Module(ModuleHooks, ModuleState, ModuleConversion, ModuleTree):
         buffers = self.__dict__.get("_buffers")
         if buffers is None:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        if value is not None and not isinstance(value, Tensor):
+        if value is not None and not _is_tensor_like(value):
             raise TypeError(
                 f"cannot assign '{type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None "
                 "expected)"
             )
         if isinstance(value, Buffer):
+            if name in self.__dict__:
+                raise KeyError(f"attribute '{name}' already exists")
             self._forget(name, "_parameters", "_modules", "_non_persistent_buffers_set")
-            self.register_buffer(name, value, value.persistent)
+            if "persistent" in inspect.signature(self.register_buffer).parameters:
+                self.register_buffer(name, value, value.persistent)
+            else:  # a subclass of before buffers could be left out of the state
+                self.register_buffer(name, value)
             return
         for hook in everywhere.buffer.values():
             result = hook(self, name, value)

@@ -23,10 +23,19 @@ def _same_kind(a: Tensor, b: Tensor) -> bool:
     return type(a) is type(b) or not (a._keys ^ b._keys) & (META | SPARSE) and a.device.type == b.device.type
 
 
+def _no_form(args: tuple) -> TypeError:
+    """The error for arguments that are no form of `.to`."""
+    common = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
+    forms = ("torch.device device = None, torch.dtype dtype = None", "torch.dtype dtype", "Tensor tensor")
+    got = ", ".join(type(a).__name__ for a in args)
+    listed = "".join(f"\n * ({form}, {common})" for form in forms)
+    return TypeError(f"to() received an invalid combination of arguments - got ({got}), but expected one of:{listed}")
+
+
 def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor=None, memory_format=None, copy=False):
     """(device, dtype, non_blocking, memory format) from the forms of `.to`."""
-    del copy
-
+    if copy:
+        raise RuntimeError(".to() does not accept copy argument")
     rest = list(args)
     if rest and isinstance(rest[0], Tensor):
         tensor = rest.pop(0)
@@ -34,24 +43,18 @@ def _parse_to(*args, device=None, dtype=None, non_blocking: bool = False, tensor
         device, dtype = tensor.device, tensor.dtype
     elif rest and (rest[0] is None or isinstance(rest[0], (str, int, device_type))):
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], dtype_type)):
+        if rest:
             dtype = rest.pop(0)
+        if dtype is not None and not isinstance(dtype, dtype_type):
+            raise _no_form(args)
     elif rest and isinstance(rest[0], dtype_type):
         dtype = rest.pop(0)
     elif rest:
-        raise TypeError(
-            f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but expected one "
-            "of:\n"
-            " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, "
-            "*, "
-            "torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = False, bool copy = "
-            "False, *, "
-            "torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = False, bool copy = "
-            "False, *, "
-            "torch.memory_format memory_format = None)"
-        )
+        raise _no_form(args)
     if rest:
         non_blocking = rest.pop(0)
+        if not isinstance(non_blocking, bool):
+            raise _no_form(args)
     return None if device is None else device_type(device), dtype, non_blocking, memory_format
 
 

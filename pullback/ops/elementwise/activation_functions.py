@@ -6,6 +6,8 @@ and returns it.
 
 from __future__ import annotations
 
+import math
+
 from ...core import modes
 from ...core.device import device
 from ...core.modes import ambient
@@ -222,9 +224,14 @@ rrelu_with_noise = pointwise(
 def _leak(input: Tensor, lower: float, upper: float, training: bool, generator, inplace: bool) -> Tensor:
     if not isinstance(input, Tensor):
         raise wrong_type("rrelu", rrelu_with_noise.schema.arguments[0], input)
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     drawn = bool(training) and lower != upper
+    if inplace and not drawn:  # the slope of the result tells the input's: nothing that is overwritten is needed
+        return leaky_relu.inplace_function(input, (lower + upper) / 2)
     noise = dispatch(draw_slopes, (input.detach(), lower, upper, generator)) if drawn else input.detach()
     run = rrelu_with_noise.inplace_function if inplace else rrelu_with_noise.function
     return run(input, noise, lower, upper, drawn)

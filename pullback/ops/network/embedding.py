@@ -380,8 +380,17 @@ def _bag_of(indices, offsets, include_last_offset):
     """The bag that each index belongs to."""
     starts = offsets[:-1] if include_last_offset else offsets
 
-    places = public("torch", "arange")(indices.shape[0], dtype=indices.dtype, device=indices.device)
+    places = _places(indices)
     return public("torch", "searchsorted")(starts.to(places.dtype), places, right=True) - 1
+
+
+def _places(indices):
+    return public("torch", "arange")(indices.shape[0], dtype=indices.dtype, device=indices.device)
+
+
+def _in_no_bag(indices, offsets):
+    """The indices behind the last offset, where that ends the last bag: they take no part."""
+    return _places(indices) >= offsets[-1]
 
 
 def _bag_weight_grad(
@@ -397,6 +406,8 @@ def _bag_weight_grad(
     if mode == MEAN:
         g = g / bag_size.clamp(min=1).unsqueeze(-1).to(g.dtype)
     rows = g.index_select(0, owner)
+    if include_last_offset:
+        rows = rows.masked_fill(_in_no_bag(indices, offsets).unsqueeze(-1), 0)
     if per_sample_weights is not None:
         rows = rows * conj(per_sample_weights).unsqueeze(-1)
     if sparse:
@@ -409,6 +420,8 @@ def _bag_sample_grad(g, weight, indices, offsets, include_last_offset, padding_i
         return None
     owner = _bag_of(indices, offsets, include_last_offset)
     result = (g.index_select(0, owner) * conj(weight).index_select(0, indices)).sum(-1)
+    if include_last_offset:
+        result = result.masked_fill(_in_no_bag(indices, offsets), 0)
     return result.masked_fill(indices == padding_idx, 0) if padding_idx >= 0 else result
 
 

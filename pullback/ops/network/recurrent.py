@@ -297,17 +297,19 @@ for _kind in steps.STEPS:
 
 
 # ---- single steps
-def _check_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor) -> None:
+def _check_cell(input: Tensor, state: tuple, w_ih: Tensor, w_hh: Tensor) -> None:
+    """Sizes as they are: nothing is broadcast over a batch, neither a hidden state nor a cell's."""
     if input.ndim and input.shape[-1] != w_ih.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[1]}")
-    if hx.shape[-1] != w_hh.shape[1]:
-        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {hx.shape[-1]}, expected {w_hh.shape[1]}")
-    if input.ndim == 2 and input.shape[0] != hx.shape[0]:
-        raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden0 batch size {hx.shape[0]}")
+    for i, hx in enumerate(state):
+        if hx.shape[-1] != w_hh.shape[1]:
+            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {hx.shape[-1]}, expected {w_hh.shape[1]}")
+        if input.ndim == 2 and input.shape[0] != hx.shape[0]:
+            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {hx.shape[0]}")
 
 
 def _cell(kind: str, input, state: tuple, w_ih, w_hh, b_ih, b_hh):
-    _check_cell(input, state[0], w_ih, w_hh)
+    _check_cell(input, state, w_ih, w_hh)
     lib = steps.Tensors()
     return steps.STEPS[kind](lib, lib.linear(input, w_ih, b_ih), state, Cell(w_ih, w_hh, b_ih, b_hh))[0]
 

@@ -103,3 +103,32 @@ def test_bags_of_one_size_with_the_end_among_the_offsets():
     weight, bags = torch.arange(8.0).reshape(4, 2), torch.tensor([[0, 1], [2, 3]])
     out = F.embedding_bag(bags, weight, mode="sum", include_last_offset=True)
     assert out.tolist() == [[2.0, 4.0], [10.0, 12.0]]
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding_idx", [None, 1])
+def test_indices_behind_the_last_offset_take_no_part(mode, padding_idx):
+    weight = torch.arange(12.0, dtype=torch.float64).reshape(4, 3).requires_grad_()
+    indices, offsets = torch.tensor([0, 1, 2, 3]), torch.tensor([0, 1, 3])
+    options = dict(mode=mode, padding_idx=padding_idx, include_last_offset=True)
+    F.embedding_bag(indices, weight, offsets, **options).sum().backward()
+    got, weight.grad = weight.grad, None
+    F.embedding_bag(indices[:3], weight, offsets, **options).sum().backward()
+    assert torch.equal(got, weight.grad) and not got[3].any()
+
+
+def test_samples_behind_the_last_offset_have_no_gradient():
+    weight, factors = torch.ones(4, 3), torch.ones(4, requires_grad=True)
+    bags = F.embedding_bag(
+        torch.tensor([0, 1, 2, 3]), weight, torch.tensor([0, 2]), mode="sum", per_sample_weights=factors,
+        include_last_offset=True,
+    )  # fmt: skip
+    bags.sum().backward()
+    assert factors.grad.tolist() == [3.0, 3.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("rows", "indices"), [(0, []), (10, [[0, 2], [4, 3]])])
+def test_a_table_without_columns_has_a_sparse_gradient(rows, indices):
+    table = torch.nn.Embedding(rows, 0, sparse=True)
+    table(torch.tensor(indices, dtype=torch.int64)).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)

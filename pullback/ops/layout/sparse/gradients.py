@@ -33,11 +33,11 @@ def embedding_gradient(
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     flat = indices.detach().reshape(-1)
     features = g.shape[-1]
-    values = g.reshape(-1, features)
+    values = g.reshape(flat.shape[0], features)  # not -1: there may be no features
     if padding_idx >= 0:
         keep = (flat != padding_idx).nonzero().reshape(-1)
         flat, values, owned = flat.index_select(0, keep), values.index_select(0, keep), True
-    return _from_parts(flat.long().reshape(1, -1).contiguous(), values.contiguous(), (rows, features), owned)
+    return _from_parts(flat.long().unsqueeze(0).contiguous(), values.contiguous(), (rows, features), owned)
 
 
 def gather_gradient(g: Tensor, shape: tuple, dim: int, index: Tensor) -> Tensor:
