@@ -18,7 +18,7 @@ from ...core.promotion import promote_types, scalar_dtype
 from ...core.size import Size
 from ...core.storage import StorageBase, UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
-from ...core.tensor import FAKE, Tensor, set_requires_grad, wrap, wrap_meta
+from ...core.tensor import FAKE, SPARSE, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
 from ..shape.views import alias as alias_op
 from ..system.calls import front
@@ -293,7 +293,24 @@ def new(self, *args, device=None, size=None) -> Tensor:
     """The old constructor with this tensor's dtype."""
     if len(args) == 1 and isinstance(args[0], TypedStorage) and args[0].dtype is not self.dtype:
         raise RuntimeError(f"Expected a storage of {self.dtype}, but got one of {args[0].dtype}")
+    if self._keys & SPARSE:
+        return _new_sparse(self, args if size is None else (size,), device)
     return legacy(self.dtype, args if size is None else tuple(size), device or self.device)
+
+
+def _new_sparse(t: Tensor, args: tuple, device) -> Tensor:
+    """`new` of a sparse tensor: of a size, or of indices and values and perhaps a size."""
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        raise TypeError(
+            "new() received an invalid combination of arguments - got (Tensor), but expected a size, or indices, values "
+            "and size"
+        )
+    make = public("torch", "sparse_coo_tensor")
+    options = {"dtype": t.dtype, "device": device or t.device}
+    if args and isinstance(args[0], Tensor):
+        return make(*args, **options)
+    whole = tuple(args[0]) if len(args) == 1 and not isinstance(args[0], int) else args
+    return make(whole or (0,), **options)
 
 
 @front("torch.from_numpy")

@@ -19,6 +19,7 @@ from ...core.tensor import (
     FAKE,
     LAYOUTS,
     META,
+    SPARSE,
     Tensor,
     set_requires_grad,
     stride_of,
@@ -32,7 +33,7 @@ from ..shape.views import alias as alias_op
 from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.inplace import bump, check_inference_write, resize, told_mode
-from ..system.operator import export
+from ..system.operator import export, public
 from ..system.overrides import (
     DisableTorchFunctionSubclass,
     call_overridden,
@@ -108,6 +109,8 @@ def resize_(self, *sizes, memory_format=None) -> Tensor:
 
 @front("Tensor.resize_as_", "torch.resize_as_")
 def resize_as_(input, the_template, memory_format=None) -> Tensor:
+    if input._keys & the_template._keys & SPARSE:
+        return public("Tensor", "resize_as_sparse_")(input, the_template)
     if memory_format is not devices.preserve_format:
         return input.resize_(the_template.shape, memory_format=memory_format)
     input.resize_(the_template.shape)

@@ -139,7 +139,8 @@ def div(op: Operator, self, other, *rest):
     if not _is_number(other) or not is_sparse(self):
         shape = list(other.shape) if isinstance(other, Tensor) else []
         raise RuntimeError(
-            f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
+            f"Sparse {'floor ' if op.name == 'floor_divide' else ''}division requires a scalar or zero-dim dense tensor "
+            f"divisor (got shape {shape} for divisor)"
         )
     mode = rest[0] if rest else "floor" if op.name == "floor_divide" else None
     source = coalesced(self) if mode and is_coo(self) else self

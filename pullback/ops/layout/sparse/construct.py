@@ -237,11 +237,11 @@ def _compressed(
         raise RuntimeError(f"{name} expected sparse compressed tensor layout but got {NAMES[layout]}")
     values = _as_values(values, dtype, device)
     compressed, plain = _as_index(compressed, values.device), _as_index(plain, values.device)
-    if compressed.dtype is not plain.dtype and {compressed.dtype.name, plain.dtype.name} <= {"int32", "int64"}:
-        compressed, plain = compressed.long(), plain.long()
     size = invariants.compressed_shape(layout, compressed, plain, values) if size is None else sizes_from(name, (size,))
     if invariants.wanted(check_invariants):
-        invariants.check_compressed(layout, *_as_integers(compressed, plain), values, size)
+        invariants.check_compressed(layout, compressed, plain, values, size)
+    if compressed.dtype is not plain.dtype:
+        compressed, plain = compressed.long(), plain.long()
     result = dispatch(
         compressed_from_parts, (*_as_integers(compressed, plain), values, tuple(size), dtype, layout, None, None)
     )
@@ -257,7 +257,7 @@ def validate_compressed(compressed_indices, plain_indices, values, size, layout)
     """An error for parts that make no tensor of a compressed layout."""
     if layout not in COMPRESSED:
         raise RuntimeError(
-            f"_validate_sparse_compressed_tensor_args: expected a sparse compressed layout, got {layout}"
+            f"validate_sparse_compressed_tensor_args expected sparse compressed tensor layout but got {NAMES[layout]}"
         )
     invariants.check_compressed(layout, compressed_indices, plain_indices, values, tuple(size))
 

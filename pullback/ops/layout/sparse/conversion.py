@@ -138,10 +138,13 @@ def to_sparse(self, *args, sparse_dim=None, layout=None, blocksize=None, dense_d
     return dispatch(to_sparse_op, (self, layout, _block(blocksize), dense_dim))
 
 
-def _block(blocksize) -> tuple | None:
+def _block(blocksize, name: str = "dense_to_sparse") -> tuple | None:
     if blocksize is None:
         return None
-    return (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+    block = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
+    if len(block) != 2:
+        raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(block)}")
+    return block
 
 
 @front("Tensor.to_sparse_coo")
@@ -174,9 +177,7 @@ def to_sparse_bsc(self, blocksize, dense_dim=None) -> Tensor:
 
 
 def _to_blocked(t: Tensor, layout, blocksize, dense_dim) -> Tensor:
-    block = _block(blocksize)
-    if len(block) != 2:
-        raise RuntimeError(f"to_{layout.name}: blocksize needs to be of length 2, but got {len(block)}")
+    block = _block(blocksize, f"dense_to_{layout.name}")
     if t.layout is layout and tuple(t._array.blocksize) == block:
         return t
     return dispatch(_to_compressed[layout], (t, block, dense_dim))

@@ -153,22 +153,28 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
     """All conditions on the parts of a compressed tensor, in the order in which PyTorch names them."""
     first, second, word, other = _words(layout)
     batch, blocked = compressed.ndim - 1, layout in BLOCKED
-    if compressed.ndim < 1 or compressed.ndim != plain.ndim:
+    for name, part in ((first, compressed), (second, plain)):
+        if part.ndim and part.shape[-1] > 1 and part.stride(-1) != 1:
+            raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
+    if compressed.ndim < 1:
+        raise RuntimeError(f"{first} must have dimensionality >= 1 but got {compressed.ndim}")
+    if compressed.ndim != plain.ndim:
         raise RuntimeError(
             f"{first} and {second} dimensionalities must be equal but got {compressed.ndim} and {plain.ndim}, "
             f"respectively"
         )
-    if compressed.dtype is not plain.dtype or compressed.dtype.name not in ("int32", "int64"):
-        raise RuntimeError(
-            f"{first} and {second} must have the same integer dtype (int32 or int64) but got {compressed.dtype} and "
-            f"{plain.dtype}"
-        )
     dense_dim = values.ndim - batch - 1 - 2 * blocked
-    if dense_dim < 0 or len(size) != batch + 2 + dense_dim:
+    if dense_dim < 0:
+        raise RuntimeError(
+            f"values must have dimensionality > sum of batch and block dimensionalities (={batch} + {2 * blocked}) but "
+            f"got {values.ndim}"
+        )
+    if len(size) != batch + 2 + dense_dim:
         raise RuntimeError(
             f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + "
             f"{dense_dim}) but got {len(size)}"
         )
+    _check_batches(size[:batch], (first, compressed), (second, plain), ("values", values))
     nnz = values.shape[batch]
     if plain.shape[-1] != nnz:
         raise RuntimeError(
@@ -177,7 +183,7 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
         )
     block = values.shape[batch + 1 : batch + 3] if blocked else (1, 1)
     for d in range(2):
-        if size[batch + d] % block[d]:
+        if not block[d] or size[batch + d] % block[d]:
             raise RuntimeError(
                 f"tensor shape[{batch + d}] (={size[batch + d]}) must be divisible with blocksize[{d}] (={block[d]}) "
                 f"as defined by values shape"
@@ -189,6 +195,7 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
         raise RuntimeError(
             f"{first}.shape[-1] must be equal to the {kind} + 1 (={along + 1}), but got {compressed.shape[-1]}"
         )
+    _check_index_dtypes(first, second, compressed.dtype, plain.dtype)
     _check_compressed_indices(
         compressed._array,
         plain._array,
@@ -196,6 +203,25 @@ def check_compressed(layout, compressed: Tensor, plain: Tensor, values: Tensor, 
         across,
         (first, second, other, f"n{'rows' if layout in BY_ROW else 'cols'}"),
     )
+
+
+def _check_batches(wanted: tuple, *parts: tuple[str, Tensor]) -> None:
+    """That all parts have the batch dimensions of the tensor."""
+    shapes = [(name, list(part.shape[: len(wanted)])) for name, part in parts]
+    if any(shape != list(wanted) for _, shape in shapes):
+        listed = ", ".join(f"{name} (={shape})" for name, shape in shapes[:-1])
+        raise RuntimeError(
+            f"all batch dimensions of {listed}, and {shapes[-1][0]} (={shapes[-1][1]}) must be equal to tensor batch "
+            f"dimensions (={list(wanted)})"
+        )
+
+
+def _check_index_dtypes(first: str, second: str, one, other) -> None:
+    if one is not other:
+        names = f"{one.scalar_name} and {other.scalar_name}"
+        raise RuntimeError(f"{first} and {second} must have the same dtype, bot got {names}, respectively")
+    if one.name not in ("int32", "int64"):
+        raise RuntimeError(f"{first} and {second} dtype must be Int or Long, but got {one.scalar_name}")
 
 
 def _check_compressed_indices(compressed, plain, along: int, across: int, words: tuple) -> None:

@@ -134,9 +134,11 @@ def sparse_resize_(self, size, sparse_dim: int, dense_dim: int) -> Tensor:
                 f"tensor is not supported.\n\n"
                 "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
             )
-        if any(n < o for n, o in zip(size, a.shape, strict=True)):
+        for kind, at in (("sparse", slice(0, sparse_dim)), ("dense", slice(sparse_dim, None))):
+            if all(n >= o for n, o in zip(size[at], a.shape[at], strict=True)):
+                continue
             raise RuntimeError(
-                f"shrinking the size of sparse dimensions or dense dimensions (from {list(a.shape)} to {list(size)}) "
+                f"shrinking the size of {kind} dimensions (from {list(a.shape[at])} to {list(size[at])}) "
                 f"on a non-empty sparse tensor is not supported.\n\n"
                 "If you need an empty sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`."
             )
