@@ -341,6 +341,16 @@ def _any_all(wanted: bool):
     return call
 
 
+def _callable(world: Tracing, value) -> bool:
+    return class_attribute(type(value), "__call__") is not ABSENT
+
+
+def _fspath(world: Tracing, path):
+    if not isinstance(path, (str, bytes)):
+        raise Break("it asks for the path of an object")
+    return path
+
+
 def _repr(function):
     def call(world: Tracing, *args):
         if args and isinstance(args[0], Tensor) or args and world.holds_tensors(args[0]):
@@ -412,7 +422,7 @@ HANDLED: dict[Any, Any] = {
     min: _ordering(min), max: _ordering(max), any: _any_all(True), all: _any_all(False), repr: _repr(repr), str: _repr(str),
     copy.copy: copied, copy.deepcopy: deep_copied, math.prod: _over_items(math.prod), collections.namedtuple: _namedtuple,
     sys.getrecursionlimit: _asked(sys.getrecursionlimit), sys.getdefaultencoding: _asked(sys.getdefaultencoding),
-    warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
+    callable: _callable, os.fspath: _fspath, warnings.warn: _warn, inspect.signature: _signature, os.getcwd: _asked(os.getcwd), os.getpid: _asked(os.getpid),
 }  # fmt: skip
 HANDLED.update(_operators())
 HANDLED.update(NUMPY)

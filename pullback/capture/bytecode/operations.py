@@ -11,6 +11,8 @@ import operator
 import types
 
 from ...core.tensor import Tensor
+from ...ops.make.assertions import assert_async_msg
+from ..trace.program import writes
 from .arrays.world import as_index, refuse_arrays
 from .builtin_calls import MUTATING
 from .calls import Calls
@@ -248,7 +250,21 @@ class Operations(Calls):
         if isinstance(value, CONTAINERS) and self.outside.is_outside(value):
             return self._outside_truth(value)
         self.refuse_mutable(value)
+        if isinstance(value, Tensor) and self._is_asserted(value):
+            return True
         return self.refusing(bool, (value,), {})
+
+    def _is_asserted(self, value: Tensor) -> bool:
+        """Whether a tensor is the condition of an `assert`, which then is in the graph: where nobody would catch the error, and
+        nothing was done before it that would be left undone."""
+        frame = self.machine.frames[-1]
+        words = asserted_words(frame.steps.code, frame.index)
+        if words is None or value.numel() != 1 or self.journal.log or any(map(writes, self.trace.graph.nodes)):
+            return False
+        if any(f.steps.handler(f.index - (1 if f.waiting else 0)) for f in self.machine.frames) or self.machine.outer:
+            return False
+        self.refusing(assert_async_msg, (value, words), {})
+        return True
 
     def _outside_truth(self, value) -> bool:
         if self.journal.touched.get(id(value)):
@@ -267,6 +283,19 @@ class Operations(Calls):
             return self.outside.length(value)
         self.refuse_mutable(value)
         return self.refusing(len, (value,), {})
+
+
+def asserted_words(code: list, index: int) -> str | None:
+    """The words of the `assert` whose condition a step decides; None where it is no such step, or the words are no text."""
+    name, _ = code[index]
+    after = [step for step, _ in code[index + 1 : index + 6]]
+    if "JUMP" not in name or not name.endswith("IF_TRUE") or after[:1] != ["LOAD_ASSERTION_ERROR"]:
+        return None
+    if after[1:2] == ["RAISE_VARARGS"]:
+        return "assertion error"
+    said = code[index + 2]
+    is_text = said[0] == "LOAD_CONST" and isinstance(said[1], str) and "RAISE_VARARGS" in after[2:5]
+    return said[1] if is_text else None
 
 
 def as_truth(method: str, value) -> bool:

@@ -176,6 +176,8 @@ class Rebuild:
                 return self.name(value)
         cells = f"({self.items(value.__closure__)},)" if value.__closure__ else "None"
         defaults = self.expression(value.__defaults__)
+        if id(value) in self.variables:  # a cell of it holds the function itself, or one that does
+            return self.variables[id(value)]
         maker = self.name(types.FunctionType)
         result = self._keep(
             value,

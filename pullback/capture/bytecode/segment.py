@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import operator
 import re
 from collections.abc import Callable
 from types import CellType
@@ -19,7 +18,7 @@ from ...core import modes
 from ...core.modes import ambient
 from ...core.node import AccumulateGrad, requires_grad
 from ...core.tensor import Tensor, stride_of
-from ...graph import GraphModule, Node
+from ...graph import GraphModule
 from ...ops.system.operator import Operator
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..front.boxing import boxed
@@ -27,7 +26,7 @@ from ..front.config import config
 from ..front.dynamic import Sizes
 from ..front.fakes import NO_FAKES, fake_mode_for
 from ..trace.graph_trace import PACKAGE
-from ..trace.program import Escaped, Unsupported
+from ..trace.program import Escaped, Unsupported, writes
 from ..trace.promises import assert_promises
 from .arrays.traced import TracedArray
 from .conditions import MISSING, Conditions, compiled
@@ -490,13 +489,6 @@ class Capture:
                         f"{v}.storage_offset() == {example._offset}",
                         f"{source.name}.storage_offset() == {example._offset}",
                     )
-
-
-def writes(node: Node) -> bool:
-    """Whether a node may write to tensors it is given: an operator that says so, or a function of which nothing is known."""
-    if isinstance(node.target, Operator):
-        return any(a.writes for a in node.target.schema.arguments)
-    return node.op.startswith("call_") and node.target not in (operator.getitem, modes._set_grad_enabled)
 
 
 def _has_symbols(example) -> bool:

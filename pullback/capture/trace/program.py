@@ -7,6 +7,7 @@ further inputs of the graph: `lifted`, in the order met. Where the program switc
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from ...amp.autocast import casting, policy_of
@@ -121,6 +122,13 @@ def opened_by_autocast(op: Operator, args: tuple) -> bool:
     if op.body is not None:
         return policy_of(op, "cpu") != "lower" or policy_of(op, "cuda") != "lower"
     return isinstance(op, LibraryOperator) and op.autocast_kernel(op.place(args)[1]) is not None
+
+
+def writes(node: Node) -> bool:
+    """Whether a node may write to tensors it is given: an operator that says so, or a function of which nothing is known."""
+    if isinstance(node.target, Operator):
+        return any(a.writes for a in node.target.schema.arguments)
+    return node.op.startswith("call_") and node.target not in (operator.getitem, modes._set_grad_enabled)
 
 
 class ProgramTrace(GraphTrace):

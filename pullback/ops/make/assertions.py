@@ -36,11 +36,15 @@ def _expect(value: Any, message: str) -> None:
         raise RuntimeError(message)
 
 
+class AssertedError(RuntimeError, AssertionError):
+    """An assertion about data that does not hold: a graph may hold one that the program wrote with `assert`."""
+
+
 def _nonzero(t: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
     if t.numel() != 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
     if not to_host(t._array).reshape(-1)[0]:
-        raise RuntimeError(message)
+        raise AssertedError(message)
 
 
 def _unread(*args: Any) -> None:

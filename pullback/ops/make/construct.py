@@ -201,7 +201,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     elif hasattr(data, "__array_interface__") and not isinstance(data, (np.ndarray, np.generic)):
         result = _place(*array_from(np.asarray(data), dtype), device)
     elif ambient.mode & (modes.CAPTURE | modes.DISPATCH) and has_undecided(data):
-        result = from_numbers(data, dtype or (ambient.default_dtype if has_float(data) else dtypes.int64), device)
+        result = from_numbers(data, dtype or dtype_of_numbers(data), device)
     elif isinstance(data, (StorageBase, TypedStorage)):
         result = _on(data, dtype)
     else:
@@ -226,10 +226,18 @@ def has_undecided(data) -> bool:
     return symbolic(data) and data.node.hint is None
 
 
-def has_float(data) -> bool:
+def dtype_of_numbers(data) -> dtype:
+    """The dtype of nested numbers of which some are symbolic: that of the widest kind among them."""
+    kinds = _kinds(data)
+    if kinds & {float, complex}:
+        return ambient.default_dtype if complex not in kinds else ambient.default_dtype.to_complex()
+    return dtypes.bool if kinds == {bool} else dtypes.int64
+
+
+def _kinds(data) -> set[type]:
     if isinstance(data, (list, tuple)):
-        return any(has_float(d) for d in data)
-    return isinstance(data, float) or symbolic(data) and data.node.pytype is float
+        return {kind for d in data for kind in _kinds(d)}
+    return {data.node.pytype if symbolic(data) else type(data)}
 
 
 def from_numbers(data, wanted: dtype, device) -> Tensor:

@@ -125,3 +125,32 @@ def test_the_truth_of_a_number_that_depends_on_data(backend):
         assert [run(torch.tensor([v])) for v in (3, 0, 2.5, 0.0)] == [True, False, True, False]
     finally:
         config.capture_scalar_outputs = before
+
+
+def test_functions_that_know_themselves_are_one():
+    def f(x):
+        def own():
+            return own
+
+        def even(n):
+            return n == 0 or odd(n - 1)
+
+        def odd(n):
+            return n != 0 and even(n - 1)
+
+        return x + 1, own, even, odd
+
+    _, own, even, odd = whole(f)(torch.ones(1))
+    assert own() is own and even(4) and odd(3) and even.__closure__[0].cell_contents is odd
+
+
+def test_whether_something_can_be_called():
+    class Plain:
+        pass
+
+    class Called(nn.Module):
+        def __bool__(self):
+            raise AssertionError
+
+    plain, called = Plain(), Called()
+    assert whole(lambda x: x + callable(called) + 2 * callable(plain) + 4 * callable(len))(torch.zeros(1)).item() == 5

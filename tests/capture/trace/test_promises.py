@@ -4,6 +4,7 @@ import pytest
 
 import pullback as torch
 from pullback.capture.front.config import config
+from tests.capture.trace.asserting import after_effects, asserting, asserting_without_words, caught
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +42,32 @@ def test_several_promises_in_their_order():
     for wrong in ([1, 0], [3, 4]):
         with pytest.raises(RuntimeError):
             compiled(torch.tensor(wrong))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [asserting, asserting_without_words])
+def test_an_assertion_about_data_is_in_the_graph(f, backend):
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    good, bad = torch.tensor([3.0, 4.0]), torch.tensor([2.0, 4.0])
+    assert torch.allclose(compiled(good), f(good))
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="the first is three" if f is asserting else ""):
+            compiled(bad)
+
+
+def test_an_assertion_that_is_caught_or_comes_after_effects_ends_the_graph():
+    for x, want in ((torch.tensor([3.0]), "yes"), (torch.tensor([2.0]), "no")):
+        assert torch.compile(caught)(x) == want
+    x = torch.zeros(1)
+    with pytest.raises(AssertionError, match="no"):
+        torch.compile(after_effects)(x, log := [])
+    assert log == [1] and x.item() == 1
+
+
+def test_tensors_of_numbers_that_depend_on_data_have_their_dtype():
+    f = torch.compile(
+        lambda x: (torch.tensor([x.item()]), torch.tensor([x.item(), 1])), backend="eager", fullgraph=True
+    )
+    for value in (True, 3, 2.5):
+        for got, want in zip(f(torch.tensor([value])), (torch.tensor([value]), torch.tensor([value, 1])), strict=True):
+            assert got.dtype is want.dtype and torch.equal(got, want)
