@@ -86,16 +86,28 @@ def check_hook(world: Tracing, hook) -> None:
 
 def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwargs: dict) -> None:
     """End the graph before a custom function that does more than compute, or is given what it may change."""
-    for value in (*args, *kwargs.values()):
-        if not isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType)) and not is_plain(value):
+    values = (*args, *kwargs.values())
+    given = next((v for v in values if isinstance(v, (list, dict)) and is_nest(v)), None)
+    for value in values:
+        if not isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType)) and not is_nest(value):
             raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
     for name in ("forward", "setup_context", "backward", "vjp", "jvp"):
         class_attribute(cls, name)  # noted: another may be put there
     for function in (cls.forward, cls.setup_context, cls.users_backward()):
         found = next(filter(None, (_seen(function, effect) for effect in effects(function))), None)
+        if given is not None and effects(function):  # it may be the list that is filled, or kept for the backward
+            raise Break(f"it gives {cls.__name__}.apply a {type(given).__name__}, which may be changed there")
         if found is not None:
             raise Break(f"it applies {cls.__name__}, whose {function.__name__} {found}")
         Reads(world, f"{cls.__name__}.{function.__name__}").of(function)
+
+
+def is_nest(value) -> bool:
+    """Whether a value cannot be changed, or is a list or dict of such ones."""
+    if type(value) in (list, tuple, dict):
+        inner = [*value, *value.values()] if type(value) is dict else value
+        return all(isinstance(v, (*CONSTANTS, Tensor, enum.Enum)) or is_nest(v) for v in inner)
+    return is_plain(value)
 
 
 def is_plain(value) -> bool:

@@ -407,6 +407,7 @@ class Tracing(Operations):
             return given(self, *args, **kwargs)
         if function is custom_functions.APPLY:
             kept.check_custom_function(self, args[0], args[1:], kwargs)
+            args, kwargs = tuple(map(self.deep, args)), {k: self.deep(v) for k, v in kwargs.items()}
         return super().call(function, args, kwargs)
 
     def is_listening(self) -> bool:

@@ -105,3 +105,39 @@ def test_a_leaf_that_a_program_makes_is_made_between_graphs(backend):
         return x.grad
 
     assert torch.compile(f, backend=backend)(3.0).tolist() == [12.0] * 3
+
+
+class OfList(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, others):
+        ctx.save_for_backward(*others)
+        return x * (others[0] + others[1])
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * (a + b), None
+
+
+class Filling(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, others):
+        others.append(x * 2)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_a_list_of_tensors_is_given_to_a_custom_function(backend):
+    f = torch.compile(lambda x, others: OfList.apply(x, others), backend=backend, fullgraph=True)
+    for scale in (1.0, 2.0):
+        x, others = torch.ones(2, requires_grad=True), [torch.full((2,), scale, requires_grad=True), torch.ones(2)]
+        f(x, others).sum().backward()
+        assert x.grad.tolist() == [scale + 1] * 2 and others[0].grad is None
+    fill, seen = torch.compile(lambda x, others: Filling.apply(x, others), backend=backend), []
+    for _ in range(3):
+        fill(torch.ones(1), seen)
+    assert [t.item() for t in seen] == [2.0] * 3
