@@ -26,6 +26,7 @@ from .frame import Frame
 from .generators import Generator
 from .journal import Journal
 from .lookups import ABSENT, class_attribute
+from .module_stack import module_stack
 from .operations import Operations
 from .outside import CONSTANTS, CONTAINERS, ITERATORS, Outside
 from .polyfills import sequence
@@ -73,7 +74,17 @@ class FrameTrace(ProgramTrace):
         self.created += 1
         node = super().create_node(target, args, kwargs, name)
         self.steps[node] = self.world.top.count if self.world.top is not None else 0
+        stack = module_stack(self.world.machine, self._found_at)
+        if stack:
+            node.meta["nn_module_stack"] = stack
+        node.meta["source_fn_stack"] = [(node.name, target)]
         return node
+
+    def _found_at(self, value) -> tuple[Any, Source | None]:
+        """What a local variable holds, and where that was found."""
+        if type(value) is Unseen:
+            return value.value, value.source
+        return value, self.world.outside.source_of(value)
 
     def given(self, t: Tensor, source: Source, context) -> Tensor:
         """A tensor from outside as an input."""

@@ -122,7 +122,7 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
             copies[node] = graph.node_copy(node, copies.__getitem__)
     first = next((n.meta for n in found.graph.nodes if n.stack_trace is not None), {})
     for node in (checked, *[n for n in graph.nodes if n.op == "get_attr"]):  # they belong where the program begins
-        for key in ("stack_trace", "nn_module_stack"):
+        for key in ("stack_trace", "nn_module_stack", "source_fn_stack"):
             if key in first:
                 node.meta.setdefault(key, first[key])
     graph.output([copies[r] if isinstance(r, Node) else r for r in found.results])

@@ -106,3 +106,29 @@ def test_a_module_that_breaks_is_captured_on_its_own(inner, hook) -> None:
     torch.testing.assert_close(x.grad, y.grad)
     called_nodes = [node for graph in graphs for node in graph.graph.nodes if node.op.startswith("call")]
     assert len(graphs) >= 4 and len(called_nodes) >= 6
+
+
+def test_nodes_know_in_which_modules_they_were_made():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.source = nn.Linear(2, 2), "a name that sources have too"
+
+        def forward(self, x):
+            return self.layer(x).relu()
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = Block()
+
+        def forward(self, x):
+            return self.block(x) + 1
+
+    graphs = []
+    torch.compile(Model(), backend=lambda gm, _: graphs.append(gm) or gm, fullgraph=True)(torch.ones(2))
+    stacks = {n.name: n.meta["nn_module_stack"] for n in graphs[0].graph.nodes if n.op == "call_function"}
+    assert {name: [cls for _, cls in stack.values()] for name, stack in stacks.items()} == {
+        "linear": [Model, Block, nn.Linear], "relu": [Model, Block], "add": [Model],
+    }  # fmt: skip
+    assert [place.rpartition(".")[2] for place, _ in stacks["linear"].values()][1:] == ["block", "layer"]
