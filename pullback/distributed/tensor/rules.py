@@ -118,7 +118,7 @@ def _common_places(tensors: list[DTensor], ndim: int, keeps_partial: bool) -> Pl
         if keeps_partial and partial is not None and not cuts:
             result.append(partial)
         else:
-            result.append(cuts[0] if cuts and partial is None or cuts else Replicate())
+            result.append(cuts[0] if cuts else Replicate())
     return tuple(result)
 
 
@@ -139,21 +139,21 @@ def pointwise(op: Operator, args: tuple, kwargs: dict) -> Any:
     shape = shape_of(op, args, kwargs)
     if isinstance(shape, list):
         return NotImplemented
-    places = _common_places(tensors, len(shape), _keeps_partial(op, args, tensors))
+    places = _common_places(tensors, len(shape), _keeps_partial(op, args, kwargs, tensors))
     args, kwargs = tree_map(lambda a: aligned(a, places, len(shape)) if isinstance(a, DTensor) else a, (args, kwargs))
     return wrapped(on_locals(op, args, kwargs), tensors[0].device_mesh, places, shape)
 
 
-def _keeps_partial(op: Operator, args: tuple, tensors: list[DTensor]) -> bool:
+def _keeps_partial(op: Operator, args: tuple, kwargs: dict, tensors: list[DTensor]) -> bool:
     """Whether a sum of what the ranks give is the result on sums."""
     kinds = {p for t in tensors for p in t.placements if p.is_partial()}
     if kinds != {Partial("sum")}:
         return False
     if op.name in ("add", "sub"):
         return all(isinstance(a, DTensor) for a in args[:2])
-    if op.name in ("mul", "div") and op.options.get("rounding_mode") is None and len(args) == 2:
-        return op.name == "mul" and len(tensors) == 1 or not isinstance(args[1], DTensor)
-    return op.name in LINEAR
+    if op.name == "mul":
+        return len(tensors) == 1
+    return op.name == "div" and len(tensors) == 1 and tensors[0] is args[0] and kwargs.get("rounding_mode") is None
 
 
 @rule(*LIKE)
@@ -171,9 +171,19 @@ def _like(op: Operator, args: tuple, kwargs: dict) -> Any:
 @rule(*LINEAR)
 def _same(op: Operator, args: tuple, kwargs: dict) -> Any:
     t = args[0]
-    if op.name == "neg" and any(p.is_partial() and p != Partial("sum") for p in t.placements):
+    partial = {p for p in t.placements if p.is_partial()}
+    if op.name == "neg" and partial - {Partial("sum")} or op.name == "_to_copy" and partial and _rounds(t, kwargs):
         return NotImplemented
     return wrapped(on_locals(op, args, kwargs), t.device_mesh, t.placements, t.shape)
+
+
+def _rounds(t: DTensor, kwargs: dict) -> bool:
+    """Whether a copy is of a dtype that drops what a sum of parts needs: fractions, or counts above one."""
+    dtype = kwargs.get("dtype") or t.dtype
+    exact = not (dtype.is_floating_point or dtype.is_complex)
+    return dtype is not t.dtype and (
+        dtype.name == "bool" or exact and (t.dtype.is_floating_point or t.dtype.is_complex)
+    )
 
 
 # ---- writes
@@ -366,31 +376,33 @@ def _summed(op: Operator, args: tuple, kwargs: dict) -> Any:
 @rule("linalg_vector_norm")
 def _vector_norm(op: Operator, args: tuple, kwargs: dict) -> Any:
     """The norm of all elements: of the ranks' parts, joined."""
-    t, order = args[0], args[1] if len(args) > 1 else 2
-    if (
-        len(args) > 2
-        and args[2] is not None
-        or kwargs
-        or order == 0
-        or not all(isinstance(p, (Shard, Replicate)) for p in t.placements)
-    ):
+    given = dict(zip([a.name for a in op.schema.arguments], args, strict=False)) | kwargs
+    t, order = args[0], given.get("ord", 2)
+    special = given.get("dim") is not None or given.get("keepdim") or given.get("dtype") is not None or order == 0
+    if special or any(p.is_partial() for p in t.placements):
         return NotImplemented
-    part = on_locals(op, args, kwargs)
+    if (order < 0 or math.isinf(order)) and _some_part_is_empty(t):  # nothing has no such norm
+        return NotImplemented
     cut = [isinstance(p, Shard) for p in t.placements]
     if math.isinf(order):
-        kind = "max" if order > 0 else "min"
-        if kind == "min" and not part.numel():
-            return NotImplemented
-        return moved(
-            wrapped(part, t.device_mesh, tuple(Partial(kind) if c else Replicate() for c in cut), ()),
-            (Replicate(),) * len(cut),
+        kind = Partial("max" if order > 0 else "min")
+        extreme = wrapped(
+            on_locals(op, args, kwargs), t.device_mesh, tuple(kind if c else Replicate() for c in cut), ()
         )
+        return moved(extreme, (Replicate(),) * len(cut))
+    part = on_locals(op, args, kwargs)
     powers = wrapped(part**order, t.device_mesh, tuple(Partial("sum") if c else Replicate() for c in cut), ())
     whole = moved(powers, (Replicate(),) * len(cut))
     return wrapped(whole._local_tensor ** (1 / order), t.device_mesh, whole.placements, ())
 
 
-def _rows(op: Operator, args: tuple, kwargs: dict, dims: range, first: int = 1) -> Any:
+def _some_part_is_empty(t: DTensor) -> bool:
+    """Whether a rank has no elements. The last has the fewest, so all ranks find the same."""
+    last = [n - 1 for n in t.device_mesh.shape]
+    return not all(length for _, length in t._spec.local_part(last))
+
+
+def _rows(op: Operator, args: tuple, kwargs: dict, dims: range) -> Any:
     """An operator that works along `dims` of its first argument and row by row otherwise."""
     t = args[0]
     cut_there = any(isinstance(p, Shard) and p.dim in dims or p.is_partial() for p in t.placements)

@@ -15,7 +15,7 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import CUDA, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
+from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
 from . import overrides
 from .dispatch import dispatch
 from .inplace import (
@@ -99,11 +99,16 @@ def write_out(op: Operator, args: tuple, out):
         if ambient.mode & modes.CAPTURE:
             with modes.masked(modes.GRAD):
                 dispatch(copy, (o, r, False))
-        elif not ambient.mode & modes.DISPATCH or not handed_over(copy, (o, r, False)):
+        elif not _others_write(o, r) or not handed_over(copy, (o, r, False)):
             write(o, r)
     if isinstance(out, (tuple, list)):
         return type(result)(outs) if isinstance(result, tuple) else list(outs)
     return out
+
+
+def _others_write(out: Tensor, result: Tensor) -> bool:
+    """Whether a dispatch mode or a subclass of tensors does the write."""
+    return bool(ambient.mode & modes.DISPATCH or (out._keys | result._keys) & DISPATCH_SUBCLASS)
 
 
 _APART = frozenset(

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.optim import ZeroRedundancyOptimizer
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from pullback.distributed.timeline import recording
@@ -53,6 +53,39 @@ def check_operators():
                 results.append([z.detach(), *full])
             for found, expected in zip(*results):
                 close(found, expected, f"{p} {q}")
+
+
+def check_sums_that_stay_apart():
+    """What is done to parts of a sum is done to the sum, or the sum is made first."""
+    part, every = torch.full((2, 3), rank + 0.7), sum(torch.full((2, 3), r + 0.7) for r in range(size))
+    p = DTensor.from_local(part, mesh, [Partial()])
+    other = distribute_tensor(torch.arange(6.0).reshape(2, 3), mesh, [Replicate()])
+    for function in (
+        lambda t, o: t * 2,
+        lambda t, o: t / 2,
+        lambda t, o: t - o,
+        lambda t, o: t * o,
+        lambda t, o: t * t,
+        lambda t, o: t + 1,
+        lambda t, o: torch.div(t, 2, rounding_mode="floor"),
+        lambda t, o: -t,
+        lambda t, o: t.to(torch.int64),
+        lambda t, o: t.abs().mean(1),
+        lambda t, o: t.t() @ o,
+        lambda t, o: torch.addmm(o.t()[:, :2] @ o, o.t(), t, alpha=2, beta=3),
+        lambda t, o: torch.zeros_like(t),
+        lambda t, o: t.sum(0).neg(),
+    ):
+        close(function(p, other).full_tensor(), function(every, other.full_tensor()))
+
+
+def check_norms():
+    for w in (torch.arange(1.0, 8.0), torch.tensor([-3.0])):  # of the second, some ranks have nothing
+        d = distribute_tensor(w, mesh, [Shard(0)])
+        for order in (2, 1, 3, -1, 0, float("inf"), -float("inf")):
+            close(torch.linalg.vector_norm(d, order).full_tensor(), torch.linalg.vector_norm(w, order), order)
+        kept = torch.linalg.vector_norm(d, keepdim=True)
+        assert kept.shape == kept.to_local().shape == (1,)
 
 
 def check_tensor_parallel():

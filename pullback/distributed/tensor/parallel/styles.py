@@ -114,9 +114,6 @@ class RowwiseParallel(_Product):
         self.output_layouts = output_layouts or Replicate()
         self.use_local_output = use_local_output
 
-    def _apply(self, module: Module, mesh: DeviceMesh) -> Module:
-        return super()._apply(module, mesh)
-
 
 class SequenceParallel(ParallelStyle):
     """Norms and dropout on sequences that are cut; parameters are whole on every rank."""
