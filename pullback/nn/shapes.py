@@ -68,7 +68,18 @@ class Unflatten(Module):
                 )
 
     def forward(self, input: Tensor) -> Tensor:
+        if isinstance(self.dim, str):
+            return self._by_name(input)
         return input.unflatten(self.dim, self.unflattened_size)
+
+    def _by_name(self, input: Tensor) -> Tensor:
+        """The dimension of a name as several, which have the names that are paired with their sizes."""
+        if self.dim not in input.names:
+            raise RuntimeError(f"Name '{self.dim}' not found in Tensor{list(input.names)}.")
+        at = input.names.index(self.dim)
+        names, sizes = zip(*self.unflattened_size, strict=True)
+        plain = input.rename(None).unflatten(at, sizes)
+        return plain.rename(*input.names[:at], *names, *input.names[at + 1 :])
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -58,3 +58,46 @@ def test_data_parallel(world):
     model = nn.parallel.DistributedDataParallel(nn.Linear(3, 2).to("cuda"))
     model(torch.ones(4, 3, device="cuda")).sum().backward()
     assert model.module.weight.grad.cpu().tolist() == [[4, 4, 4], [4, 4, 4]]
+
+
+def test_parts_and_messages(world):
+    x = torch.arange(4.0, device="cuda")
+    for call in (
+        lambda out: dist.gather(x, [out], dst=0),
+        lambda out: dist.scatter(out, [x], src=0),
+        lambda out: dist.all_to_all([out], [x]),
+        lambda out: dist.all_to_all_single(out, x),
+        lambda out: dist.reduce_scatter(out, [x]),
+    ):
+        out = torch.empty(4, device="cuda")
+        call(out)
+        assert out.tolist() == [0, 1, 2, 3]
+    dist.reduce(x, dst=0)
+    assert x.tolist() == [0, 1, 2, 3]
+    parts = torch.zeros(2, 4, device="cuda").t()[:, :1]  # not contiguous: received aside, then copied in
+    dist.all_gather([parts], x.reshape(4, 1))
+    assert parts.reshape(-1).tolist() == [0, 1, 2, 3]
+    received = torch.empty(4, device="cuda")
+    work = dist.irecv(received, 0)
+    dist.isend(x, 0).wait()
+    work.wait()
+    assert received.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="receives from a rank that is named"):
+        dist.recv(received)
+
+
+def test_groups(world):
+    group = dist.new_group([0])
+    t = torch.ones(2, device="cuda")
+    dist.all_reduce(t, group=group)
+    assert t.tolist() == [1, 1] and group.channel.device == "cuda" and group.channel.on_host.device == "cpu"
+
+
+def test_what_nccl_cannot_do(world):
+    channel = dist.group.WORLD.channel
+    with pytest.raises(ValueError, match="NCCL cannot reduce elements of dtype complex64"):
+        channel.allreduce(None, torch.ones(2, dtype=torch.complex64, device="cuda")._array, "SUM")
+    with pytest.raises(ValueError, match=r"scatters parts of one size, got \[1, 2\]"):
+        channel.reduce_scatter(None, None, "SUM", [1, 2])
+    with pytest.raises(ValueError, match=r"gathers parts of one size, got \[4, 8\] bytes"):
+        channel.allgather(None, [torch.ones(n, device="cuda")._array for n in (1, 2)])

@@ -130,18 +130,15 @@ def fully_shard(
     """Cut the parameters of a module, or of a list of modules, that no inner `fully_shard` has cut."""
     if shard_placement_fn is not None:
         raise NotImplementedError("fully_shard: shard_placement_fn: parameters are cut along their first dimension")
-    if isinstance(offload_policy, CPUOffloadPolicy) and any(p.is_cuda for p in module.parameters()):
-        raise NotImplementedError("fully_shard: CPUOffloadPolicy moves no parameters of GPUs to the host")
     if isinstance(module, (list, tuple)):
         for m in module:
             fully_shard(
-                m,
-                mesh=mesh,
-                reshard_after_forward=reshard_after_forward,
-                mp_policy=mp_policy,
-                ignored_params=ignored_params,
-            )
+                m, mesh=mesh, reshard_after_forward=reshard_after_forward, mp_policy=mp_policy,
+                offload_policy=offload_policy, ignored_params=ignored_params,
+            )  # fmt: skip
         return module
+    if isinstance(offload_policy, CPUOffloadPolicy) and any(p.is_cuda for p in module.parameters()):
+        raise NotImplementedError("fully_shard: CPUOffloadPolicy moves no parameters of GPUs to the host")
     if isinstance(module, FSDPModule):
         raise ValueError("fully_shard has already been applied to this module")
     if mesh is None:

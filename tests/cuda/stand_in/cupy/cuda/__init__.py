@@ -6,10 +6,21 @@ import contextlib
 import itertools
 import time
 
-from . import memory, runtime
+from . import memory, nccl, runtime
 from .memory import MemoryHook, MemoryPool
 
-__all__ = ["Device", "Event", "ExternalStream", "Graph", "MemoryHook", "MemoryPool", "Stream", "memory", "runtime"]
+__all__ = [
+    "Device",
+    "Event",
+    "ExternalStream",
+    "Graph",
+    "MemoryHook",
+    "MemoryPool",
+    "Stream",
+    "memory",
+    "nccl",
+    "runtime",
+]
 
 NO_KERNELS = "kernels in CUDA C need a device"
 current = 0
@@ -58,6 +69,18 @@ class Stream:
 
     def synchronize(self) -> None:
         self.waited.append("all")
+
+    def record(self) -> Event:
+        result = Event()
+        result.record(self)
+        return result
+
+    def __enter__(self):
+        self._before = _stream
+        self.use()
+
+    def __exit__(self, *exc):
+        self._before.use()
 
     def wait_event(self, event) -> None:
         self.waited.append(event)
