@@ -55,11 +55,11 @@ class ZeroRedundancyOptimizer(Optimizer):
         return [p for p in group["params"] if self.owner[p] == self.group.rank()]
 
     def add_param_group(self, param_group: dict) -> None:
-        super().add_param_group(param_group)
         if hasattr(self, "owner"):
             raise NotImplementedError(
-                "ZeroRedundancyOptimizer: a parameter group that comes after the first step changes who keeps what"
+                "ZeroRedundancyOptimizer: a parameter group that comes after the first ones changes who keeps what"
             )
+        super().add_param_group(param_group)
 
     def step(self, closure: Callable | None = None, **kwargs: Any) -> Any:
         """Update this rank's parameters, and take those of the others."""
