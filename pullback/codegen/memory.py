@@ -44,6 +44,15 @@ def plan(order: list[tuple[set[Buffer], set[Buffer]]], outside: set[Buffer]) -> 
     return offsets, total
 
 
+def in_use(order: list[tuple[set[Buffer], set[Buffer]]], given: set[Buffer], kept: set[Buffer]) -> list[int]:
+    """The bytes that hold something while each step runs: of the arena, and of the results written so far (`kept`)."""
+    spans = {b: span for b, span in lifetimes(order).items() if b not in given}
+    return [
+        sum(bytes_of(b) for b, (first, last) in spans.items() if first <= n and (n <= last or b in kept))
+        for n in range(len(order))
+    ]
+
+
 def overwrites(nest: Nest, dying: set[Buffer], free: set[Buffer]) -> dict[Buffer, Buffer]:
     """{buffer that is read for the last time: buffer that can take its memory}. `free`: those that may be chosen for that."""
     result: dict[Buffer, Buffer] = {}

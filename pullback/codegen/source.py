@@ -15,7 +15,7 @@ from ..core.events import listeners
 from ..ops.lowering.loops import Awaited, Buffer, Call, Product, Routine, Sort, Started, Value
 from .describe import describe
 from .fuse import Kernel, group, inline
-from .memory import lifetimes, overwrites, plan
+from .memory import in_use, lifetimes, overwrites, plan
 from .printers.c import Printed, Printer
 from .printers.c_complex import COMPLEX
 from .printers.c_prelude import PRELUDE
@@ -41,6 +41,7 @@ class Source:
     calls: list[str]  # the lines of the entry point that run them
     routines: list[Routine]  # of other libraries, that it starts or awaits, in the order in which `bind` takes them
     items: list  # what `kernels` describes, where somebody listens (see `core.events`)
+    in_use: list[int]  # the bytes that hold something while each of them runs, where somebody listens
 
     def text_of(self, k: int) -> str:
         """The function that a line of the entry point runs, or the line itself."""
@@ -80,7 +81,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     sorts = sort_routines({c.source.dtype for c in printed if isinstance(c, Sort)})
     text = PRELUDE + numbers + sorts + "\n" + "\n".join(functions) + "\n" + entry
     return Source(
-        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, routines, order if listeners else []
+        text, functions, inputs, outputs, arena, [describe(item) for item in order], calls, routines, order if listeners else [],
+        in_use(flow, given, kept) if listeners else [],
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Bytes alive while a graph runs: operator by operator, and as native code.
 
 In: a graph with values in its metadata, and the segments that it became. Out: `Alive`: after each node the bytes that its
-operators would hold, and what the native call holds throughout. Inputs, which live on anyway, are not counted.
+operators would hold; what the native call reserves, and how much of it holds something while each kernel runs. Inputs, which live on anyway, are not counted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from ..graph import Graph, Node
 
 @dataclass
 class Alive:
-    """`operators`: bytes after each node; `native`: outputs and arena of the native calls."""
+    """`operators`: bytes after each node; `native`: outputs and arena of the native calls; `kernels`: what is in use of them."""
 
     operators: list[int]
     native: int
+    kernels: list[int]
 
     @property
     def peak(self) -> int:
@@ -57,8 +58,13 @@ def bytes_alive(graph: Graph, segments: list) -> Alive:
         alive += 0 if _is_view(n) else size_of(n)
         line.append(alive)
         alive -= sum(0 if _is_view(d) else size_of(d) for d in ending.get(at, ()))
-    native = sum(s.source.arena + sum(b.size * b.dtype.itemsize for b in s.source.outputs) for s in segments)
-    return Alive(line, native)
+    native, before, kernels = 0, 0, []
+    for s in segments:
+        results_of_segment = sum(b.size * b.dtype.itemsize for b in s.source.outputs)
+        native += s.source.arena + results_of_segment
+        kernels += [before + n for n in s.source.in_use]
+        before += results_of_segment  # which live on while later segments run
+    return Alive(line, native, kernels)
 
 
 def _is_view(node: Node) -> bool:

@@ -113,9 +113,11 @@ function memory(parent) {
   for (const g of account.graphs.filter(g => g.memory && g.memory.operators.length)) {
     const curve = g.memory.operators, top = Math.max(...curve, g.memory.native, 1), w = 640, h = 160;
     put(parent, "h2", {}, `Graph ${g.number}: ${g.title}`);
-    put(parent, "p", {}, `operator by operator at most ${bytes(Math.max(...curve))}; native ${bytes(g.memory.native)} (dashed)`);
+    put(parent, "p", {}, `operator by operator at most ${bytes(Math.max(...curve))}; native code reserves ${bytes(g.memory.native)} (dashed), of which at most ${bytes(Math.max(...g.memory.kernels, 0))} hold something at a time (dotted)`);
     const svg = put(parent, "svg", {width: w, height: h + 10});
-    put(svg, "path", {class: "curve", d: "M" + curve.map((v, i) => `${(i * w / Math.max(curve.length - 1, 1)).toFixed(1)},${(h - v * h / top + 5).toFixed(1)}`).join(" L")});
+    const line = values => "M" + values.map((v, i) => `${(i * w / Math.max(values.length - 1, 1)).toFixed(1)},${(h - v * h / top + 5).toFixed(1)}`).join(" L");
+    put(svg, "path", {class: "curve", d: line(curve)});
+    if (g.memory.kernels.length) put(svg, "path", {class: "curve kernels", d: line([...g.memory.kernels, ...g.memory.kernels.slice(-1)])});
     const y = h - g.memory.native * h / top + 5; put(svg, "path", {class: "limit", d: `M0,${y} L${w},${y}`});
   }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pullback.codegen.memory import bytes_of, lifetimes, plan
+from pullback.codegen.memory import bytes_of, in_use, lifetimes, plan
 from pullback.core import dtype as dtypes
 from pullback.ops.lowering.loops import Buffer
 
@@ -37,3 +37,12 @@ def test_memory_is_used_again():
 def test_what_the_caller_gives_has_no_place():
     a = Buffer("a", dtypes.float32, 100)
     assert plan([({a}, set())], {a}) == ({}, 0)
+
+
+def test_bytes_in_use_rise_and_fall():
+    """What is read for the last time counts until then; a result of the caller's counts to the end; what comes in does not."""
+    x, a, b, out = (Buffer(name, dtypes.float32, 1024, "temporary") for name in ("x", "a", "b", "out"))
+    order = [({a}, {x}), ({b}, {a}), ({out}, {b}), ({a}, {x})]
+    assert in_use(order[:3], {x}, {out}) == [4096, 8192, 8192]
+    assert in_use([({out}, {x}), ({a}, {x}), ({b}, {a})], {x}, {out}) == [4096, 8192, 12288]
+    assert max(in_use(order[:3], {x}, {out})) - 4096 <= plan(order[:3], {x, out})[1]

@@ -70,6 +70,10 @@ def test_kernels_have_text_bytes_operations_and_time(account):
         "it is a call, which writes its whole result before anything reads it"
     ]
     assert graph.memory.native > 0 and max(graph.memory.operators) >= 2 * 4 * 4 * 5
+    assert (
+        len(graph.memory.kernels) == len(graph.kernels)
+        and 0 < max(graph.memory.kernels) <= graph.memory.native + 64 * 4
+    )
 
 
 def test_stages_are_timed_without_those_inside_them(account):

@@ -15,6 +15,7 @@ from ...ops.lowering.loops import Buffer, Call, Convolved, Product, Value
 from ...runtime.launcher import Plan
 from ..describe import describe
 from ..fuse import group, inline
+from ..memory import in_use
 from ..memory import plan as arena_of
 from ..schedule import schedule
 from ..source import matrix_of, needed_outside, readers_of
@@ -34,6 +35,7 @@ class CudaSource:
     plan: Plan
     kernels: list[str]
     items: list  # what `kernels` describes and `plan` runs, where somebody listens (see `core.events`)
+    in_use: list[int]  # the bytes that hold something while each of them runs, where somebody listens
 
     @property
     def text(self) -> str:
@@ -78,7 +80,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     convolutions = [item.prepared for item in items if isinstance(item, Convolved)]
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
     described = [describe(item) for item in order]
-    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, described, order if listeners else [])
+    heard = (order, in_use(flow, fed, kept)) if listeners else ([], [])
+    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, described, *heard)
 
 
 def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:
