@@ -21,6 +21,8 @@ from ..core.modes import ambient
 from ..core.node import Node, NodeMeta, edge_of, next_sequence, raise_freed, unpack
 from ..core.size import Size
 from ..core.tensor import Tensor
+from ..ops.layout.nested.layouts import Structure
+from ..ops.layout.nested.operators import nest
 from ..ops.make.factories import zeros
 from . import saved as saving
 from .engine import users_code
@@ -156,6 +158,9 @@ class BackwardCFunction(Node, FunctionCtx):
             return None
 
         shape, dtype, device = self.zeros[i]
+        if shape and isinstance(shape[0], Structure):
+            structure, ragged_idx, packed = shape
+            return nest(zeros(packed, dtype=dtype, device=device), structure, ragged_idx)
         return zeros(shape, dtype=dtype, device=device)
 
     def saved_state(self, differentiable: bool = False) -> dict:

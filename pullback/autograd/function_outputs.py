@@ -14,7 +14,7 @@ from ..core import modes
 from ..core.modes import ambient
 from ..core.node import SAVED_OUTPUT, WeakEdge, edge_of, own_autograd, save, save_output
 from ..core.size import Size
-from ..core.tensor import Tensor
+from ..core.tensor import NESTED, Tensor
 from ..ops.system.inplace import bump, check_writable
 from .views import rebase_history
 
@@ -122,7 +122,8 @@ def _has_gradient(t) -> bool:
 
 
 def _metadata(t: Tensor) -> tuple:
-    return Size(t._array.shape), t.dtype, t.device
+    """(shape, dtype, device); of a nested tensor, its form in the place of the shape, which alone makes no zeros."""
+    return t._array.form if t._keys & NESTED else Size(t._array.shape), t.dtype, t.device
 
 
 def _connected(ctx, t, i: int, is_input: bool, is_dirty: bool, live: bool, is_saved: bool, count: int) -> Tensor:

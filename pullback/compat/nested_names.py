@@ -7,6 +7,7 @@ from ..core.tensor import NESTED, Tensor
 from ..ops.layout.nested.construct import nested_tensor_from_jagged
 from ..ops.layout.nested.layouts import structure_of
 from ..ops.layout.nested.operators import get_values, nest
+from ..ops.layout.nested.padding import padded_to_jagged
 
 
 class _Jagged(type):
@@ -29,6 +30,15 @@ def jagged_from_list(tensors: list, offsets: Tensor | None, dtype=None, device=N
     if structure.component_lengths() != result._array.structure.component_lengths():
         raise RuntimeError(f"jagged_from_list: components do not have the lengths that offsets say: {offsets.tolist()}")
     return nest(get_values(result), structure, result._array.ragged_idx), offsets
+
+
+def nested_from_padded(
+    padded: Tensor, offsets: Tensor, ragged_idx: int = 1, jagged_metadata=None, min_seqlen=None, max_seqlen=None
+) -> Tensor:
+    """A jagged tensor of the components of a padded dense tensor, through which gradients reach it."""
+    moved = padded.movedim(ragged_idx, 1)
+    values = padded_to_jagged(moved, [offsets], None).movedim(0, ragged_idx - 1)
+    return nested_tensor_from_jagged(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
 
 
 def buffer_from_jagged(jagged: Tensor) -> Tensor:

@@ -390,6 +390,8 @@ def rounded_number(value, d: dtype) -> float:
 def number_array(xp, value, working: dtype):
     """A Python number as a 0-d array of a dtype; integers out of range wrap, as in PyTorch."""
     if hasattr(value, "is_symbolic"):
+        if getattr(value, "is_ragged", False):
+            raise RuntimeError(f"invalid argument: the ragged size {value!r} is no number to compute with")
         value = value.concrete()
     if working.category == INT and isinstance(value, int) and not isinstance(value, bool):
         info = np.iinfo(working.numpy)

@@ -19,6 +19,7 @@ from ...core.tensor import (
     FAKE,
     LAYOUTS,
     META,
+    NESTED,
     SPARSE,
     Tensor,
     set_requires_grad,
@@ -213,6 +214,10 @@ def fix_weakref(self) -> None:
 @front("Tensor.apply_")
 def apply_(self, callable) -> Tensor:
     """Replace each element by what a Python function makes of it."""
+    if self._keys & NESTED:
+        apply_(self._array.values, callable)
+        bump(self)
+        return self
     return _fill_with(self, [callable(v) for v in self.reshape(-1).tolist()])
 
 

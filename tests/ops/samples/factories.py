@@ -34,6 +34,10 @@ OPAQUE = "takes or gives tensors of an opaque layout: checked in tests/ops/layou
 LAYOUTS = ("_sparse_", "_to_sparse", "_nested_")  # names that belong to a layout, by how they start
 
 EXEMPT: dict[str, str] = {
+    **dict.fromkeys(
+        ("_jagged_to_padded_dense_forward", "_padded_dense_to_jagged_forward"),
+        "cuts by the numbers of an argument; tested in tests/ops/layout/nested/test_padding.py",
+    ),
     "_pin_memory": "needs a device; tested in tests/cuda",
     "_scaled_mm": "takes 8-bit floats alone; tested in tests/ops/linalg/test_scaled.py",
     "is_pinned": "gives a Python value; tested in tests/cuda",

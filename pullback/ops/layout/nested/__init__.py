@@ -11,7 +11,7 @@ from ....core.tensor import PartialProperty, Tensor, stride_of
 from ...make.construct import tensor
 from ...system.calls import front
 from ..sparse.table import LAYOUT
-from . import products, reductions, shapes  # noqa: F401 - their rules
+from . import padding, products, reductions, shapes  # noqa: F401 - their rules
 from .construct import (
     as_nested_tensor,
     masked_select,

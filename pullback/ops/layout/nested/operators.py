@@ -315,11 +315,25 @@ def on_values(op: Operator, self, *rest):
     return from_values(result, self) if isinstance(result, Tensor) else tuple(from_values(m, self) for m in result)
 
 
+def _lies_alike(t: Tensor, other: Tensor) -> bool:
+    """Whether a jagged tensor has components of the sizes of another's, ragged by whichever offsets."""
+    if not is_jagged(other):
+        return False
+    a, b = t._array, other._array
+    if a.shape == b.shape:
+        return True
+    if a.ragged_idx != b.ragged_idx or a.structure.component_lengths() != b.structure.component_lengths():
+        return False
+    return [s for i, s in enumerate(a.shape) if i != a.ragged_idx] == [
+        s for i, s in enumerate(b.shape) if i != b.ragged_idx
+    ]
+
+
 @nested_rule("copy")
 def copy(op: Operator, self: Tensor, source: Tensor, *rest) -> Tensor:
     if not is_nested(source) or not is_nested(self):
         raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
-    if is_jagged(self) and (not is_jagged(source) or source._array.shape != self._array.shape):
+    if is_jagged(self) and not _lies_alike(self, source):
         raise RuntimeError(
             f"copy_(): expected compatible input and src shapes, but got: {_text(self)} and {_text(source)}"
         )
