@@ -267,16 +267,20 @@ renorm_ = export("torch", "embedding_renorm_", make_function("embedding_renorm_"
 
 
 # ---- embedding_bag
+def _check_bag_weight(d: dtypes.dtype) -> None:
+    if not d.is_floating_point:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+            f"Double; but got torch.{d.scalar_name}Tensor instead (while checking arguments for embedding_bag)"
+        )
+
+
 def _bag_shape(
     weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 ):
     _check_indices("embedding_bag", indices)
     _check_indices("embedding_bag", offsets, 1, "offsets")
-    if not weight.dtype.is_floating_point:
-        raise RuntimeError(
-            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
-            f"Double; but got torch.{weight.dtype.scalar_name}Tensor instead (while checking arguments for embedding_bag)"
-        )
+    _check_bag_weight(weight.dtype)
     if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
@@ -313,6 +317,7 @@ def _check_offsets(offsets, count: int, include_last_offset: bool) -> None:
 def _bag_kernel(
     xp, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx
 ):
+    _check_bag_weight(dtypes.by_numpy[weight.dtype])
     _check_offsets(offsets, indices.size, include_last_offset)
     if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= weight.shape[0]):
         raise RuntimeError(
