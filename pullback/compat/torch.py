@@ -53,6 +53,10 @@ for _name in (*PRIVATE, *OBJECTS, *RENAMED):
         _name = _parent
 
 
+# Modules that PyTorch's own import, so that programs find them where they name none of them.
+ALONG = {"torch._dynamo": ("unittest.mock",)}
+
+
 class _Finder(Aliased):
     """Serves `torch.x` from `pullback.x`, or from the table."""
 
@@ -150,6 +154,8 @@ class _Private(types.ModuleType):
 def _made_of_rows(name: str) -> _Private:
     """A module of the table. One that stands for a whole module here has its globals, in which annotations are looked up."""
     module = _Private(name)
+    for other in ALONG.get(name, ()):
+        importlib.import_module(other)
     rows = PRIVATE.get(name, {})
     home = rows.get("*")
     if home is not None and home != "pullback":

@@ -134,8 +134,10 @@ class ExportedProgram:
             )
         if value is not None and self._example_inputs is not None:
             known, new = (tree.tree_flatten(v)[1] for v in (self._example_inputs, value))
+            if set(self._example_inputs[1]) != set(value[1]):
+                raise ValueError(f"Ran into a kwarg keyword mismatch: the program was exported with {list(self._example_inputs[1])}, not {list(value[1])}")  # fmt: skip
             if known != new:
-                raise ValueError(f"Example inputs should have the structure {known} that the program was exported with, got {new}")  # fmt: skip
+                raise ValueError(f"Trying to flatten user inputs of another structure. Example inputs should have the structure {known} that the program was exported with, got {new}")  # fmt: skip
         self._example_inputs = value
 
     @property

@@ -168,6 +168,12 @@ def _signature(ep: ExportedProgram, module: GraphModule, written: list) -> Expor
     from .trace import argument_of
 
     results = module.graph.output_node().args[0]
+    for spec in written:
+        if spec.kind not in MUTATIONS:
+            raise RuntimeError(
+                f"Constant {spec.target or spec.arg.name} is mutated in the forward method. Programs keep the changes of buffers "
+                "only: register it as one, with register_buffer()."
+            )
     mutations = [
         OutputSpec(MUTATIONS[s.kind], TensorArgument(r.name), s.target or s.arg.name)
         for s, r in zip(written, results, strict=False)

@@ -66,6 +66,7 @@ def export(
         refuse_breaks(mod, args, kwargs or {})
     preserved = tuple(preserve_module_call_signature)
     deferred = prefer_deferred_runtime_asserts_over_guards
+    args = tuple(args)  # a named tuple is spread as any other
     return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, preserved, deferred).run()
 
 
@@ -262,7 +263,7 @@ class Export:
             node.replace_all_uses_with(result)
             graph.erase_node(node)
             self.replaced[node] = result
-            self.constants[target] = t
+            self.constants[target] = t.detach() if t.requires_grad else t  # a program has no leaves but its parameters
             specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(result.name), target))
         return specs
 
@@ -293,6 +294,12 @@ class Export:
     def _stored(self) -> dict[str, Any]:
         """The module's state, parameters first."""
         found = self.mod.state_dict(keep_vars=True)
+        own = {
+            **dict(self.mod.named_parameters(remove_duplicate=False)),
+            **dict(self.mod.named_buffers(remove_duplicate=False)),
+        }
+        renamed = {s.target for s in self.inputs if s.kind is InputKind.PARAMETER or s.persistent} - set(found)
+        found.update({n: own[n] for n in own if n in renamed})  # hooks of the module gave them other names
         return {**{n: found[n] for n in self.state if n in found}, **found}
 
     def _program(self, constants: list[InputSpec], out_spec: Any) -> ExportedProgram:

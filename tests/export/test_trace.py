@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import io
 
@@ -253,3 +254,47 @@ def test_constants_among_outputs_and_inputs_are_described(program: ExportedProgr
     )
     last = program.graph_signature.output_specs[-1]
     assert last.kind is OutputKind.USER_OUTPUT and isinstance(last.arg, ConstantArgument)
+
+
+def test_named_tuples_of_arguments_are_spread():
+    Pair = collections.namedtuple("Pair", ["x", "y"])
+
+    class Add(nn.Module):
+        def forward(self, x, y):
+            return x + y
+
+    given = Pair(torch.ones(2), torch.ones(2))
+    assert export(Add(), given).module()(*given).tolist() == [2.0, 2.0]
+
+
+def test_constants_have_no_gradient_and_are_not_written():
+    class Model(nn.Module):
+        def __init__(self, writes):
+            super().__init__()
+            self.table, self.writes = torch.ones(2, requires_grad=not writes), writes
+
+        def forward(self, x):
+            return x + (self.table.add_(1) if self.writes else self.table)
+
+    program = export(Model(False), (torch.ones(2),))
+    assert not program.module().table.requires_grad and program.module()(torch.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="Constant table is mutated"):
+        export(Model(True), (torch.ones(2),)).run_decompositions()
+
+
+def test_state_that_hooks_rename_is_found():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    model = Model()
+    rename = lambda module, state, prefix, _: (
+        [state.__setitem__("other." + k, state.pop(k)) for k in list(state)] and None
+    )  # noqa: E731
+    model._register_state_dict_hook(rename)
+    x = torch.ones(2)
+    assert torch.equal(export(model, (x,)).module()(x), model(x))
