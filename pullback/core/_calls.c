@@ -9,7 +9,7 @@
 #include <structmember.h>
 
 static PyTypeObject *tensor_type, *size_type;
-static PyObject *simple_types, *zero, *array_name, *shape_name, *ndim_name;
+static PyObject *simple_types, *zero, *array_name, *shape_name, *ndim_name, *strides_name, *itemsize_name;
 static Py_ssize_t keys_at, autograd_at, array_at;
 
 static inline PyObject *get(PyObject *object, Py_ssize_t at) { return *(PyObject **)((char *)object + at); }
@@ -78,7 +78,9 @@ static PyObject *py_setup(PyObject *self, PyObject *args) {
     array_name = PyUnicode_InternFromString("_array");
     shape_name = PyUnicode_InternFromString("shape");
     ndim_name = PyUnicode_InternFromString("ndim");
-    if (!zero || !array_name || !shape_name || !ndim_name) return NULL;
+    strides_name = PyUnicode_InternFromString("strides");
+    itemsize_name = PyUnicode_InternFromString("itemsize");
+    if (!zero || !array_name || !shape_name || !ndim_name || !strides_name || !itemsize_name) return NULL;
     if ((keys_at = slot_of(tensor_type, "_keys")) < 0 || (autograd_at = slot_of(tensor_type, "_autograd")) < 0 ||
         (array_at = slot_of(tensor_type, "_array")) < 0 || publish(&shape_of) || publish(&ndim_of))
         return NULL;
@@ -171,6 +173,26 @@ static PyObject *py_arrays(PyObject *self, PyObject *args) {
     return parted(args, 1);
 }
 
+/* strides(array): those of an array in elements. */
+static PyObject *py_strides(PyObject *self, PyObject *array) {
+    PyObject *bytes = PyObject_GetAttr(array, strides_name), *size = bytes ? PyObject_GetAttr(array, itemsize_name) : NULL;
+    PyObject *result = NULL;
+    long each = size ? PyLong_AsLong(size) : 0;
+    if (size && each > 0 && PyTuple_Check(bytes)) {
+        Py_ssize_t n = PyTuple_GET_SIZE(bytes);
+        result = PyTuple_New(n);
+        for (Py_ssize_t i = 0; result && i < n; i++) {
+            long long s = PyLong_AsLongLong(PyTuple_GET_ITEM(bytes, i)), whole = s / each;
+            PyTuple_SET_ITEM(result, i, PyLong_FromLongLong(s % each && s < 0 ? whole - 1 : whole));
+        }
+    } else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "strides(array)");
+    Py_XDECREF(bytes);
+    Py_XDECREF(size);
+    if (PyErr_Occurred()) Py_CLEAR(result);
+    return result;
+}
+
 /* ---- signatures */
 /* The key of a call: what chooses, the classes of its arguments, names and classes of its keywords. */
 static PyObject *key_of(PyObject *first, PyObject *args, PyObject *kwargs) {
@@ -257,6 +279,7 @@ static PyMethodDef methods[] = {
     {"setup", py_setup, METH_VARARGS, "setup(Tensor, Size, simple classes)"},
     {"history", py_history, METH_O, "history(args) -> True, False or None"},
     {"simple", (PyCFunction)(void (*)(void))py_simple, METH_FASTCALL, "simple(args[, kwargs]) -> bool"},
+    {"strides", py_strides, METH_O, "strides(array) -> tuple"},
     {"arrays", py_arrays, METH_O, "arrays(args) -> tuple"},
     {"choose", (PyCFunction)(void (*)(void))py_choose, METH_FASTCALL, "choose(plans, first, args, kwargs) -> (operator, arguments) or None"},
     {NULL, NULL, 0, NULL},

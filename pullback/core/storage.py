@@ -98,7 +98,7 @@ def window(storage: Storage, dtype, shape: tuple, stride: tuple, offset: int):
     if storage.buffer is None:
         return Geometry(shape, stride, dtype.numpy)
     size = dtype.itemsize
-    if any(s == 0 for s in shape) or storage.length == 0:
+    if 0 in shape or storage.length == 0:
         return _hollow(library_of(storage.buffer), shape, stride, dtype)
     if storage.buffer.__class__ is not np.ndarray:
         return strided(storage.buffer, shape, dtype.numpy, offset * size, tuple([s * size for s in stride]))

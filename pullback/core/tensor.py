@@ -376,6 +376,11 @@ def stride_of(t: Tensor) -> tuple[int, ...]:
         return getattr(array, "stride", None) or contiguous_strides(array.shape)
     if not array.size and not any(array.strides):  # what NumPy says of new memory without elements
         return contiguous_strides(array.shape)
+    return element_strides(array)
+
+
+def element_strides(array) -> tuple[int, ...]:
+    """Strides of an array in elements."""
     size = array.itemsize
     return tuple([s // size for s in array.strides])
 
@@ -564,6 +569,9 @@ Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 PLAIN = frozenset((Tensor, Parameter))
 
 
+native_calls = extension("_calls")
+if native_calls is not None:
+    element_strides = native_calls.strides
 if native_objects is not None:
     native_objects.setup(Tensor, Parameter, View, devices.cpu, UNTRACKED_VIEW, storage_of)
     make_tensor = native_objects.fresh

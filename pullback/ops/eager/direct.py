@@ -155,7 +155,7 @@ def names_of(op: Operator) -> dict:
     family = op.family
     return {
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
-        "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute,
+        "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute_plain,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
         "native": op.native,
     }  # fmt: skip

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...core import device as devices
 from ...core.arrays import library
 from ...core.device import indexed
 from ...core.dtype import computable
 from ...core.modes import ambient
+from ...core.objects import make_tensor
 from ...core.tensor import wrap, wrap_meta
 from ..system.calls import export_operator
 from ..system.declaration import NONDIFFERENTIABLE, REQUIRED, Declaration
@@ -44,15 +47,19 @@ class Factory(Family):
         at = op.schema.index.get("device")
         if at is not None and args[at] is not None:
             return args[at]
-        tensors = op.tensors(args)
-        return tensors[0].device if tensors else ambient.default_device
+        if op.tensor_positions and (tensors := op.tensors(args)):
+            return tensors[0].device
+        return ambient.default_device
 
     def meta(self, op: Operator, args: tuple) -> Spec:
         return op.declared.shape(*args)
 
     def execute(self, op: Operator, args: tuple):
-        device = indexed(self.device(op, args))
+        device = self.device(op, args)
         spec = self.meta(op, args)
+        if device is devices.cpu and spec.dtype.numpy is not None:
+            return make_tensor(op.kernel(np, spec, *args), spec.dtype)
+        device = indexed(device)
         computable(spec.dtype, device)
         if device is devices.meta:
             return wrap_meta(spec.shape, spec.dtype, spec.stride)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ...core.arrays import library
 from ...core.geometry import (
     channels_last_strides,
@@ -53,7 +55,10 @@ like_first = like(0)
 
 def dense_strides(t: Tensor) -> tuple:
     """Strides of a new tensor like `t`: the same order of dimensions, without gaps."""
-    return ordered_strides(t._array.shape, stride_of(t))
+    array = t._array
+    if array.__class__ is np.ndarray and array.flags.c_contiguous:
+        return stride_of(t)
+    return ordered_strides(array.shape, stride_of(t))
 
 
 def ordered_strides(shape: tuple, stride: tuple) -> tuple:

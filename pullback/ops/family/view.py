@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.geometry import Geometry
+from ...core.modes import GRAD, ambient
+from ...core.objects import make_view
 from ...core.storage import storage_of, window
 from ...core.tensor import Tensor, stride_of, view_of
 from ..system.calls import export_operator
-from ..system.declaration import LINEAR, REQUIRED, Declaration
+from ..system.declaration import LINEAR, NONDIFFERENTIABLE, REQUIRED, Declaration
 from ..system.operator import Operator, Spec
 from .base import Family
 from .batching import batch_view
@@ -69,6 +71,17 @@ class ViewFamily(Family):
         return alias(t, *result)
 
     run_meta = execute
+
+    def execute_plain(self, op: Operator, args: tuple):
+        if self is not VIEW or op.vjp is NONDIFFERENTIABLE:  # other families show memory in their own ways
+            return self.execute(op, args)
+        t = args[0]
+        result = self.place(op, args)
+        if isinstance(result, list):
+            return tuple([alias(t, *m) for m in result])
+        shape, stride, offset = result
+        array = window(storage_of(t), t.dtype, tuple(shape), tuple(stride), offset)
+        return make_view(t, array, offset, op, args, ambient.mode & GRAD)
 
     def place(self, op: Operator, args: tuple):
         """The geometry of the view(s), or an error."""

@@ -397,7 +397,11 @@ def _quick_places(self: Tensor, index):
     at = index._array
     if at.dtype.kind == "b":
         return at if array.shape[: at.ndim] == at.shape else None
-    return at if at.dtype.kind == "i" and at.itemsize >= 4 and index._memory is None else None
+    return (
+        at
+        if at.dtype.kind == "i" and at.itemsize >= 4 and (index._memory is None or index._memory is not self._memory)
+        else None
+    )
 
 
 def _value(self: Tensor, value):

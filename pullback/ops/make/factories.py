@@ -11,6 +11,7 @@ from ...core.geometry import channels_last_strides, is_dense, strides_for_order
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.promotion import scalar_dtype
+from ...core.size import Size
 from ...core.storage import new_array, unset
 from ...core.tensor import SPARSE, Tensor, set_requires_grad
 from ..family.factory import factory
@@ -30,13 +31,13 @@ _OPTIONS = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None,
 def _sized(size, *rest) -> Spec:
     dtype = rest[-4]
     for s in size:
-        if isinstance(s, int) and s < 0:
+        if s.__class__ is int and s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(size)}")
     return Spec(size, dtype or ambient.default_dtype)
 
 
 def _zeros_sized(size, *rest) -> Spec:
-    if any(isinstance(s, int) and s < 0 for s in size):
+    if any([s.__class__ is int and s < 0 for s in size]):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     return _sized(size, *rest)
 
@@ -129,6 +130,9 @@ def format_strides(size, memory_format):
 
 
 # ---- public forms
+_LISTS = frozenset((tuple, list, Size))
+
+
 def convert_option(function: str, kind: str, value, op: Operator):
     """Check one of dtype/layout/device in PyTorch's words."""
     argument = op.schema.arguments[op.schema.index[kind]]
@@ -142,6 +146,10 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
     """Sizes given as separate ints or as one sequence."""
     if given is not None:
         size = (given,)
+    if size and size[0].__class__ in _LISTS and len(size) == 1:
+        size = tuple(size[0])
+    if all([s.__class__ is int for s in size]):
+        return size
     if len(size) == 1 and not isinstance(size[0], int):
         only = size[0]
         if isinstance(only, (tuple, list)) or isinstance(only, Tensor) and only.ndim:

@@ -16,9 +16,11 @@ from collections.abc import Callable
 from functools import cached_property
 
 from ...core import small
+from ...core.calls import choose, plan_key
+from ...core.dtype import dtype
 from ...core.layers import above
 from ...core.modes import LISTENING, ambient
-from ...core.tensor import Tensor
+from ...core.tensor import PLAIN, Tensor
 from .declaration import ELEMENTWISE as ELEMENTWISE
 from .declaration import LINEAR as LINEAR
 from .declaration import NONDIFFERENTIABLE as NONDIFFERENTIABLE
@@ -240,7 +242,15 @@ class Operator:
     def __call__(self, *args, **kwargs):
         if not kwargs and ambient.mode < LISTENING and self.least <= len(args) <= self.most:
             return self.function(*args)
-        return above.dispatch(self, self.convert(self.bind(args, kwargs)))
+        if ambient.mode < LISTENING:
+            chosen = choose(_plans, self, args, kwargs)
+            if chosen is not None:
+                return above.dispatch(*chosen)
+        bound = self.bind(args, kwargs)
+        converted = self.convert(bound)
+        if len(_plans) < _KEPT:
+            _keep_plan(self, args, kwargs, bound, converted)
+        return above.dispatch(self, converted)
 
     @cached_property
     def least(self) -> int:
@@ -291,6 +301,28 @@ class Operator:
 
     def __reduce__(self):
         return (find, (key_of(self),))
+
+
+# ---- calls of operators with arguments of types that were seen before
+_plans: dict[tuple, tuple] = {}  # see `core.calls.choose`
+_KEPT = 4096
+# Classes whose values are arguments of a type or not whatever they are.
+_TELLING = frozenset((*PLAIN, int, float, bool, str, type(None), dtype))
+
+
+def _keep_plan(op: Operator, args: tuple, kwargs: dict, bound: tuple, converted: tuple) -> None:
+    """Remember where the arguments of such calls stand, where values of these classes are canonical as they are."""
+    arguments, places = op.schema.arguments, []
+    for i, (a, value, canonical) in enumerate(zip(arguments, bound, converted, strict=True)):
+        position, keyword = (i, None) if i < len(args) else (None, a.name if a.name in kwargs else None)
+        if position is None and keyword is None:
+            places.append((None, None, canonical, None, None))
+            continue
+        if value is not canonical or value.__class__ not in _TELLING or value.__class__ in PLAIN and a.base != "Tensor":
+            return
+        places.append((position, keyword, None, None, None))
+    if len(bound) == len(arguments):
+        _plans[plan_key(op, args, kwargs)] = op, tuple(places)
 
 
 def find(key: str) -> Operator:
