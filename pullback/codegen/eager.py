@@ -2,7 +2,8 @@
 
 Out: `pullback/core/native_elements.h`, C text that the extension `core/_elements.c` is made of: for each element-wise operator
 whose kernel can be read as an expression (`ops/lowering/elements`), a loop over contiguous elements, in single precision and,
-where no function of the C library is called, in double. Operators that are one ufunc of the array library stay that ufunc.
+where no function of the C library is called, in double. Operators that are one ufunc of the array library stay that ufunc,
+unless it is one that the array library does not vectorise.
 
     python -m pullback.codegen.eager          writes the file
     python -m pullback.codegen.eager --check  says whether it is up to date
@@ -33,7 +34,7 @@ from ..ops.system.operator import Operator, key_of, registry
 from .lower import scalar_rule
 from .printers.c_prelude import BITS, POLYNOMIALS
 from .printers.c_prelude import PAIRS as PAIR_FUNCTIONS
-from .printers.c_scalars import BUILTIN, C_TYPES, INFIX, OURS, PAIRS, number, operation
+from .printers.c_scalars import BUILTIN, C_TYPES, INFIX, OURS, PAIRS, UNVECTORISED, number, operation
 
 TARGET = Path(__file__).parent.parent / "core" / "native_elements.h"
 MASKS = ("mask", "condition")  # arrays that take no part in promotion, and are boolean
@@ -70,11 +71,16 @@ class Kernel:
 def kernels() -> Iterator[Kernel]:
     """All kernels, in the order of their names."""
     for op in sorted(registry.values(), key=key_of):
-        if op.family is POINTWISE and op.kernel is not None and op.namespace == "aten" and op.inplace_of is None:
+        if op.family is POINTWISE and is_ours(op) and op.namespace == "aten" and op.inplace_of is None:
             for fixed in variants(op):
                 yield from both(functools.partial(of_operator, op, fixed))
     for name in UPDATES:
         yield from both(functools.partial(of_update, name))
+
+
+def is_ours(op: Operator) -> bool:
+    """Whether there is something to print: a kernel, or a ufunc that the array library does not vectorise."""
+    return op.kernel is not None or pointwise_declaration(op).ufunc in UNVECTORISED
 
 
 def both(read: Callable[[dtype], Kernel | None]) -> Iterator[Kernel]:

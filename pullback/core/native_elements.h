@@ -20,6 +20,7 @@ INLINE f32 f_expm1(f32 x) {
     f32 q = 2.497025348e-05f; q = q * x + 1.997402023e-04f; q = q * x + 1.388854345e-03f; q = q * x + 8.333140749e-03f; q = q * x + 4.166666927e-02f;
     q = q * x + 1.666666746e-01f; q = q * x + 0.5f;
     f32 near = x + x * x * q, far = f_exp(x) - 1.f;
+    near = x == 0.f ? x : near; /* with its sign */
     return __builtin_fabsf(x) < 0.5f ? near : far;
 }
 INLINE f32 f_log_of(f32 v, f32 extra) {
@@ -45,6 +46,77 @@ INLINE f32 f_log1p(f32 x) {
     lost = u > 0.f ? lost : 0.f;
     f32 y = f_log_of(u, lost);
     return __builtin_fabsf(x) < 1e-10f ? x : y;
+}
+INLINE f32 f_log2(f32 v) {
+    i32 small = v < 1.17549435e-38f;
+    f32 w = small ? v * 33554432.f : v;
+    i32 b = (i32)f32_bits(w) - 0x3f3504f3;
+    f32 f = bits_f32((u32)((b & 0x7fffff) + 0x3f3504f3)) - 1.f, n = (f32)((b >> 23) - (small ? 25 : 0));
+    f32 q = 6.746592159e-02f; q = q * f - 1.167563749e-01f; q = q * f + 1.188817679e-01f; q = q * f - 1.240559224e-01f; q = q * f + 1.421955071e-01f;
+    q = q * f - 1.666799561e-01f; q = q * f + 2.000211874e-01f; q = q * f - 2.500000960e-01f; q = q * f + 3.333331260e-01f;
+    f32 s = f * f, rest = s * f * q - 0.5f * s;
+    f32 y = rest * 0.44269504089f + f * 0.44269504089f; /* log2(e) is this and one */
+    y = ((y + rest) + f) + n;
+    y = v == INF ? INF : y;
+    y = v == 0.f ? -INF : y;
+    y = v < 0.f ? NAN : y;
+    return v != v ? v : y;
+}
+INLINE f32 f_exp2(f32 x) {
+    f32 c = x > 129.f ? 129.f : x; c = c < -151.f ? 0.f : c;
+    f32 n = __builtin_rintf(c), r = (c - n) * 0.6931471806f;
+    f32 q = 1.381314337e-03f; q = q * r + 8.369419079e-03f; q = q * r + 4.166845682e-02f; q = q * r + 1.666651479e-01f; q = q * r + 4.999999305e-01f;
+    f32 y = f_scale(1.f + (r + r * r * q), (i32)n);
+    y = x < -151.f ? 0.f : y;
+    return x != x ? x : y;
+}
+INLINE f32 f_sinh(f32 x) {
+    f32 a = __builtin_fabsf(x), e = f_expm1(a > 88.f ? 88.f : a), h = f_exp(0.5f * a);
+    f32 y = 0.5f * (e + e / (e + 1.f));
+    y = a > 88.f ? (0.5f * h) * h : y;
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_cosh(f32 x) {
+    f32 a = __builtin_fabsf(x), e = f_exp(a > 88.f ? 88.f : a), h = f_exp(0.5f * a);
+    f32 y = 0.5f * e + 0.5f / e;
+    y = a > 88.f ? (0.5f * h) * h : y;
+    return x != x ? x : y;
+}
+INLINE f32 f_arctanh(f32 x) {
+    f32 a = __builtin_fabsf(x), y = 0.5f * f_log1p(2.f * a / (1.f - a));
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_arcsinh(f32 x) {
+    f32 a = __builtin_fabsf(x), c = a > 1e4f ? 1e4f : a, z = c * c;
+    f32 near = f_log1p(c + z / (1.f + __builtin_sqrtf(z + 1.f))), far = f_log(a) + 0.6931471806f;
+    return x != x ? x : __builtin_copysignf(a > 1e4f ? far : near, x);
+}
+INLINE f32 f_arctan_of(f32 small, f32 large) { /* of a quotient from 0 to 1 */
+    i32 high = small > 0.4142135624f * large;
+    f32 top = high ? small - large : small, under = high ? small + large : large;
+    f32 a = top / under, z = a * a;
+    f32 q = -6.083435527e-02f; q = q * z + 1.059599412e-01f; q = q * z - 1.424384766e-01f; q = q * z + 1.999848937e-01f; q = q * z - 3.333331550e-01f;
+    f32 y = a + a * z * q;
+    return high ? y + 0.7853981634f : y;
+}
+INLINE f32 f_arctan(f32 x) {
+    f32 a = __builtin_fabsf(x);
+    i32 steep = a > 1.f;
+    f32 y = f_arctan_of(steep ? 1.f / a : a, 1.f);
+    y = steep ? 1.5707963268f - y : y;
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_arctan2(f32 y, f32 x) {
+    f32 a = __builtin_fabsf(y), b = __builtin_fabsf(x);
+    i32 steep = a > b;
+    f32 low = steep ? b : a, high = steep ? a : b;
+    low = low == INF ? 1.f : high == INF ? 0.f : low;
+    high = high == INF || high == 0.f ? 1.f : high;
+    f32 r = f_arctan_of(low, high);
+    r = steep ? 1.5707963268f - r : r;
+    r = __builtin_copysignf(1.f, x) < 0.f ? 3.1415926536f - r : r;
+    r = __builtin_copysignf(r, y);
+    return x != x || y != y ? x + y : r;
 }
 INLINE f32 f_tanh(f32 x) {
     f32 a = __builtin_fabsf(x), z = x * x;
@@ -103,17 +175,24 @@ ROW(addcmul_default_f, "addcmul.default", 3, 1, 1, "fffff")
 ROW(addcmul_default_d, "addcmul.default", 3, 1, 1, "ddddd")
 ROW(angle_default_f, "angle.default", 1, 0, 1, "ff")
 ROW(angle_default_d, "angle.default", 1, 0, 1, "dd")
+ROW(asinh_default_f, "asinh.default", 1, 0, 1, "ff")
+ROW(atan_default_f, "atan.default", 1, 0, 1, "ff")
+ROW(atan2_default_f, "atan2.default", 2, 0, 1, "fff")
+ROW(atanh_default_f, "atanh.default", 1, 0, 1, "ff")
 ROW(celu_default_f, "celu.default", 1, 1, 1, "fff")
 ROW(clamp_Tensor_____f, "clamp.Tensor:*:*", 3, 0, 1, "ffff")
 ROW(clamp_Tensor_____d, "clamp.Tensor:*:*", 3, 0, 1, "dddd")
 ROW(clamp_default_____f, "clamp.default:*:*", 1, 2, 1, "ffff")
 ROW(clamp_default_____d, "clamp.default:*:*", 1, 2, 1, "dddd")
+ROW(cosh_default_f, "cosh.default", 1, 0, 1, "ff")
 ROW(div_Tensor_mode_trunc_f, "div.Tensor_mode:trunc", 2, 0, 1, "fff")
 ROW(div_Tensor_mode_trunc_d, "div.Tensor_mode:trunc", 2, 0, 1, "ddd")
 ROW(elu_backward_default_False_f, "elu_backward.default:False", 2, 3, 1, "ffffff")
 ROW(elu_backward_default_True_f, "elu_backward.default:True", 2, 3, 1, "ffffff")
 ROW(elu_backward_default_True_d, "elu_backward.default:True", 2, 3, 1, "dddddd")
 ROW(erf_default_f, "erf.default", 1, 0, 1, "ff")
+ROW(exp2_default_f, "exp2.default", 1, 0, 1, "ff")
+ROW(expm1_default_f, "expm1.default", 1, 0, 1, "ff")
 ROW(frac_default_f, "frac.default", 1, 0, 1, "ff")
 ROW(frac_default_d, "frac.default", 1, 0, 1, "dd")
 ROW(gelu_default_none_f, "gelu.default:none", 1, 0, 1, "ff")
@@ -138,6 +217,7 @@ ROW(hardtanh_backward_default_f, "hardtanh_backward.default", 2, 2, 1, "fffff")
 ROW(hardtanh_backward_default_d, "hardtanh_backward.default", 2, 2, 1, "ddddd")
 ROW(heaviside_default_f, "heaviside.default", 2, 0, 1, "fff")
 ROW(heaviside_default_d, "heaviside.default", 2, 0, 1, "ddd")
+ROW(ldexp_Tensor_f, "ldexp.Tensor", 2, 0, 1, "fff")
 ROW(leaky_relu_backward_default_False_f, "leaky_relu_backward.default:False", 2, 1, 1, "ffff")
 ROW(leaky_relu_backward_default_False_d, "leaky_relu_backward.default:False", 2, 1, 1, "dddd")
 ROW(leaky_relu_backward_default_True_f, "leaky_relu_backward.default:True", 2, 1, 1, "ffff")
@@ -146,6 +226,8 @@ ROW(lerp_Scalar_f, "lerp.Scalar", 2, 1, 1, "ffff")
 ROW(lerp_Scalar_d, "lerp.Scalar", 2, 1, 1, "dddd")
 ROW(lerp_Tensor_f, "lerp.Tensor", 3, 0, 1, "ffff")
 ROW(lerp_Tensor_d, "lerp.Tensor", 3, 0, 1, "dddd")
+ROW(log1p_default_f, "log1p.default", 1, 0, 1, "ff")
+ROW(log2_default_f, "log2.default", 1, 0, 1, "ff")
 ROW(log_sigmoid_default_f, "log_sigmoid.default", 1, 0, 1, "ff")
 ROW(logaddexp_default_f, "logaddexp.default", 2, 0, 1, "fff")
 ROW(logit_default___f, "logit.default:*", 1, 1, 1, "fff")
@@ -187,6 +269,7 @@ ROW(sign_default_f, "sign.default", 1, 0, 1, "ff")
 ROW(sign_default_d, "sign.default", 1, 0, 1, "dd")
 ROW(silu_default_f, "silu.default", 1, 0, 1, "ff")
 ROW(silu_backward_default_f, "silu_backward.default", 2, 0, 1, "fff")
+ROW(sinh_default_f, "sinh.default", 1, 0, 1, "ff")
 ROW(softplus_default_f, "softplus.default", 1, 2, 1, "ffff")
 ROW(softplus_backward_default_f, "softplus_backward.default", 2, 2, 1, "fffff")
 ROW(softshrink_default_f, "softshrink.default", 1, 1, 1, "fff")
@@ -612,6 +695,52 @@ static void V(angle_default_d)(i64 n, char *const *a) {
     }
 }
 
+static void V(asinh_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_arcsinh(v0);
+        y0[i] = v1;
+    }
+}
+
+static void V(atan_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_arctan(v0);
+        y0[i] = v1;
+    }
+}
+
+static void V(atan2_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1[i];
+        const f32 v2 = f_arctan2(v0, v1);
+        y0[i] = v2;
+    }
+}
+
+static void V(atanh_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_arctanh(v0);
+        y0[i] = v1;
+    }
+}
+
 static void V(celu_default_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     const f32 x1 = *(const f32 *)a[1];
@@ -693,6 +822,17 @@ static void V(clamp_default_____d)(i64 n, char *const *a) {
         const f64 v3 = x2;
         const f64 v4 = d_min(v2, v3);
         y0[i] = v4;
+    }
+}
+
+static void V(cosh_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_cosh(v0);
+        y0[i] = v1;
     }
 }
 
@@ -809,6 +949,28 @@ static void V(erf_default_f)(i64 n, char *const *a) {
     for (i64 i = 0; i < n; i++) {
         const f32 v0 = x0[i];
         const f32 v1 = f_erf(v0);
+        y0[i] = v1;
+    }
+}
+
+static void V(exp2_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_exp2(v0);
+        y0[i] = v1;
+    }
+}
+
+static void V(expm1_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_expm1(v0);
         y0[i] = v1;
     }
 }
@@ -1235,6 +1397,20 @@ static void V(heaviside_default_d)(i64 n, char *const *a) {
     }
 }
 
+static void V(ldexp_Tensor_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    const f32 *x1 = (const f32 *)a[1];
+    f32 *y0 = (f32 *)a[2];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = x1[i];
+        const f32 v2 = f_exp2(v1);
+        const f32 v3 = v0 * v2;
+        y0[i] = v3;
+    }
+}
+
 static void V(leaky_relu_backward_default_False_f)(i64 n, char *const *a) {
     const f32 *x0 = (const f32 *)a[0];
     const f32 *x1 = (const f32 *)a[1];
@@ -1392,6 +1568,28 @@ static void V(lerp_Tensor_d)(i64 n, char *const *a) {
         const f64 v10 = v4 - v9;
         const f64 v11 = v2 ? v7 : v10;
         y0[i] = v11;
+    }
+}
+
+static void V(log1p_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_log1p(v0);
+        y0[i] = v1;
+    }
+}
+
+static void V(log2_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_log2(v0);
+        y0[i] = v1;
     }
 }
 
@@ -2106,6 +2304,17 @@ static void V(silu_backward_default_f)(i64 n, char *const *a) {
         const f32 v9 = v5 * v8;
         const f32 v10 = v0 * v9;
         y0[i] = v10;
+    }
+}
+
+static void V(sinh_default_f)(i64 n, char *const *a) {
+    const f32 *x0 = (const f32 *)a[0];
+    f32 *y0 = (f32 *)a[1];
+    SIMD
+    for (i64 i = 0; i < n; i++) {
+        const f32 v0 = x0[i];
+        const f32 v1 = f_sinh(v0);
+        y0[i] = v1;
     }
 }
 

@@ -44,6 +44,7 @@ INLINE f32 f_expm1(f32 x) {
     f32 q = 2.497025348e-05f; q = q * x + 1.997402023e-04f; q = q * x + 1.388854345e-03f; q = q * x + 8.333140749e-03f; q = q * x + 4.166666927e-02f;
     q = q * x + 1.666666746e-01f; q = q * x + 0.5f;
     f32 near = x + x * x * q, far = f_exp(x) - 1.f;
+    near = x == 0.f ? x : near; /* with its sign */
     return __builtin_fabsf(x) < 0.5f ? near : far;
 }
 INLINE f32 f_log_of(f32 v, f32 extra) {
@@ -69,6 +70,77 @@ INLINE f32 f_log1p(f32 x) {
     lost = u > 0.f ? lost : 0.f;
     f32 y = f_log_of(u, lost);
     return __builtin_fabsf(x) < 1e-10f ? x : y;
+}
+INLINE f32 f_log2(f32 v) {
+    i32 small = v < 1.17549435e-38f;
+    f32 w = small ? v * 33554432.f : v;
+    i32 b = (i32)f32_bits(w) - 0x3f3504f3;
+    f32 f = bits_f32((u32)((b & 0x7fffff) + 0x3f3504f3)) - 1.f, n = (f32)((b >> 23) - (small ? 25 : 0));
+    f32 q = 6.746592159e-02f; q = q * f - 1.167563749e-01f; q = q * f + 1.188817679e-01f; q = q * f - 1.240559224e-01f; q = q * f + 1.421955071e-01f;
+    q = q * f - 1.666799561e-01f; q = q * f + 2.000211874e-01f; q = q * f - 2.500000960e-01f; q = q * f + 3.333331260e-01f;
+    f32 s = f * f, rest = s * f * q - 0.5f * s;
+    f32 y = rest * 0.44269504089f + f * 0.44269504089f; /* log2(e) is this and one */
+    y = ((y + rest) + f) + n;
+    y = v == INF ? INF : y;
+    y = v == 0.f ? -INF : y;
+    y = v < 0.f ? NAN : y;
+    return v != v ? v : y;
+}
+INLINE f32 f_exp2(f32 x) {
+    f32 c = x > 129.f ? 129.f : x; c = c < -151.f ? 0.f : c;
+    f32 n = __builtin_rintf(c), r = (c - n) * 0.6931471806f;
+    f32 q = 1.381314337e-03f; q = q * r + 8.369419079e-03f; q = q * r + 4.166845682e-02f; q = q * r + 1.666651479e-01f; q = q * r + 4.999999305e-01f;
+    f32 y = f_scale(1.f + (r + r * r * q), (i32)n);
+    y = x < -151.f ? 0.f : y;
+    return x != x ? x : y;
+}
+INLINE f32 f_sinh(f32 x) {
+    f32 a = __builtin_fabsf(x), e = f_expm1(a > 88.f ? 88.f : a), h = f_exp(0.5f * a);
+    f32 y = 0.5f * (e + e / (e + 1.f));
+    y = a > 88.f ? (0.5f * h) * h : y;
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_cosh(f32 x) {
+    f32 a = __builtin_fabsf(x), e = f_exp(a > 88.f ? 88.f : a), h = f_exp(0.5f * a);
+    f32 y = 0.5f * e + 0.5f / e;
+    y = a > 88.f ? (0.5f * h) * h : y;
+    return x != x ? x : y;
+}
+INLINE f32 f_arctanh(f32 x) {
+    f32 a = __builtin_fabsf(x), y = 0.5f * f_log1p(2.f * a / (1.f - a));
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_arcsinh(f32 x) {
+    f32 a = __builtin_fabsf(x), c = a > 1e4f ? 1e4f : a, z = c * c;
+    f32 near = f_log1p(c + z / (1.f + __builtin_sqrtf(z + 1.f))), far = f_log(a) + 0.6931471806f;
+    return x != x ? x : __builtin_copysignf(a > 1e4f ? far : near, x);
+}
+INLINE f32 f_arctan_of(f32 small, f32 large) { /* of a quotient from 0 to 1 */
+    i32 high = small > 0.4142135624f * large;
+    f32 top = high ? small - large : small, under = high ? small + large : large;
+    f32 a = top / under, z = a * a;
+    f32 q = -6.083435527e-02f; q = q * z + 1.059599412e-01f; q = q * z - 1.424384766e-01f; q = q * z + 1.999848937e-01f; q = q * z - 3.333331550e-01f;
+    f32 y = a + a * z * q;
+    return high ? y + 0.7853981634f : y;
+}
+INLINE f32 f_arctan(f32 x) {
+    f32 a = __builtin_fabsf(x);
+    i32 steep = a > 1.f;
+    f32 y = f_arctan_of(steep ? 1.f / a : a, 1.f);
+    y = steep ? 1.5707963268f - y : y;
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+INLINE f32 f_arctan2(f32 y, f32 x) {
+    f32 a = __builtin_fabsf(y), b = __builtin_fabsf(x);
+    i32 steep = a > b;
+    f32 low = steep ? b : a, high = steep ? a : b;
+    low = low == INF ? 1.f : high == INF ? 0.f : low;
+    high = high == INF || high == 0.f ? 1.f : high;
+    f32 r = f_arctan_of(low, high);
+    r = steep ? 1.5707963268f - r : r;
+    r = __builtin_copysignf(1.f, x) < 0.f ? 3.1415926536f - r : r;
+    r = __builtin_copysignf(r, y);
+    return x != x || y != y ? x + y : r;
 }
 INLINE f32 f_tanh(f32 x) {
     f32 a = __builtin_fabsf(x), z = x * x;

@@ -20,7 +20,16 @@ INFIX = {
     "logical_and": "&&", "logical_or": "||", "logical_xor": "!=",
 }  # fmt: skip
 BOOLEAN = {"add": "|", "multiply": "&", "maximum": "|", "minimum": "&", "fmax": "|", "fmin": "&"}
-OURS = frozenset(("exp", "expm1", "log", "log1p", "tanh", "erf", "sigmoid"))  # in single precision, by polynomials
+# In single precision, by polynomials.
+OURS = frozenset((
+    "exp", "expm1", "exp2", "log", "log1p", "log2", "tanh", "erf", "sigmoid", "sinh", "cosh", "arcsinh", "arctanh", "arctan", "arctan2",
+))  # fmt: skip
+UNVECTORISED = OURS - {
+    "exp",
+    "log",
+    "tanh",
+    "sigmoid",
+}  # of which the array library has no vector loops on every processor
 LIBRARY = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "arctan2": "atan2", "power": "pow",
@@ -106,7 +115,7 @@ def _of_float(op: str, d: dtype, args: list[str]) -> str:
     if op in PAIRS:
         return f"{'f' if single else 'd'}_{PAIRS[op]}({', '.join(args)})"
     if op in OURS and (single or op == "sigmoid"):
-        return f"{'f' if single else 'd'}_{op}({args[0]})"
+        return f"{'f' if single else 'd'}_{op}({', '.join(args)})"
     if op in BUILTIN:
         return f"__builtin_{BUILTIN[op]}{'f' if single else ''}({', '.join(args)})"
     if op == "isnan":

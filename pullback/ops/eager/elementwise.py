@@ -12,7 +12,7 @@ import numpy as np
 from ...core import dtype as dtypes
 from ...core.dtype import FLOAT, dtype
 from ..system.operator import Operator
-from .kernels import kernel_of
+from .kernels import kernel_of, loop_of
 from .text import Call, PlainCase, all_of, attempt, block, finish, is_plain
 from .ufuncs import CATEGORIES, COMPUTED, direct_dtypes, laid_out
 
@@ -59,6 +59,7 @@ def names_of(op: Operator) -> dict:
         names |= {f"op_{name}": chosen, f"function_{name}": getattr(other, output, None)}
     if declared.ufunc is not None:
         names |= {"ufunc": getattr(np, declared.ufunc), "DIRECT": direct_dtypes(functional)}
+        names |= {"loop": loop_of(functional), "FLOAT32": dtypes.float32}
     if declared.constant is not None:
         names["CONSTANT"] = {d: np.asarray(declared.constant, dtype=d.numpy) for d in names["DIRECT"]}
     case = case_of(functional)
@@ -78,6 +79,11 @@ def _finish(call: Call, tensors: list[str]) -> list[str]:
 
 
 # ---- one ufunc
+def _ufunc(call: Call) -> str:
+    """The ufunc of a call: one in C where there is one for the dtype."""
+    return "ufunc" if loop_of(call.op) is None else "(loop if d is FLOAT32 else ufunc)"
+
+
 def _defaults(call: Call) -> list[str]:
     others = [v for v in call.values if v not in call.tensors and v not in call.fixed]
     return [f"{v} is default_{v}" for v in others] + call.no_out
@@ -88,13 +94,13 @@ def _ufunc_lines(call: Call) -> list[str]:
     if others:
         body = _binary_lines(call, x, others[0])
     else:
-        body = [f"r = ufunc({x}._array{_constant(call)}, out=...)", *_finish(call, [x])]
+        body = [f"r = {_ufunc(call)}({x}._array{_constant(call)}, out=...)", *_finish(call, [x])]
     small = block(f"if mode < 2 and d in DIRECT and {x}._array.size < LARGE:", *body)
     return block(f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype", *small)
 
 
 def _binary_lines(call: Call, x: str, y: str) -> list[str]:
-    pair = attempt(f"r = ufunc({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
+    pair = attempt(f"r = {_ufunc(call)}({x}._array, {y}._array, out=...)", "ValueError", *_finish(call, [x, y]))
     alike = block(f"if d is {y}.dtype and not {y}._keys and {y}._array.size < LARGE:", *pair)
     lines = block(f"if {y}.__class__ in PLAIN:", *alike)
     if _takes_number(call.op, y):
@@ -250,11 +256,11 @@ def _inplace_ufunc_lines(call: Call) -> list[str]:
     head = [f"if {is_plain([x], *_defaults(call))}:", "mode = ambient.mode", f"d = {x}.dtype"]
     done = [f"{x}._counter[0] += 1", f"return {x}"]
     if not others:
-        write = f"ufunc({x}._array{_constant(call)}, out={x}._array)"
+        write = f"{_ufunc(call)}({x}._array{_constant(call)}, out={x}._array)"
         dense = [f"{x}._array.flags.c_contiguous"] if call.op.declared.dense_writes else []
         return block(*head, *block(f"if {all_of(_writable([x], 'DIRECT'), *dense)}:", write, *done))
     y = others[0]
-    pair = attempt(f"ufunc({x}._array, {y}._array, out={x}._array)", "ValueError", *done)
+    pair = attempt(f"{_ufunc(call)}({x}._array, {y}._array, out={x}._array)", "ValueError", *done)
     lines = block(f"if {is_plain([y], f'{y}.dtype is d', _writable([x, y], 'DIRECT'))}:", *pair)
     if _takes_number(call.op, y):
         lines += block(

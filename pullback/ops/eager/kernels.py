@@ -70,9 +70,14 @@ def _conditions(arguments, names: list[str], words: tuple[str, ...]) -> tuple[li
     return conditions, [*arrays, *numbers]
 
 
+def loop_of(op: Operator):
+    """The ufunc in C of an operator that is one ufunc of the array library, in single precision alone; None where there is none."""
+    return None if op.kernel is not None else table.get(key_of(op), {}).get(())
+
+
 def has_loop(op: Operator) -> bool:
-    """Whether there is a loop in C for the operator, in some dtype."""
-    return key_of(op) in table
+    """Whether there is a loop in C for the operator's kernel, in some dtype."""
+    return op.kernel is not None and key_of(op) in table
 
 
 def run_into(op: Operator, values: list, out) -> None:

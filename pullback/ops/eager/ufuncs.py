@@ -15,6 +15,7 @@ from ...core.dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from ...core.geometry import elementwise_strides
 from ...core.tensor import CUDA, Tensor
 from ..system.operator import Operator
+from .kernels import loop_of
 
 CATEGORIES = {
     "all": (BOOL, INT, FLOAT, COMPLEX), "number": (INT, FLOAT, COMPLEX), "float": (FLOAT, COMPLEX),
@@ -61,7 +62,8 @@ def ufunc_of(op: Operator, values: list, result: np.dtype):
         return None
     if any(not a.is_tensor and not _is_default(a, v) for a, v in zip(arguments, values, strict=True)):
         return None
-    ufunc = getattr(np, declared.ufunc)
+    loop = loop_of(op) if first.dtype.char == "f" else None
+    ufunc = getattr(np, declared.ufunc) if loop is None else loop
     constant = [np.asarray(declared.constant, dtype=first.dtype)] if declared.constant is not None else []
     return lambda pieces, out: ufunc(*[p for p in pieces if isinstance(p, np.ndarray)], *constant, out=out)
 

@@ -27,7 +27,7 @@ from ...core.promotion import result_type, to_float
 from ...core.tensor import Tensor, stride_of, wrap
 from ...core.threads import thread_count
 from ..eager import elementwise, ufuncs
-from ..eager.kernels import has_loop, kernel_of, run_into
+from ..eager.kernels import has_loop, kernel_of, loop_of, run_into
 from ..eager.text import Call
 from ..system.calls import default_names, export_operator
 from ..system.declaration import NONDIFFERENTIABLE, Declaration
@@ -334,7 +334,10 @@ def run_kernel(op: Operator, xp, values: list, result: np.dtype):
 def call_kernel(op: Operator, xp, values: list):
     if op.kernel is not None:
         return kernel_of(op)(xp, *values)
-    return getattr(xp, op.declared.ufunc)(*[v for v in values if hasattr(v, "dtype")])
+    arrays = [v for v in values if hasattr(v, "dtype")]
+    if xp is np and (loop := loop_of(op)) is not None and all(a.dtype.char == "f" for a in arrays):
+        return loop(*arrays)
+    return getattr(xp, op.declared.ufunc)(*arrays)
 
 
 def call_on_device(op: Operator, xp, values: list):

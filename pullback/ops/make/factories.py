@@ -37,7 +37,7 @@ def _sized(size, *rest) -> Spec:
 
 
 def _zeros_sized(size, *rest) -> Spec:
-    if any([s.__class__ is int and s < 0 for s in size]):
+    if any(s.__class__ is int and s < 0 for s in size):
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     return _sized(size, *rest)
 
@@ -130,7 +130,7 @@ def format_strides(size, memory_format):
 
 
 # ---- public forms
-_LISTS = frozenset((tuple, list, Size))
+_LISTS, _INT = frozenset((tuple, list, Size)), {int}
 
 
 def convert_option(function: str, kind: str, value, op: Operator):
@@ -148,7 +148,7 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
         size = (given,)
     if size and size[0].__class__ in _LISTS and len(size) == 1:
         size = tuple(size[0])
-    if all([s.__class__ is int for s in size]):
+    if set(map(type, size)) <= _INT:
         return size
     if len(size) == 1 and not isinstance(size[0], int):
         only = size[0]
