@@ -48,6 +48,11 @@ class Family:
         result = self.wrap_outputs(op, op.kernel(library(device), *[array_of(a) for a in args]), device)
         return result if op.declared.strides is None else place_results(op, result, args)
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "execute" in cls.__dict__ and "execute_plain" not in cls.__dict__:  # one says what the other comes to
+            cls.execute_plain = Family.execute_plain  # type: ignore[method-assign]
+
     def execute_plain(self, op: Operator, args: tuple):
         """`execute` where every tensor is a plain one of the CPU."""
         return self.execute(op, args)

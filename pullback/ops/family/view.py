@@ -73,7 +73,7 @@ class ViewFamily(Family):
     run_meta = execute
 
     def execute_plain(self, op: Operator, args: tuple):
-        if self is not VIEW or op.vjp is NONDIFFERENTIABLE:  # other families show memory in their own ways
+        if op.vjp is NONDIFFERENTIABLE:
             return self.execute(op, args)
         t = args[0]
         result = self.place(op, args)

@@ -75,3 +75,10 @@ def test_other_arguments_take_the_general_path() -> None:
 )  # fmt: skip
 def test_lists_are_tuples_of_one_type(value, size, expected) -> None:
     assert as_tuple(value, int, size) == expected
+
+
+def test_operators_of_a_family_with_rules_of_its_own_run_by_them():
+    with pytest.raises(RuntimeError, match="Long, Int"):
+        torch.nn.functional.embedding(torch.ones(2), torch.ones(2, 2))
+    with pytest.raises(RuntimeError, match="Long, Int"):
+        torch.ops.aten.embedding.default(torch.ones(2, 2), torch.ones(2))
