@@ -20,6 +20,7 @@ from ..core.tensor import INFERENCE_TENSOR, LAYOUTS, Tensor, stride_of
 from ..ops.family.pointwise import POINTWISE
 from ..ops.shape.complex_views import view_dtype
 from ..ops.shape.views import alias as alias_op
+from ..ops.shape.views import as_strided as as_strided_op
 from ..ops.shape.views import view_ as view_op
 from ..ops.system import dispatch as dispatching
 from ..ops.system.operator import ELEMENTWISE, LINEAR, Missing, Operator
@@ -134,7 +135,9 @@ def forward_layer(op: Operator, args: tuple, keys: int, wanted: bool):
         out = dispatching.autograd_layer(op, primals)
         if all(t is None for t in tangents) or not op.differentiable:
             return out
-        result = jvp(op, primals, tangents, out)
+        result = _strided_tangent(args, level) if op is as_strided_op else None
+        if result is None:
+            result = jvp(op, primals, tangents, out)
     many = isinstance(out, (tuple, list))
     results = [
         _copy(r, r._autograd.tangents if r._autograd else None) if isinstance(r, Tensor) else r
@@ -163,6 +166,21 @@ def _laid_out_alike(t: Tensor, tangent: Tensor, level: int) -> Tensor:
     result = tangent.new_empty_strided(t.shape, stride).copy_(tangent)
     with_tangent(t, result, level)
     return result
+
+
+def _strided_tangent(args: tuple, level: int) -> Tensor | None:
+    """The tangent of `as_strided`, as the same window on the tangent of the tensor's base, so that writes to one are seen by
+    both; None where that lies otherwise than the base, and has to be read."""
+    t, size, stride, offset = args
+    base = t if t._view_info is None else t._view_info.base
+    whole = tangent_of(base, level)
+    if whole is None or tuple(whole.stride()) != stride_of(base) or may_overlap(tuple(size), tuple(stride)):
+        return None
+    at = (t._offset if offset is None else offset) - base._offset
+    span = at + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if at < 0 or 0 in size or span >= base.numel():
+        return None
+    return whole.as_strided(size, stride, whole.storage_offset() + at)
 
 
 def _own_memory(t: Tensor, tangents: list) -> Tensor:

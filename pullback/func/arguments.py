@@ -75,8 +75,6 @@ def check_scalar(out) -> None:
         raise RuntimeError(
             f"{lead}scalar Tensor, got tensor with {out.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
         )
-    if out.dtype.category < 2:
-        raise RuntimeError(f"{lead}floating-point or complex Tensor, got one of dtype {out.dtype}")
 
 
 def check_real(lead: str, tree, kind: str) -> None:

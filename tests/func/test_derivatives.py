@@ -196,3 +196,40 @@ def test_what_is_no_tensor_or_not_real_is_refused():
 def test_jvp_may_insist_that_outputs_depend_on_inputs(x):
     with pytest.raises(RuntimeError, match="independent of the inputs"):
         jvp(lambda a: torch.zeros(2), (x,), (x,), strict=True)
+
+
+@pytest.mark.parametrize("f", [lambda x: x.isfinite().sum(), lambda x: x.argmax(), lambda x: (x > 0).all()])
+def test_the_gradient_of_a_whole_number_is_zero(f):
+    x = torch.rand(3)
+    assert torch.equal(torch.func.grad(f)(x), torch.zeros(3))
+    assert torch.equal(torch.vmap(torch.func.grad(f))(x[None]), torch.zeros(1, 3))
+
+
+WRITES = {
+    "strided": lambda x: x.as_strided((3,), (4,)).mul_(7),
+    "filled": lambda x: x.as_strided((3,), (4,)).fill_(7),
+    "diagonal": lambda x: x.fill_diagonal_(7),
+    "of a view": lambda x: x[1:].as_strided((2,), (4,), 3).mul_(2),
+    "of a transpose": lambda x: x.t().as_strided((3,), (4,)).mul_(2),
+    "a selection": lambda x: x[0].mul_(3),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_to_windows_reach_tangents(name):
+    def f(x):
+        x = x.clone()
+        WRITES[name](x)
+        return x
+
+    x = torch.arange(9.0).reshape(3, 3)
+    forward, reverse = torch.func.jacfwd(f)(x), torch.func.jacrev(f)(x)
+    assert torch.equal(forward, reverse)
+    tangent = torch.func.jvp(f, (x,), (torch.ones(3, 3),))[1]
+    assert torch.equal(tangent, reverse.sum((-1, -2)))
+
+
+@pytest.mark.parametrize("p", [2, 3, 1.5])
+def test_the_tangent_of_a_norm_at_zero_is_zero(p):
+    value, tangent = torch.func.jvp(lambda x: torch.linalg.vector_norm(x, p), (torch.zeros(3),), (torch.ones(3),))
+    assert value == 0 and tangent == 0

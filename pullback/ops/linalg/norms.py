@@ -84,7 +84,7 @@ def norm_vjp(g: Tensor, x: Tensor, p: float, norm: Tensor, axes: tuple[int, ...]
     if p == 1:
         return x.sgn() * g
     if p == 2:
-        return x * (g / norm).masked_fill(norm == 0, 0)
+        return x * (g / norm.masked_fill(norm == 0, inf))  # not masked behind: a derivative of this would be 0 / 0
     if p in (inf, -inf):
         size = x.abs()
         at = (size == norm) | (size.isnan() & norm.isnan())
@@ -96,7 +96,7 @@ def norm_vjp(g: Tensor, x: Tensor, p: float, norm: Tensor, axes: tuple[int, ...]
         scaled = x.sgn() * x.abs().pow(p - 1)
     else:
         scaled = x * x.abs().pow(p - 2)
-    return scaled * (g / norm.pow(p - 1)).masked_fill(norm == 0, 0)
+    return scaled * (g / norm.pow(p - 1).masked_fill(norm == 0, inf))
 
 
 def _vector_norm_vmap(args: tuple, dims: tuple, size: int) -> tuple[Tensor, int]:
