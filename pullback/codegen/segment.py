@@ -134,6 +134,15 @@ class Segment:
         if self.library is not None and self.engine is not None:
             self.library.bind([self.engine.begin, self.engine.await_, *[r.address for r in self.routines]])
 
+    def timed(self, repeats: int) -> list[float] | None:
+        """The least seconds of each kernel over some runs, where segments of this kind can tell."""
+        return None
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """Bytes and operations a second of the device that it runs on, at best; asked for where kernels were timed."""
+        raise NotImplementedError
+
     def direct(self, program: Any) -> Callable:
         """A function for a graph that is this segment alone, where segments of this kind can be called so."""
         raise NotImplementedError

@@ -14,15 +14,15 @@
 #include <stdint.h>
 #include <structmember.h>
 
-enum { ARRAY, DTYPE, DEVICE, KEYS, AUTOGRAD, VIEW_INFO, SLOTS };
+enum { ARRAY, DTYPE, DEVICE, KEYS, AUTOGRAD, OFFSET, SLOTS };
 enum { MOST_PARTS = 96, MOST_TENSORS = 24, MOST_SLOTS = 256, MOST_BYTES = 2048 };
-static const char *slot_names[SLOTS] = {"_array", "_own_dtype", "_own_device", "_keys", "_autograd", "_view_info"};
+static const char *slot_names[SLOTS] = {"_array", "_own_dtype", "_own_device", "_keys", "_autograd", "_offset"};
 
 typedef int (*launch_t)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 typedef long (*run_t)(const int64_t *, long, char **, void *const *, const void *, void *, void *, long, void *, long, const void *);
 
 static PyTypeObject *tensor_type, *parameter_type;
-static PyObject *wants_gradient, *get_stream, *allocate, *address_of, *overridden, *assemble, *tables, *zero;
+static PyObject *wants_gradient, *get_stream, *allocate, *address_of, *overridden, *assemble, *make_view, *tables, *zero;
 static PyObject *data_name, *ptr_name, *shape_name, *strides_name, *transpose_name;
 static Py_ssize_t at[SLOTS];
 static long device_keys;
@@ -32,17 +32,17 @@ static inline PyObject *get(PyObject *object, int slot) { return *(PyObject **)(
 
 static inline int is_tensor(PyObject *a) { return Py_IS_TYPE(a, tensor_type) || Py_IS_TYPE(a, parameter_type); }
 
-/* setup(Tensor, Parameter, requires_grad, stream, allocate, address or None, overridden, assemble, keys, cuLaunchKernel) */
+/* setup(Tensor, Parameter, requires_grad, stream, allocate, address or None, overridden, assemble, view, keys, cuLaunchKernel) */
 static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 10 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PySet_Check(args[6])) {
-        PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, keys, launch)");
+    if (n != 11 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PySet_Check(args[6])) {
+        PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch)");
         return NULL;
     }
     PyObject **kept[] = {(PyObject **)&tensor_type, (PyObject **)&parameter_type, &wants_gradient, &get_stream, &allocate,
-                         &address_of, &overridden, &assemble};
-    for (int i = 0; i < 8; i++) Py_XSETREF(*kept[i], Py_NewRef(args[i]));
-    device_keys = PyLong_AsLong(args[8]);
-    launch = (launch_t)(uintptr_t)PyLong_AsUnsignedLongLong(args[9]);
+                         &address_of, &overridden, &assemble, &make_view};
+    for (int i = 0; i < 9; i++) Py_XSETREF(*kept[i], Py_NewRef(args[i]));
+    device_keys = PyLong_AsLong(args[9]);
+    launch = (launch_t)(uintptr_t)PyLong_AsUnsignedLongLong(args[10]);
     for (int i = 0; i < SLOTS; i++) {
         PyObject *slot = PyObject_GetAttrString(args[0], slot_names[i]);
         if (!slot) return NULL;
@@ -99,6 +99,7 @@ typedef struct {
     PyObject *precise;  /* of such a plan: whether TF32 may be used, asked with each call */
     PyObject *extra;    /* of a plan with convolutions: gives, for a stream, what has the address of what they need; else None */
     PyObject *check;    /* called where the flag of the device is set */
+    PyObject *window;   /* None, or of a view: (operator, shape, array dtype, strides and distance in bytes, distance in elements) */
     PyObject *layout;   /* bytes: the structure, addresses and numbers still to be filled in */
     void *function;
     unsigned grid, block;
@@ -116,7 +117,7 @@ typedef struct {
 #define OBJECTS(CALL) \
     PyObject **objects[] = {&(CALL)->owner, &(CALL)->inputs, &(CALL)->floats, &(CALL)->outputs, &(CALL)->many, &(CALL)->pack, &(CALL)->recorder, \
         &(CALL)->fixed, &(CALL)->device, &(CALL)->keys, &(CALL)->memory, &(CALL)->handle, &(CALL)->precise, &(CALL)->extra, \
-        &(CALL)->check, &(CALL)->layout}
+        &(CALL)->check, &(CALL)->window, &(CALL)->layout}
 
 static void call_dealloc(Call *call) {
     OBJECTS(call);
@@ -133,18 +134,18 @@ static PyTypeObject CallType = {
 
 static void *pointer_of(PyObject *number) { return (void *)(uintptr_t)PyLong_AsUnsignedLongLong(number); }
 
-/* call(owner, inputs, floats, outputs, many, pack, recorder, fixed, device, keys, memory, handle, precise, extra, check, layout, numbers) */
+/* call(owner, inputs, floats, outputs, many, pack, recorder, fixed, device, keys, memory, handle, precise, extra, check, window, layout, numbers) */
 static PyObject *py_call(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 17 || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]) || !PyTuple_Check(args[3]) || !PyTuple_Check(args[16]) ||
-        PyTuple_GET_SIZE(args[16]) != 13 || PyTuple_GET_SIZE(args[1]) + PyTuple_GET_SIZE(args[3]) > MOST_TENSORS) {
-        PyErr_SetString(PyExc_TypeError, "call(owner, inputs, floats, outputs, many, pack, recorder, fixed, device, keys, memory, handle, precise, extra, check, layout, numbers)");
+    if (n != 18 || !PyTuple_Check(args[1]) || !PyTuple_Check(args[2]) || !PyTuple_Check(args[3]) || !PyTuple_Check(args[17]) ||
+        PyTuple_GET_SIZE(args[17]) != 13 || PyTuple_GET_SIZE(args[1]) + PyTuple_GET_SIZE(args[3]) > MOST_TENSORS) {
+        PyErr_SetString(PyExc_TypeError, "call(owner, inputs, floats, outputs, many, pack, recorder, fixed, device, keys, memory, handle, precise, extra, check, window, layout, numbers)");
         return NULL;
     }
     Call *call = PyObject_New(Call, &CallType);
     if (!call) return NULL;
     OBJECTS(call);
-    for (int i = 0; i < 16; i++) *objects[i] = Py_NewRef(args[i]);
-#define NUMBER(k) PyTuple_GET_ITEM(args[16], k)
+    for (int i = 0; i < 17; i++) *objects[i] = Py_NewRef(args[i]);
+#define NUMBER(k) PyTuple_GET_ITEM(args[17], k)
     call->function = pointer_of(NUMBER(0));
     call->grid = (unsigned)PyLong_AsLong(NUMBER(1));
     call->block = (unsigned)PyLong_AsLong(NUMBER(2));
@@ -298,25 +299,62 @@ static PyObject *results_of(Call *call, PyObject **arrays) {
     return result;
 }
 
-/* The arguments as a node remembers them: canonical. */
-static PyObject *recorded(Call *call, PyObject *result, PyObject *args) {
-    PyObject *from = call->fixed == Py_None ? args : PyTuple_GET_ITEM(call->fixed, 0);
-    const Py_ssize_t n = PyTuple_GET_SIZE(from);
-    PyObject *given[MOST_PARTS];
-    if (n + 1 > MOST_PARTS) return PyErr_Format(PyExc_RuntimeError, "an operator of %zd arguments", n);
-    given[0] = result;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        given[i + 1] = PyTuple_GET_ITEM(from, i);
-        if (call->fixed != Py_None) {
-            PyObject *place = PyTuple_GET_ITEM(PyTuple_GET_ITEM(call->fixed, 1), i);
-            if (place != Py_None) given[i + 1] = PyTuple_GET_ITEM(args, PyLong_AsSsize_t(place));
-        }
+/* The arguments as a node remembers them: canonical; a new tuple, or the same. */
+static PyObject *canonical(Call *call, PyObject *args) {
+    if (call->fixed == Py_None) return Py_NewRef(args);
+    PyObject *from = PyTuple_GET_ITEM(call->fixed, 0), *places = PyTuple_GET_ITEM(call->fixed, 1);
+    PyObject *result = PyTuple_New(PyTuple_GET_SIZE(from));
+    for (Py_ssize_t i = 0; result && i < PyTuple_GET_SIZE(from); i++) {
+        PyObject *place = PyTuple_GET_ITEM(places, i);
+        PyObject *value = place == Py_None ? PyTuple_GET_ITEM(from, i) : PyTuple_GET_ITEM(args, PyLong_AsSsize_t(place));
+        PyTuple_SET_ITEM(result, i, Py_NewRef(value));
     }
-    return PyObject_Vectorcall(call->recorder, given, (size_t)n + 1, NULL);
+    return result;
+}
+
+static int record(Call *call, PyObject *result, PyObject *arguments) {
+    const Py_ssize_t n = PyTuple_GET_SIZE(arguments);
+    PyObject *given[MOST_PARTS];
+    if (n + 1 > MOST_PARTS) {
+        PyErr_Format(PyExc_RuntimeError, "an operator of %zd arguments", n);
+        return -1;
+    }
+    given[0] = result;
+    for (Py_ssize_t i = 0; i < n; i++) given[i + 1] = PyTuple_GET_ITEM(arguments, i);
+    PyObject *noted = PyObject_Vectorcall(call->recorder, given, (size_t)n + 1, NULL);
+    Py_XDECREF(noted);
+    return noted ? 0 : -1;
+}
+
+/* A tensor on the memory of the first argument. */
+static PyObject *view_call(Call *call, PyObject *args, int wanted, PyObject *mode) {
+    PyObject *source = PyTuple_GET_ITEM(args, 0), *w = call->window;
+    PyObject *data = PyObject_GetAttr(get(source, ARRAY), data_name);
+    PyObject *memory = data ? PyNumber_Add(data, PyTuple_GET_ITEM(w, 4)) : NULL;
+    Py_XDECREF(data);
+    PyObject *given[4] = {PyTuple_GET_ITEM(w, 1), PyTuple_GET_ITEM(w, 2), memory, PyTuple_GET_ITEM(w, 3)};
+    PyObject *array = memory ? PyObject_Vectorcall(allocate, given, 4, NULL) : NULL;
+    PyObject *offset = array ? PyNumber_Add(get(source, OFFSET), PyTuple_GET_ITEM(w, 5)) : NULL;
+    PyObject *arguments = offset ? canonical(call, args) : NULL, *result = NULL;
+    if (arguments) {
+        PyObject *told[6] = {source, array, offset, PyTuple_GET_ITEM(w, 0), arguments, mode};
+        result = PyObject_Vectorcall(make_view, told, 6, NULL);
+    }
+    if (result) {
+        PyObject **keys = (PyObject **)((char *)result + at[KEYS]);
+        Py_SETREF(*keys, Py_NewRef(call->keys));
+        if (wanted && call->recorder != Py_None && record(call, result, arguments)) Py_CLEAR(result);
+    }
+    Py_XDECREF(memory);
+    Py_XDECREF(array);
+    Py_XDECREF(offset);
+    Py_XDECREF(arguments);
+    return result;
 }
 
 /* The result of a call; NotImplemented where a plan's argument begins between vectors. */
-static PyObject *make_call(Call *call, PyObject *args, int wanted) {
+static PyObject *make_call(Call *call, PyObject *args, int wanted, PyObject *mode) {
+    if (call->window != Py_None) return view_call(call, args, wanted, mode);
     uint64_t addresses[MOST_TENSORS];
     PyObject *arrays[MOST_TENSORS];
     const Py_ssize_t inputs = PyTuple_GET_SIZE(call->inputs);
@@ -343,9 +381,9 @@ static PyObject *make_call(Call *call, PyObject *args, int wanted) {
     }
     PyObject *result = results_of(call, arrays);
     if (result && wanted && call->recorder != Py_None) {
-        PyObject *noted = recorded(call, result, args);
-        Py_XDECREF(noted);
-        if (!noted) Py_CLEAR(result);
+        PyObject *arguments = canonical(call, args);
+        if (!arguments || record(call, result, arguments)) Py_CLEAR(result);
+        Py_XDECREF(arguments);
     }
     return result;
 }
@@ -372,6 +410,7 @@ static int add(Signature *s, PyObject *part) { /* takes the reference */
 static int add_tensor(Signature *s, PyObject *t, int recording) {
     PyObject *where = get(t, DEVICE), *array = get(t, ARRAY);
     if (PyLong_AsLong(get(t, KEYS)) != device_keys || (s->device && s->device != where)) return 1;
+    if (PyType_Check(allocate) && !Py_IS_TYPE(array, (PyTypeObject *)allocate)) return 1; /* a constant that is not there yet */
     s->device = where;
     if (recording && !s->wanted && get(t, AUTOGRAD) != Py_None) {
         PyObject *answer = PyObject_CallOneArg(wants_gradient, t);
@@ -467,7 +506,7 @@ static PyObject *py_plain(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if (!call) return PyErr_Occurred() ? NULL : Py_NewRef(Py_NotImplemented);
     if (call == Py_None) Py_RETURN_NONE;
     Py_INCREF(call); /* recording may run anything */
-    PyObject *result = make_call((Call *)call, args[1], s.wanted);
+    PyObject *result = make_call((Call *)call, args[1], s.wanted, args[2]);
     Py_DECREF(call);
     if (result == Py_NotImplemented) Py_SETREF(result, Py_NewRef(Py_None));
     return result;
@@ -565,7 +604,7 @@ static PyObject *py_addresses(PyObject *self, PyObject *tensors) {
 
 static PyMethodDef methods[] = {
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
-     "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, keys, launch)"},
+     "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch)"},
     {"call", (PyCFunction)(void (*)(void))py_call, METH_FASTCALL, "call(...) -> what calls of one signature share"},
     {"recalled", (PyCFunction)(void (*)(void))py_recalled, METH_FASTCALL, "recalled(call, fixed) -> call"},
     {"found", (PyCFunction)(void (*)(void))py_found, METH_FASTCALL, "found(op, args) -> call or None"},

@@ -64,6 +64,14 @@ def to_device(array, where: device):
     return place(array, where)
 
 
+def copy_over(out, value) -> None:
+    """`out[...] = value` of arrays of one dtype and shape on one device; on a device, both row-major."""
+    if out.__class__ is np.ndarray:
+        out[...] = value
+    elif out.size:
+        out.data.copy_from_device_async(value.data, out.nbytes)
+
+
 def assign(out, value) -> None:
     """`out[...] = value`, whichever device each of the two is on."""
     host = isinstance(out, np.ndarray)

@@ -137,10 +137,12 @@ extern "C" __global__ void floats(ORIGIN, float* out, long long n, int normal, f
         sincospif(2 * made[i + 1], &sine, &cosine);
         made[i] = radius * cosine; made[i + 1] = radius * sine;
     }
-    for (int i = 0; i < 4 && 4 * block + i < n; i++) {
+    for (int i = 0; i < 4; i++) {
         float value = normal ? made[i] * b + a : made[i] * (b - a) + a;
-        out[4 * block + i] = !normal && value == b ? a : value;
+        made[i] = !normal && value == b ? a : value;
     }
+    if (4 * block + 4 <= n) { ((float4*)out)[block] = make_float4(made[0], made[1], made[2], made[3]); return; }
+    for (int i = 0; 4 * block + i < n; i++) out[4 * block + i] = made[i];
 }
 
 extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int normal, double a, double b) {
@@ -185,15 +187,15 @@ def blocks_of(count: int, dtype: np.dtype | type) -> int:
     return -(-count // (2 if np.dtype(dtype) == np.float64 else 4))
 
 
-def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters, origin=None):
+def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters, origin=None, into=None):
     """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (False, low, high), normal (True, mean, std).
 
-    `origin`: two words of 64 bits on the device, read when the kernel runs: a block to count from, and the seed.
+    `into`: a row-major array of so many numbers of that dtype, which gets them, where it begins at a vector. `origin`: two words of 64 bits on the device, read when the kernel runs: a block to count from, and the seed.
     """
     import cupy
 
     dtype = np.dtype(dtype)
-    out = cupy.empty(count, dtype)
+    out = cupy.empty(count, dtype) if into is None else into
     if count:
         keys = (
             np.uint64(start),

@@ -72,21 +72,21 @@ class PhiloxGenerator(Generator):
         self.offset = offset // 4
 
     # ---- draws
-    def _numbers(self, count: int, dtype, *parameters):
+    def _numbers(self, count: int, dtype, *parameters, into=None):
         if process.cuda_captures:
-            return self._captured_numbers(count, dtype, *parameters)
+            return self._captured_numbers(count, dtype, *parameters, into=into)
         with self.lock:
             start, self.offset = self.offset, self.offset + blocks_of(count, dtype)
-        return philox_numbers(self._seed, start, count, dtype, *parameters)
+        return philox_numbers(self._seed, start, count, dtype, *parameters, into=into)
 
-    def _captured_numbers(self, count: int, dtype, *parameters):
+    def _captured_numbers(self, count: int, dtype, *parameters, into=None):
         if self.capture is None:
             raise RuntimeError(
                 "A CUDA graph is being captured, and a generator that it does not know was drawn from: "
                 "see CUDAGraph.register_generator_state"
             )
         start, self.capture.count = self.capture.count, self.capture.count + blocks_of(count, dtype)
-        return philox_numbers(0, start, count, dtype, *parameters, origin=self.capture.origin)
+        return philox_numbers(0, start, count, dtype, *parameters, origin=self.capture.origin, into=into)
 
     def advance_for(self, draws: CapturedDraws) -> None:
         """Give the draws of a captured graph their place in the stream: its next run takes up from here."""
@@ -113,6 +113,13 @@ class PhiloxGenerator(Generator):
     def normal(self, like, mean: float = 0.0, std: float = 1.0) -> Any:
         """Normal numbers, likewise."""
         return self._numbers(like.size, _drawn_in(like), True, mean, std).reshape(like.shape)
+
+    def fill(self, out, *parameters) -> Any:
+        """As `uniform` or `normal`, which come first of the parameters as False or True; into the array itself, where it can be."""
+        kind = _drawn_in(out)
+        fits = out.dtype == kind and out.flags.c_contiguous and out.data.ptr % 16 == 0
+        result = self._numbers(out.size, kind, *parameters, into=out if fits else None)
+        return out if fits else result.reshape(out.shape)
 
     def host(self) -> Generator:
         """A generator on the CPU that the next words of this one seed."""
@@ -143,7 +150,8 @@ def draw_on_device(fill: Callable, generator: Generator, out, *parameters):
     if result is None:
         blank = np.empty(out.shape, out.dtype)
         result = fill(generator.host(), blank, *[_on_host(p) for p in parameters])
-    assign(out, result)
+    if result is not out:
+        assign(out, result)
     return out
 
 
@@ -166,11 +174,11 @@ def _is_float(out) -> bool:
 
 
 def _uniform(gen, out, low: float = 0.0, high: float = 1.0):
-    return gen.uniform(out, low, high) if _is_float(out) and high >= low else None
+    return gen.fill(out, False, low, high) if _is_float(out) and high >= low else None
 
 
 def _normal(gen, out, mean: float = 0.0, std: float = 1.0):
-    return gen.normal(out, mean, std) if _is_float(out) and std >= 0 else None
+    return gen.fill(out, True, mean, std) if _is_float(out) and std >= 0 else None
 
 
 def _log_normal(gen, out, mean: float = 1.0, std: float = 2.0):

@@ -15,12 +15,12 @@ from ..autograd.dependencies import branching
 from ..capture.shapes.expressions import evaluate
 from ..capture.trace.subclasses import parts_of
 from ..core import modes, tree
-from ..core.arrays import assign
+from ..core.arrays import copy_over
 from ..core.modes import ambient
 from ..core.node import Autograd, Node, edge_of, next_sequence, raise_freed, requires_grad, save, unpack
 from ..core.size import Size
 from ..core.storage import span_bytes, storage_of
-from ..core.tensor import DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
+from ..core.tensor import CUDA, DISPATCH_SUBCLASS, TRANSFORMED, Tensor, stride_of
 from ..graph import GraphModule
 from ..ops.family.formats import dense_strides
 from ..ops.system.dispatch import dispatch
@@ -186,7 +186,7 @@ class Compiled:
                 and fact.row is None
                 and _is_plain_pair(target, results[place])
             ):
-                assign(
+                copy_over(
                     target._array, results[place]._array
                 )  # what `copy_` comes to, for the state of an optimizer, say
                 target._counter[0] = version + 1 if fact.bumped else version
@@ -238,10 +238,12 @@ class Fewer:
 
 def _is_plain_pair(target: Tensor, source: Tensor) -> bool:
     """Whether writing one tensor to the other is copying an array: dense tensors of one dtype and shape."""
-    if target._keys or source._keys or target.dtype is not source.dtype:
+    if target._keys != source._keys or target._keys & ~CUDA or target.dtype is not source.dtype:
         return False
     a, b = target._array, source._array
-    return a.shape == b.shape and a.flags.c_contiguous and a.flags.writeable
+    if a.shape != b.shape or not a.flags.c_contiguous:
+        return False
+    return a.flags.writeable if not target._keys else b.flags.c_contiguous and target.device is source.device
 
 
 def reshape(target: Tensor, fact: Input) -> None:

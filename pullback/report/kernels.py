@@ -1,8 +1,8 @@
 """What each kernel of a native program moves, computes and takes.
 
 In: a `codegen` program that was compiled while somebody listened. Out: a `Kernel` for each of its loops and products: C or CUDA
-text, the user's lines behind it, bytes, operations, why it was not joined with those before it, and on the CPU its time beside
-what the machine could do.
+text, the user's lines behind it, bytes, operations, why it was not joined with those before it, and its time beside what the machine,
+or the device, could do.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def kernels_of(program: Any) -> list[Kernel]:
 def _of_segment(segment: Segment) -> list[Kernel]:
     source = segment.source
     stored = {b for item in source.items for b in _written(item)}
-    seconds = measure(segment, source) if isinstance(source, Source) else None  # a C program times no launches
+    seconds = measure(segment, source) if isinstance(source, Source) else segment.timed(REPEATS)
+    best = limits() if isinstance(source, Source) or seconds is None else segment.limits
     found = []
     for k, item in enumerate(source.items):
         nodes = _nodes_behind(item, segment, stored)
@@ -63,7 +64,7 @@ def _of_segment(segment: Segment) -> list[Kernel]:
         )  # fmt: skip
         if seconds is not None:
             kernel.seconds = seconds[k]
-            kernel.share, kernel.bound = share_of_limit(kernel)
+            kernel.share, kernel.bound = share_of_limit(kernel, best)
         found.append(kernel)
     return found
 
@@ -163,9 +164,8 @@ def _timed(f: Any) -> float:
     return time.perf_counter() - begun
 
 
-def share_of_limit(kernel: Kernel) -> tuple[float, str]:
+def share_of_limit(kernel: Kernel, best: dict[str, float]) -> tuple[float, str]:
     """The least time that the machine could take, by what was taken; and what sets it."""
-    best = limits()
     by_memory, by_work = kernel.moved / best["bytes a second"], kernel.operations / best["operations a second"]
     bound = "memory" if by_memory >= by_work else "arithmetic"
     return max(by_memory, by_work) / max(kernel.seconds or 0.0, 1e-9), bound

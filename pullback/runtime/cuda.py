@@ -14,9 +14,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,8 @@ from .cudnn import Convolutions
 from .launcher import Api, Plan, launcher
 from .replays import Replays
 
+ALONE = 3  # references to what its owner, a variable and an argument have
+MOST_KEPT = 3  # arrays for one output
 OPTIONS = ("--std=c++17",)
 _ANYWHERE = contextlib.nullcontext()
 TOGETHER = 16  # functions that are compiled as one file
@@ -166,6 +171,18 @@ class Machine:
         with self.in_use():
             return [make(shape, dtype) for shape, dtype in kinds]
 
+    def blank_again(self, kept: list, shape: tuple, dtype: np.dtype):
+        """A new array, or one of `kept` that nobody else has any more: so that addresses come again, and with them graphs."""
+        for array in kept:
+            memory = array.data
+            if getrefcount(array) == getrefcount(memory) == ALONE and getrefcount(memory.mem) == ALONE - 1:
+                return array
+        with self.in_use():
+            result = self.cupy.ndarray(shape, dtype)
+        if len(kept) < MOST_KEPT:
+            kept.append(result)
+        return result
+
     def in_use(self):
         """A block in which this is the device in use: with one device it always is."""
         return _ANYWHERE if device_count() == 1 else self.cupy.cuda.Device(self.index)
@@ -208,12 +225,20 @@ class Machine:
         return found.told(self.index, memory.ptr)
 
     def launch(
-        self, program: Program, slots: np.ndarray, stream: int, tf32: bool, workspace: Any = None, on: int | None = None
+        self,
+        program: Program,
+        slots: np.ndarray,
+        stream: int,
+        tf32: bool,
+        workspace: tuple[int, int] = (0, 0),
+        on: int | None = None,
+        plan: Plan | None = None,
     ) -> None:
-        """The launches and products of a plan, one after the other; `on` is the stream that they will run on, where it is another."""
-        plan = program.plan
+        """The launches and products of a plan (the program's, or a part of it), one after the other; `on` is the stream that they
+        will run on, where it is another."""
+        plan = plan or program.plan
         handle = self.cupy.cuda.device.get_cublas_handle() if plan.uses_products else None
-        place, size = (0, 0) if workspace is None else (workspace.ptr, WORKSPACE)
+        place, size = workspace
         told = self.convolving(program, stream if on is None else on)
         wrong = launcher()(
             plan.numbers.ctypes.data, len(plan.entries), slots.ctypes.data, program.functions, ctypes.addressof(self.api),
@@ -222,18 +247,66 @@ class Machine:
         if wrong:
             raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a compiled graph gave {wrong % 100000}")
 
+    def timed(self, program: Program, addresses: list[int], repeats: int) -> list[float]:
+        """The least seconds of each entry of a plan, over some runs."""
+        plan, cuda = program.plan, self.cupy.cuda
+        memory = cuda.alloc(max(plan.arena, 1))
+        slots = plan.slots(addresses, self.shared.ptr, memory.ptr)
+        parts = [Plan([entry], 0, 0, [], 0) for entry in plan.entries]
+        stream, best = cuda.get_current_stream(), [math.inf] * len(parts)
+        for _ in range(repeats):
+            marks = [cuda.Event() for _ in range(len(parts) + 1)]
+            marks[0].record(stream)
+            for part, mark in zip(parts, marks[1:], strict=True):
+                self.launch(program, slots, stream.ptr, process.matmul_precision != "highest", plan=part)
+                mark.record(stream)
+            marks[-1].synchronize()
+            spent = [cuda.get_elapsed_time(a, b) / 1e3 for a, b in zip(marks, marks[1:], strict=False)]
+            best = [min(a, b) for a, b in zip(best, spent, strict=True)]
+        self.flag[0] = 0  # what stood in for arguments may have been out of bounds
+        return best
+
+    @functools.cached_property
+    def limits(self) -> dict[str, float]:
+        """What the device does at best: bytes a second of a large copy, operations a second of a product of float32."""
+        cupy = self.cupy
+        source, side = cupy.ones(1 << 26, np.float32), cupy.ones((4096, 4096), np.float32)
+        target = cupy.empty_like(source)
+        copying = self._least(lambda: target.data.copy_from_device_async(source.data, source.nbytes))
+        product = self._least(lambda: side @ side)
+        return {"bytes a second": 2 * source.nbytes / copying, "operations a second": 2 * 4096**3 / product}
+
+    def _least(self, work: Callable) -> float:
+        cuda, best = self.cupy.cuda, math.inf
+        for _ in range(4):
+            begun, ended = cuda.Event(), cuda.Event()
+            begun.record()
+            work()
+            ended.record()
+            ended.synchronize()
+            best = min(best, cuda.get_elapsed_time(begun, ended) / 1e3)
+        return best
+
     def captured(self, program: Program, addresses: list[int], arena: int, stream: Any, tf32: bool) -> Any:
         """The same launches as a graph. Products get memory of the stream that the graph will run on: no other stream uses it."""
         slots = program.plan.slots(addresses, self.shared.ptr, arena)
-        workspace = self.workspaces.get(stream.ptr)
+        make = lambda side, room: self.launch(program, slots, side, tf32, room, stream.ptr)
+        return self.graph_of(stream.ptr, make)
+
+    def graph_of(self, stream: int, launch: Callable[[int, tuple[int, int]], None]) -> Any:
+        """What `launch` puts on a stream, as a graph that will run on another; it is told (address, size) of memory for products."""
+        workspace = self.workspaces.get(stream)
         if workspace is None:
-            workspace = self.workspaces[stream.ptr] = self.cupy.cuda.memory.Memory(WORKSPACE)
+            workspace = self.workspaces[stream] = self.cupy.cuda.memory.Memory(WORKSPACE)
         self.side.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)
         try:
-            self.launch(program, slots, self.side.ptr, tf32, workspace, stream.ptr)
+            launch(self.side.ptr, (workspace.ptr, WORKSPACE))
         finally:
             graph = self.side.end_capture()
         return graph
+
+    def replay(self, graph: Any) -> None:
+        graph.launch(self.cupy.cuda.get_current_stream())
 
 
 def _parts(source: Any) -> list[tuple[str, list[str]]]:

@@ -19,9 +19,11 @@ from ..core.modes import process
 from .cuda import Machine, machine
 from .launcher import launcher
 from .network import GATES, KEPT
+from .replays import Replays
 
 TYPES = {np.dtype(np.float32): ("float", 0), np.dtype(np.float64): ("double", 1)}
 THREADS = 128
+GRAPHS = 64  # of one geometry: as many layers may have it
 NAMES = (
     "lstm",
     "gru",
@@ -162,12 +164,27 @@ class Steps:
         self.entries = len(entries)
         self.numbers = np.array([x for e in entries for x in (len(e), *e)], np.int64)
         self.constants = np.array(slots.numbers, np.int64).view(np.uint64)
+        self.replays = Replays(GRAPHS)
 
-    def run(self, on: Machine, functions: Any, addresses: list[int]) -> None:
+    def run(self, on: Machine, functions: Functions, addresses: list[int]) -> None:
+        """All steps, on the stream in use; by a graph, where one was made for these addresses."""
+        stream = on.stream()
+        if not process.cuda_captures:
+            name = (*addresses, stream, process.matmul_precision)
+            make = lambda: on.graph_of(stream, lambda side, room: self.launch(on, functions, addresses, side, *room))
+            graph = self.replays.find(name, make)
+            if graph is not None:
+                on.replay(graph)
+                return
+        self.launch(on, functions, addresses, stream, None, 0)
+
+    def launch(
+        self, on: Machine, functions: Functions, addresses: list[int], stream: int, room: int | None, size: int
+    ) -> None:
         slots = np.concatenate((np.array(addresses, np.uint64), self.constants))
         wrong = launcher()(
-            self.numbers.ctypes.data, self.entries, slots.ctypes.data, functions.table, ctypes.addressof(functions.api), on.stream(),
-            on.handle(), process.matmul_precision != "highest", None, 0, None,
+            self.numbers.ctypes.data, self.entries, slots.ctypes.data, functions.table, ctypes.addressof(functions.api), stream,
+            on.handle(), process.matmul_precision != "highest", room, size, None,
         )  # fmt: skip
         if wrong:
             raise RuntimeError(f"CUDA error: step {wrong // 100000 - 1} of a recurrent layer gave {wrong % 100000}")

@@ -19,7 +19,8 @@ WORTH = 6  # launches and products from which on a graph is made
 class Replays:
     """See the module's docstring. `reason` says why no graphs are made any more, once one could not be."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = KEPT) -> None:
+        self.kept = kept
         self.graphs: OrderedDict[Hashable, Any] = OrderedDict()
         self.once: OrderedDict[Hashable, None] = OrderedDict()
         self.reason: str | None = None
@@ -44,6 +45,6 @@ class Replays:
             self.reason = str(error)
             return None
         self.graphs[name] = graph
-        if len(self.graphs) > KEPT:
+        if len(self.graphs) > self.kept:
             self.graphs.popitem(last=False)
         return graph

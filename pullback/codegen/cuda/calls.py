@@ -12,16 +12,20 @@ from collections import Counter
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from ...core.cupy_library import device_count
 from ...core.device import device
 from ...core.extension import extension
 from ...core.modes import GRAD, ambient, process
 from ...core.node import requires_grad
-from ...core.tensor import CUDA, Parameter, Tensor, assemble
+from ...core.objects import make_view
+from ...core.tensor import CUDA, Parameter, Tensor, assemble, stride_of
 from ...ops.eager.functions import overridden_operators
 from ...ops.family.pointwise import POINTWISE, rounded_number
+from ...ops.family.view import VIEW, GeometryDeclaration
 from ...ops.system.dispatch import autograd_layer
-from ...ops.system.operator import Operator
+from ...ops.system.operator import NONDIFFERENTIABLE, Operator
 from . import elements
 
 MOST_CALLS = 1 << 12  # signatures of one operator that are remembered
@@ -35,7 +39,17 @@ def setup(stream: Any, allocate: Any, address: Any, keys: int, launch: int) -> N
     """Tell the extension of a device: how its stream is asked for, arrays are allocated, addresses read and kernels launched."""
     _declared.clear()
     native.setup(
-        Tensor, Parameter, requires_grad, stream, allocate, address, overridden_operators, assemble, keys, launch
+        Tensor,
+        Parameter,
+        requires_grad,
+        stream,
+        allocate,
+        address,
+        overridden_operators,
+        assemble,
+        make_view,
+        keys,
+        launch,
     )
 
 
@@ -92,6 +106,9 @@ def _may_be_plain(op: Operator) -> bool:
     """Whether nothing but its family's execution and its record belongs to a call of an operator."""
     if op.backend is not None or op.layer is not None or op.body is not None or op.inplace_of is not None:
         return False
+    if op.family is VIEW:
+        fixed = isinstance(op.declared, GeometryDeclaration) and not op.declared.names_memory
+        return fixed and op.vjp is not None and op.vjp is not NONDIFFERENTIABLE
     return not op.is_view and (op.family is POINTWISE or op.lower is not None)
 
 
@@ -100,7 +117,9 @@ def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
     pairs = list(zip(args, canonical, strict=True))
     if any(isinstance(c, Tensor) and c is not a for a, c in pairs):
         return None
-    if op.family is POINTWISE:
+    if op.family is VIEW:
+        call = _view_call(op, canonical)
+    elif op.family is POINTWISE:
         call = _element_call(op, canonical, op.tensors(canonical)[0].device)
     else:
         call = native.found(op, canonical)
@@ -110,6 +129,23 @@ def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
     varies = [k if isinstance(c, Tensor) or _bit(mask, a, k) else None for k, (a, c) in enumerate(pairs)]
     fixed = tuple([None if isinstance(c, Tensor) else c for _, c in pairs])
     return native.recalled(call, (fixed, tuple(varies)))
+
+
+def _view_call(op: Operator, args: tuple) -> Any:
+    """The call of a view, where it lies at a fixed distance from its source, and is one; None where not."""
+    t, d, declared = args[0], args[0].dtype, op.declared
+    assert isinstance(declared, GeometryDeclaration), "asked of every operator that may be plain"
+    shape, strides = t._array.shape, stride_of(t)
+    places = [declared.geometry(shape, strides, at, *args[1:]) for at in (t._offset, t._offset + 64)]
+    if isinstance(places[0], list) or 0 in shape or places[0][2] - t._offset != places[1][2] - t._offset - 64:
+        return None
+    size, distance = d.itemsize, places[0][2] - t._offset
+    steps = tuple([int(s) * size for s in places[0][1]])
+    window = (op, tuple(map(int, places[0][0])), np.dtype(d.numpy), steps, int(distance) * size, int(distance))
+    return native.call(
+        op, (0,), (), (), None, None, record_of(op), None, t.device, t.device.keys, None, None, None, None, None, window, b"",
+        (0,) * 13,
+    )  # fmt: skip
 
 
 def _element_call(op: Operator, args: tuple, where: device) -> Any:
@@ -124,7 +160,7 @@ def _element_call(op: Operator, args: tuple, where: device) -> Any:
     numbers = (call.function.ptr, call.grid, elements.THREADS, *[0] * 10)
     return native.call(
         call.function, tuple(call.tensors), floats, (output,), None, None, record_of(op), None, where, where.keys, None, None, None,
-        None, None, layout, numbers,
+        None, None, None, layout, numbers,
     )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def _native_call(op: Operator, args: tuple, where: device, segment: CudaSegment)
     extra = None if program.convolutions is None else partial(_told, on, program)
     return native.call(
         (segment, program, plan), inputs, (), outputs, many, pack, record_of(op), None, where, where.keys, on.memory, handle,
-        _reduced, extra, on.check, b"", numbers,
+        _reduced, extra, on.check, None, b"", numbers,
     )  # fmt: skip
 
 

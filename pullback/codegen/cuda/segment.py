@@ -18,11 +18,13 @@ from ...graph.node import Node
 from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
 from ...runtime.replays import WORTH, Replays
-from ..segment import Segment, run_nodes, strict, view
+from ..segment import Segment, like, run_nodes, strict, view
 from .calls import native, ready
 from .lower import CudaLowering
 from .printer import VECTOR
 from .source import CudaSource, write
+
+SMALL = 1 << 16  # bytes of an output that is kept for the next call
 
 
 class CudaSegment(Segment):
@@ -54,6 +56,8 @@ class CudaSegment(Segment):
         if settings.cuda.graphs and len(self.source.plan.entries) >= WORTH:
             self.program.replays = Replays()
         self.in_c = native is not None and self.keys == CUDA and ready()
+        self.kept: dict[int, list[list]] = {}  # by stream, and by output
+        self.few = [b.size * b.dtype.itemsize <= SMALL for b in self.source.outputs]
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
 
     def run(self, values: dict) -> None:
@@ -67,7 +71,7 @@ class CudaSegment(Segment):
         """The values of `results`; None where an argument does not fit, and nothing was done."""
         if self.others or not self.all_fit(tensors):
             return None
-        blanks = self.on.blanks(self.kinds)
+        blanks = self.blanks()
         outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         if not self.empty:
             addresses, copies = self.addresses(tensors)
@@ -80,6 +84,28 @@ class CudaSegment(Segment):
             for kind, at, value in self.places
             for base in (tensors[at] if kind == "given" else result[at],)
         ]
+
+    def blanks(self) -> list:
+        """Arrays for the outputs. Small ones are those of a call before, where nobody has them any more."""
+        if not self.in_c or process.cuda_captures:
+            return self.on.blanks(self.kinds)
+        kept = self.kept.setdefault(self.on.stream(), [[] for _ in self.kinds])
+        return [
+            self.on.blank_again(have, *kind) if few else self.on.blank(*kind)
+            for have, kind, few in zip(kept, self.kinds, self.few, strict=True)
+        ]
+
+    def timed(self, repeats: int) -> list[float] | None:
+        """The least seconds of each launch, on ones and zeros; None where it was not built, for lack of a device."""
+        if not hasattr(self, "program") or self.empty:
+            return None
+        found = [like(n.meta["val"]).fill_(1 if n.meta["val"].dtype.is_floating_point else 0) for n in self.given]
+        outs = self.on.blanks(self.kinds)
+        return self.on.timed(self.program, [self.on.address(a) for a in (*[t._array for t in found], *outs)], repeats)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return self.on.limits
 
     def all_fit(self, tensors: list) -> bool:
         if self.in_c and native.fits(tensors, self.expected, self.device, self.keys):

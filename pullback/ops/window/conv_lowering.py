@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DTYPES = NotLowerable("a convolution of integers, or of two dtypes")
 EMPTY = NotLowerable("a convolution of nothing")
+PLACES = NotLowerable("a transposed convolution with places that nothing comes of (output padding)")
 LAYOUT = NotLowerable("a convolution whose result is not row-major")
 
 
@@ -70,8 +71,6 @@ class Convolution:
         self, b: Builder, form: int, target: Value, large: Value, weight: Value, small: Value
     ) -> Value | None:
         """The same by a library, where there is one for it: forms as `Builder.convolved` counts them."""
-        if tuple(small.shape[2:]) != tuple(self.places):  # with output padding there are places that nothing comes of
-            return None
         return b.convolved(form, target, large, weight, small, (self.stride, self.padding, self.dilation, self.groups))
 
     # ---- what is computed
@@ -94,19 +93,22 @@ class Convolution:
         return total.window(weight.shape)
 
 
-def _convolution(b: Builder, shape, x: Value, weight: Value, stride, padding, dilation, groups):
+def _convolution(b: Builder, shape, x: Value, weight: Value, stride, padding, dilation, groups, small=None):
+    """The convolution of a value of some shape; `small` is what must have its places."""
     d = b.wide(x.dtype)
     if x.dtype is not weight.dtype or not d.is_floating_point:
         return DTYPES
     if not x.numel or not weight.numel or not math.prod(shape) or len(shape) < 3:
         return EMPTY
     c = Convolution(shape, d, weight, stride, padding, dilation, groups)
-    return c if min(c.places) >= 1 else EMPTY
+    if min(c.places) < 1:
+        return EMPTY
+    return c if small is None or tuple(small.shape[2:]) == tuple(c.places) else PLACES
 
 
 def lower_convolution(b: Builder, x: Value, weight: Value, bias, stride, padding, dilation, transposed, _, groups):
     shape = b.spec()._array.shape if transposed else x.shape
-    c = _convolution(b, shape, x, weight, stride, padding, dilation, groups)
+    c = _convolution(b, shape, x, weight, stride, padding, dilation, groups, x if transposed else None)
     if isinstance(c, NotLowerable):
         return c
     if bias is not None:
@@ -129,7 +131,7 @@ def lower_convolution_backward(
     b: Builder, g: Value, x: Value, weight: Value, sizes, stride, padding, dilation, transposed, _, groups, mask
 ):
     large, small = (g, x) if transposed else (x, g)
-    c = _convolution(b, large.shape, x, weight, stride, padding, dilation, groups)
+    c = _convolution(b, large.shape, x, weight, stride, padding, dilation, groups, small)
     if isinstance(c, NotLowerable):
         return c
     result: list = [None, None, None]

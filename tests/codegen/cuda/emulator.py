@@ -172,6 +172,9 @@ class EmulatedMachine(Machine):
     def stream(self) -> int:
         return 0
 
+    def graph_of(self, stream: int, launch) -> None:
+        raise RuntimeError("there are no graphs here")
+
     def function(self, text: str, name: str) -> SimpleNamespace:
         """One kernel, with its address."""
         loaded = self.load(

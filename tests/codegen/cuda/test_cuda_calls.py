@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import pullback as torch
 from pullback.codegen.cuda import calls, elements, operators
+from pullback.core.tensor import assemble
+from pullback.ops.system.dispatch import autograd_layer as real_autograd_layer
 from pullback.ops.system.operator import find
 
 pytestmark = pytest.mark.skipif(
@@ -68,7 +70,7 @@ def emulated(monkeypatch):
 
 
 def _nobody():
-    return (torch.Tensor, torch.nn.Parameter, bool, int, int, None, set(), int, 0, 0)
+    return (torch.Tensor, torch.nn.Parameter, bool, int, int, None, set(), int, int, 0, 0)
 
 
 def check(got, want):
@@ -138,9 +140,58 @@ def test_arguments_that_are_converted_are_recorded_as_the_operator_wants_them(em
 
 def test_what_is_not_plain_is_left_to_others(emulated):
     emulated("mul.Tensor", x, y)
-    assert emulated("view.default", x, (240,)) is None  # a view
+    assert emulated("detach.default", x) is None  # what history it has is not its geometry's matter
     with torch.autograd.forward_ad.dual_level():
         assert emulated("mul.Tensor", x, y) is None
+
+
+class Memory(NamedTuple):
+    """What arrays of a device have as `data`: an address to which distances are added."""
+
+    ptr: int
+
+    def __add__(self, distance):
+        return Memory(self.ptr + distance)
+
+
+class Array(np.ndarray):
+    data = property(lambda self: Memory(self.ctypes.data))
+
+
+def window(shape, dtype, data, strides):
+    size = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + dtype.itemsize
+    return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(data.ptr), 0, strides).view(Array)
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize(
+    ("name", "rest"),
+    [
+        ("view.default", [(3, 80)]),
+        ("t.default", []),
+        ("select.int", [0, 2]),
+        ("slice.Tensor", [1, 3, 30, 2]),
+        ("expand.default", [(2, 6, 40), False]),
+        ("unsqueeze.default", [1]),
+    ],
+)
+def test_views(emulated, monkeypatch, name, rest, live):
+    monkeypatch.setattr(calls, "autograd_layer", real_autograd_layer)
+    calls.setup(lambda: 0, window, None, 0, 0)
+    base = assemble(torch.Tensor, x.numpy().copy().view(Array), x.dtype, x.device, 0, None, [0], None, 0)
+    source, known = (t.requires_grad_() if live else t for t in (base, x.clone()))
+    op = find(name)
+    want = emulated(name, known, *rest)  # the first call of a signature
+    assert want._is_view() and calls.native.found(op, op.bind((known, *rest), {})) is not None
+    for _ in range(2):
+        got = emulated(name, source, *rest)
+        check(got.detach(), want.detach())
+        assert got.storage_offset() == want.storage_offset() and got._is_view() and got._base is base
+        assert got.requires_grad == live and got._version == base._version
+    if live:
+        got.backward(torch.ones(got.shape))
+        want.backward(torch.ones(got.shape))
+        check(source.grad, known.grad)
 
 
 def test_an_operator_has_a_bounded_number_of_programs(emulated, monkeypatch):

@@ -195,3 +195,30 @@ def test_nvrtc_takes_the_text(graph_of):
     for architecture in ("sm_80", "sm_90"):
         code = runtime._compiled(nvrtc, result.source, (f"--gpu-architecture={architecture}", *runtime.OPTIONS))
         assert code[:4] == b"\x7fELF"
+
+
+def test_small_outputs_are_those_of_a_call_before_where_nobody_has_them(monkeypatch):
+    class Pointer:
+        def __init__(self, mem):
+            self.mem = mem
+
+    class Array:
+        def __init__(self, shape, dtype):
+            self.data = Pointer(SimpleNamespace())
+
+    machine = runtime.Machine.__new__(runtime.Machine)
+    machine.cupy = SimpleNamespace(ndarray=Array)
+    monkeypatch.setattr(runtime.Machine, "in_use", lambda self: contextlib.nullcontext())
+    kept: list = []
+    first = id(machine.blank_again(kept, (2,), np.dtype("f4")))
+    assert id(machine.blank_again(kept, (2,), np.dtype("f4"))) == first
+    held = kept[0]
+    assert machine.blank_again(kept, (2,), np.dtype("f4")) is not held  # somebody has the array
+    pointer = held.data
+    del held
+    assert id(machine.blank_again(kept[:1], (2,), np.dtype("f4"))) != first  # a view that shares the pointer
+    view = Pointer(pointer.mem)
+    del pointer
+    assert id(machine.blank_again(kept[:1], (2,), np.dtype("f4"))) != first  # a view from another place on
+    del view
+    assert len(kept) == 2 <= runtime.MOST_KEPT

@@ -172,3 +172,15 @@ def test_transposed_convolutions_are_compiled(rank, bias):
     f = F[f"conv_transpose{rank}d"]
     compiled = torch.compile(lambda x, w: f(x, w, b, stride=2, padding=1, output_padding=1), fullgraph=True)
     torch.testing.assert_close(compiled(x, w), f(x, w, b, stride=2, padding=1, output_padding=1))
+
+
+def test_a_compiled_transposed_convolution_with_more_output_padding_than_stride():
+    """There are places in the result that no place of the input reaches."""
+    settings = {"stride": (3, 2), "padding": (1, 2), "output_padding": (2, 3), "groups": 2, "dilation": (4, 4)}
+    x, w = torch.randn(2, 4, 4, 5).requires_grad_(), torch.randn(4, 4, 3, 3).requires_grad_()
+    call = lambda x, w: torch.nn.functional.conv_transpose2d(x, w, **settings)
+    want, got = call(x, w), torch.compile(call)(x, w)
+    torch.testing.assert_close(got, want)
+    seed = torch.randn_like(want)
+    for a, b in zip(torch.autograd.grad(got, (x, w), seed), torch.autograd.grad(want, (x, w), seed), strict=True):
+        torch.testing.assert_close(a, b)
