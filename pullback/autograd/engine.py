@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 from ..core import modes
 from ..core.arrays import LARGE, library
 from ..core.device import cpu
+from ..core.events import listeners, publish
 from ..core.geometry import is_dense
 from ..core.layers import above
 from ..core.modes import ambient
@@ -95,6 +96,8 @@ def run_graph(
         if result is not None:
             return result
     task = Walk(roots, grads, needed, set(inputs) if inputs is not None else (), keep_graph)
+    if listeners:
+        publish("walked", nodes=_order_of(task))
     run_task(task, create_graph, _walk)
     return task.captured
 
@@ -515,9 +518,13 @@ def execution_order() -> list:
             "_current_graph_task_execution_order expects the current backward to be executed with multithreading disabled, e.g. by running:\n\n"
             ">>> with torch.autograd.set_multithreading_enabled(False):\n...     torch.autograd.grad(loss, inputs)\n"
         )
-    now = ambient.tasks[-1]
+    return _order_of(ambient.tasks[-1])
+
+
+def _order_of(now: Task) -> list[Node]:
+    """The nodes of a backward in the order in which it runs them, found by a walk without gradients."""
     dry = Walk(now.roots, [None] * len(now.roots), now.needed, (), True)
-    order: list = []
+    order: list[Node] = []
     while dry.heap or dry.sinks:
         node = dry.sinks.pop() if dry.sinks else dry.ready.pop(heappop(dry.heap))
         order.append(node)

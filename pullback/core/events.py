@@ -14,6 +14,7 @@ changes none of them.
 | `lowered` | `program` | a graph became loops, as far as it has some; what has none is in its `reasons` |
 | `native` | `program` | those loops became native code |
 | `backward` | `graph`, `reason` | compiled autograd captured a backward |
+| `walked` | `nodes` | the engine is about to walk these nodes, in this order |
 | `stage` | `name`, `seconds` | a stage ended; the time of stages inside it is not counted again |
 """
 

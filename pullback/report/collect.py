@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, field
 from operator import getitem
 from typing import Any
 
-from ..core.events import listening
+from ..core.events import is_compiling, listening
 from ..graph import Graph, GraphModule, Node
 from .advice import advised
 from .kernels import Kernel, kernels_of, limits
 from .memory import Alive, bytes_alive, size_of
 from .places import line_of
+from .walks import Walks
 
 
 @dataclass
@@ -81,6 +82,7 @@ class Account:
     functions: list[FunctionRecord] = field(default_factory=list)
     graphs: list[GraphRecord] = field(default_factory=list)
     stages: dict[str, float] = field(default_factory=dict)
+    walks: Walks = field(default_factory=Walks)  # backwards that the engine ran
     machine: dict[str, float] = field(default_factory=dict)  # what it can do at best: see `kernels.limits`
 
     def html(self, title: str = "What the compiler did") -> str:
@@ -135,6 +137,10 @@ class Collector:
     def on_backward(self, graph: GraphModule, reason: str) -> None:
         added = self._graph("compiled backward", "a backward that compiled autograd captured", graph.graph)
         added.notes.append(reason)
+
+    def on_walked(self, nodes: list) -> None:
+        if not is_compiling():  # else a stage differentiates to see what a backward would do
+            self.account.walks.add(nodes)
 
     def on_lowered(self, program: Any) -> None:
         is_backward = any(n.meta.get("partitioner_tag") == "is_backward" for n in program.module.graph.nodes)

@@ -131,13 +131,19 @@ function guards(parent) {
     put(parent, "h2", {}, `${f.name} depends on`); const ul = put(parent, "ul", {class: "code"}); shown.forEach(g => put(ul, "li", {}, g));
   }
 }
+const short_place = text => text.replace(/\(([^()]*):(\d+)\)$/, (_, file, line) => `(${short(file)}:${line})`);
 function backwards(parent) {
   const found = account.graphs.filter(g => g.kind === "compiled backward"), ahead = account.graphs.filter(g => g.kind === "backward" && operators(g));
+  account.walks.known.forEach((w, k) => {
+    put(parent, "h2", {}, `Backward ${k} of the engine, walked ${w.times === 1 ? "once" : w.times + " times"}`);
+    table(parent, ["", "called before", "node", "called after"], w.steps.map((s, i) => [i, s.before.map(short_place).join("; "), s.node, s.after.map(short_place).join("; ")]).filter(r => !hidden(r.join())));
+  });
+  if (account.walks.more) put(parent, "p", {class: "faint"}, `${account.walks.more} more backwards had other structures.`);
   [...found, ...ahead].forEach(g => {
     put(parent, "h2", {}, `Graph ${g.number}: ${g.notes[0] || g.title}`);
     table(parent, ["", "step", "what", "of the line"], g.nodes.filter(n => n.op.startsWith("call_")).map((n, i) => [i, n.name, n.target, n.line ? `${short(n.line[0])}:${n.line[1]}  ${(account.files[n.line[0]] || [])[n.line[1] - 1]?.trim() ?? ""}` : ""]).filter(r => !hidden(r.join())));
   });
-  put(parent, "p", {class: "faint"}, found.length ? "" : "Hooks stand among the steps of backwards that are captured at run time (torch._dynamo.config.compiled_autograd = True); these graphs were made ahead of time.");
+  put(parent, "p", {class: "faint"}, found.length || account.walks.known.length ? "" : "Hooks stand among the steps of backwards that are captured at run time (torch._dynamo.config.compiled_autograd = True); these graphs were made ahead of time.");
 }
 
 const show = furnish({Overview: overview, Source: sources, Graphs: graphs, Kernels: kernels, Memory: memory, Guards: guards, Backward: backwards});

@@ -14,6 +14,7 @@ from pullback.core import events
 from pullback.report import collecting
 from pullback.report.advice import is_library
 from pullback.report.kernels import kernels_of
+from pullback.report.places import line_of
 from pullback.runtime.build import NoCompiler, compiler
 
 
@@ -114,3 +115,12 @@ def test_kernels_of_a_cuda_device_are_listed_with_their_text():
     assert product.text.startswith("cublasGemm") and product.operations == 2 * 8 * 4 * 4
     assert "__global__" in relu.text and "relu" in relu.nodes[-1] and relu.seconds is None
     assert relu.moved == 2 * 8 * 4 * 4 and "it is a call" in relu.apart[0]
+
+
+def test_lines_of_our_own_text_are_no_lines_of_the_users():
+    graph = torch.fx.symbolic_trace(lambda x: x * 2).graph
+    node = next(n for n in graph.nodes if n.op == "call_function")
+    node.meta["stack_trace"] = 'File "<eval_with_key>.0", line 5, in forward'
+    assert line_of(node) is None
+    node.meta["stack_trace"] = f'File "{__file__}", line 7, in f\nFile "<eval_with_key>.0", line 5, in forward'
+    assert line_of(node) == (__file__, 7)
