@@ -250,3 +250,26 @@ def test_arrays_from_globals_closures_and_attributes():
     box.table = np.full(3, 5.0)
     other[0] = 10
     assert run(torch.zeros(3)).tolist() == [15.0, 6.0, 6.0]
+
+
+def test_what_numpy_does_and_tensors_do_not_ends_the_graph():
+    for f, args in (
+        (np.tril, (V,)), (np.argmax, (C,)), (np.max, (C,)), (np.absolute, (B,)), (np.rint, (C,)), (np.transpose, (np.array(1.0),)),
+        (lambda a: np.power(a, -1.0), (J + 1,)),
+    ):  # fmt: skip
+        check(f, *args, fullgraph=False)
+
+
+def test_writes_that_numpy_refuses_raise_its_errors():
+    def put(a, b):
+        a[...] = b
+
+    def add(a, b):
+        a += b
+
+    for f, a, b in ((put, V, F), (add, V[None, :1], F), (add, J, F), (put, V, "x")):
+        with pytest.raises((TypeError, ValueError)) as want:
+            f(a.copy(), b)
+        with pytest.raises(type(want.value)) as got:
+            torch.compile(f)(a.copy(), b)
+        assert str(got.value).splitlines()[0] == str(want.value)

@@ -7,9 +7,10 @@ so that they and the errors are its own. What a tensor cannot do as an array doe
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -121,15 +122,17 @@ class TracedArray:
         traced = [k for k in _parts(key) if isinstance(k, TracedArray)]
         if not traced:
             model_of(self)[_models(key)]  # it raises what NumPy raises
-        found = self.tensor[_tensor_key(key)]
+        with known_to_numpy("ndarray.__getitem__"):
+            found = self.tensor[_tensor_key(key)]
         is_scalar = found.ndim == 0 and not any(k is Ellipsis for k in _parts(key))
         return TracedArray(found.clone() if is_scalar else found, is_scalar)
 
     def __setitem__(self, key, value) -> None:
         self.check_write()
         if not any(isinstance(k, TracedArray) for k in _parts(key)):
-            model_of(self)[_models(key)]
-        self.tensor[_tensor_key(key)] = self._as_own(value)
+            model_of(self).copy()[_models(key)] = model_of(value)  # it raises what NumPy raises
+        with known_to_numpy("ndarray.__setitem__"):
+            self.tensor[_tensor_key(key)] = self._as_own(value)
 
     def _as_own(self, value):
         """A value that is put into the array: of its dtype."""
@@ -294,6 +297,16 @@ def _translation(function, implementation: Callable, signature: inspect.Signatur
             bound = signature.bind(model, *args, **kwargs)
         except TypeError as error:
             raise Break(f"it calls numpy.{name} with other arguments than are known: {error}") from None
-        return conformed(implementation(*bound.args, **bound.kwargs), model, name, is_loose)
+        with known_to_numpy(name):
+            return conformed(implementation(*bound.args, **bound.kwargs), model, name, is_loose)
 
     return call
+
+
+@contextlib.contextmanager
+def known_to_numpy(name: str) -> Iterator[None]:
+    """NumPy has done it for the model: where tensors cannot, the graph ends."""
+    try:
+        yield
+    except Exception as error:
+        raise Break(f"it calls numpy.{name} as no tensors can: {error}") from error

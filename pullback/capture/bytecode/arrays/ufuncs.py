@@ -13,7 +13,18 @@ from ....core.tensor import Tensor
 from ....ops.system.operator import public
 from ..lookups import is_symbol
 from ..signals import Break
-from .traced import TABLE, TracedArray, asked, conformed, is_traced, lifted, plain, refuse_tensor
+from .traced import (
+    TABLE,
+    TracedArray,
+    asked,
+    conformed,
+    is_traced,
+    known_to_numpy,
+    lifted,
+    model_of,
+    plain,
+    refuse_tensor,
+)
 
 SAME = """
 add subtract multiply true_divide negative sqrt square exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh arcsin
@@ -75,8 +86,16 @@ def apply(ufunc: np.ufunc, *inputs, out=None, dtype=None, **other):
     if not is_traced((inputs, out)):
         return lifted(ufunc(*inputs, dtype=dtype))
     model = asked(functools.partial(ufunc, dtype=dtype), inputs, {})
+    if out is not None:
+        if type(out) is not TracedArray:
+            raise Break(f"it calls numpy.{ufunc.__name__} with out= of a {type(out).__name__}")
+        out.check_write()
+        asked(
+            functools.partial(ufunc, dtype=dtype, out=model_of(out).copy()), inputs, {}
+        )  # it raises what NumPy raises
     *wanted, _ = loops(ufunc, inputs, dtype)
-    result = conformed(computed(ufunc.__name__, inputs, wanted), model, ufunc.__name__)
+    with known_to_numpy(ufunc.__name__):
+        result = conformed(computed(ufunc.__name__, inputs, wanted), model, ufunc.__name__)
     return result if out is None else _written(ufunc, out, result)
 
 
@@ -100,17 +119,12 @@ def _check_exponent(exponent) -> None:
     if isinstance(exponent, TracedArray) and exponent.dtype.kind == "i" or is_symbol(exponent):
         raise Break("it raises whole numbers in a NumPy array to powers that may be negative")
     if not isinstance(exponent, TracedArray) and exponent < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
+        raise Break("it raises whole numbers in a NumPy array to a negative power")
 
 
 def _written(ufunc: np.ufunc, out, result: TracedArray) -> TracedArray:
     """`out=`: the result is put there, where NumPy would."""
-    if type(out) is not TracedArray:
-        raise Break(f"it calls numpy.{ufunc.__name__} with out= of a {type(out).__name__}")
-    out.check_write()
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise np._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", result.dtype, out.dtype, 0)
-    if out.ndim < result.ndim or tuple(result.tensor.expand(out.shape).shape) != out.shape:
+    if tuple(result.tensor.expand(out.shape).shape) != out.shape:
         raise Break("the result of a NumPy function does not fit into out=")
     out.tensor.copy_(result.tensor)
     return out
