@@ -9,7 +9,8 @@ from __future__ import annotations
 import types
 
 from ...autograd.function import BackwardCFunction
-from ...core.modes import ambient, process
+from ...autograd.methods import set_data
+from ...core.modes import FORWARD, TRANSFORM, ambient, process
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ..trace.subclasses import is_wrapper
@@ -369,7 +370,8 @@ class Attributes(World):
         if real is not t and is_wrapper(t):
             raise Break(f"it assigns to the attribute {name!r} of a {type(t).__name__}")
         if name == "data" and real is not t:
-            raise Break("it gives a tensor from outside other memory")
+            self._move(t, value)
+            return
         if name == "requires_grad":
             self.call_now(Tensor.requires_grad_, (t, value), {})
             return
@@ -383,6 +385,19 @@ class Attributes(World):
             self.outside.write_tensor_attribute(real, name, value)
             return
         self.native_call(setattr, (t, name, value), {})
+
+    def _move(self, t: Tensor, value) -> None:
+        """`x.data = y` of a tensor from outside: in the graph it is from here on an alias of the other, and the real one gets
+        the other's memory when the graph has run."""
+        plain = type(t) is Tensor and type(value) is Tensor and t.dtype is value.dtype and t.device == value.device
+        if not plain or self.outside.real(t)._is_view() or ambient.mode & (TRANSFORM | FORWARD):
+            raise Break("it gives a tensor from outside other memory")
+        self.outside.conditions.test(
+            f"not {self.outside.conditions.variable(self.outside.source_of(t))}._is_view()", "it is no view"
+        )
+        alias = self.native_call(Tensor.detach, (value,), {})  # type: ignore[attr-defined]
+        self.trace.move(t, alias)
+        self.journal.call_later(self.outside.constant(set_data), (t, value))
 
     def delete_attribute(self, obj, name: str) -> None:
         deleter = class_attribute(type(obj), "__delattr__")

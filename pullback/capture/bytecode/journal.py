@@ -94,6 +94,12 @@ class Journal:
         self.touch(obj, name)
         self._note(Effect("no attribute", obj, name, None))
 
+    def call_later(self, function: Callable, args: tuple) -> None:
+        """A call that is made when the graph has run, in its place among the writes."""
+        self.count += 1
+        self.places.clear()  # what is written from here on comes after it
+        self.log.append(Effect("later", function, args, {}))
+
     def set_cell(self, cell: types.CellType, value) -> None:
         try:
             old = cell.cell_contents

@@ -13,12 +13,14 @@ import weakref
 from typing import Any
 
 from ...autograd import calls as autograd_calls
+from ...autograd.methods import set_data
 from ...core import modes
+from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ..fake.mode import FakeTensorMode
 from ..front.fakes import any_number
 from ..trace.graph_trace import PACKAGE, _line
-from ..trace.program import ProgramTrace
+from ..trace.program import ProgramTrace, stepped_aside
 from . import custom_functions, differentiate, iterators, kept
 from .arrays.traced import TracedArray
 from .builtin_calls import GROWING
@@ -68,6 +70,7 @@ class FrameTrace(ProgramTrace):
         self.inputs: list[Source] = []  # one per placeholder
         self.names: set[str] = set()  # of the inputs
         self.created = 0  # how many nodes were made
+        self.moved: dict[int, Tensor] = {}  # inputs that want gradients and were given other memory
         self.steps: dict[Any, int] = {}  # nodes, with how many steps of the program there were when they were made
 
     def create_node(self, target, args: tuple, kwargs: dict, name: str | None = None):
@@ -79,6 +82,19 @@ class FrameTrace(ProgramTrace):
             node.meta["nn_module_stack"] = stack
         node.meta["source_fn_stack"] = [(node.name, target)]
         return node
+
+    def move(self, t: Tensor, alias: Tensor) -> None:
+        """An input is from here on another tensor of the graph; of one that wants a gradient, none would be found any more."""
+        with stepped_aside(self):
+            set_data(t, alias)
+        self.track(t, self.node_of(alias))
+        if t.requires_grad:
+            self.moved[id(t)] = t
+
+    def node_of(self, t: Tensor):
+        if self.moved and id(t) in self.moved and ambient.mode & modes.GRAD:
+            raise Break("it differentiates a tensor to which it has given other memory")
+        return super().node_of(t)
 
     def _found_at(self, value) -> tuple[Any, Source | None]:
         """What a local variable holds, and where that was found."""

@@ -254,7 +254,7 @@ def test_arrays_from_globals_closures_and_attributes():
 
 def test_what_numpy_does_and_tensors_do_not_ends_the_graph():
     for f, args in (
-        (np.tril, (V,)), (np.argmax, (C,)), (np.max, (C,)), (np.absolute, (B,)), (np.rint, (C,)), (np.transpose, (np.array(1.0),)),
+        (np.tril, (V,)), (np.argmax, (C,)), (np.max, (C,)), (np.absolute, (B,)), (np.rint, (C,)), (np.round, (C,)), (np.transpose, (np.array(1.0),)),
         (lambda a: np.power(a, -1.0), (J + 1,)),
     ):  # fmt: skip
         check(f, *args, fullgraph=False)

@@ -613,3 +613,48 @@ def test_a_capture_keeps_no_state_of_an_optimizer():
         assert state() is None
     finally:
         gc.enable()
+
+
+def moved(x, y):
+    x.data = y
+    y.mul_(3)
+    x.add_(1)
+    return x + 0, x
+
+
+def emptied(x, y):
+    x.data = y
+    y.data = torch.zeros(0)
+    return x, y
+
+
+def moved_twice(x, y):
+    before = x * 2
+    x.data = y * 3
+    after = x + 1
+    x.data = after
+    return before, after, x
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("f", [moved, emptied, moved_twice])
+def test_a_tensor_from_outside_is_given_other_memory(f, backend):
+    compiled = torch.compile(f, backend=backend, fullgraph=True)
+    for _ in range(2):
+        theirs, ours = ([torch.ones(6), torch.full((6,), 2.0)] for _ in range(2))
+        want, got = f(*theirs), compiled(*ours)
+        assert [t.tolist() for t in (*got, *ours)] == [t.tolist() for t in (*want, *theirs)]
+        assert got[-1] is ours[1 if f is emptied else 0]
+        shares = [a.data_ptr() == b.data_ptr() for a, b in (theirs, ours)]
+        assert shares[0] == shares[1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_gradients_of_a_tensor_that_was_given_other_memory(backend):
+    def f(x, y):
+        x.data = y
+        return (x * x).sum()
+
+    x, y = torch.ones(2, requires_grad=True), torch.full((2,), 3.0)
+    torch.compile(f, backend=backend)(x, y).backward()
+    assert x.grad.tolist() == [6.0, 6.0]

@@ -432,6 +432,8 @@ def _is_whole(value) -> bool:
 def rounded(model, a, decimals=0, out=None):
     refuse(out=(out, None))
     t = of(a, model.dtype)
+    if t.is_complex():
+        raise Break("it rounds complex numbers in a NumPy array")
     if not t.is_floating_point():
         refuse(decimals=(decimals, 0))
         return t.clone()

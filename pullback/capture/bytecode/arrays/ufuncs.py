@@ -85,7 +85,6 @@ def apply(ufunc: np.ufunc, *inputs, out=None, dtype=None, **other):
     inputs = tuple([TABLE[np.array](v) if isinstance(v, (list, tuple)) else refuse_tensor(v) for v in inputs])
     if not is_traced((inputs, out)):
         return lifted(ufunc(*inputs, dtype=dtype))
-    model = asked(functools.partial(ufunc, dtype=dtype), inputs, {})
     if out is not None:
         if type(out) is not TracedArray:
             raise Break(f"it calls numpy.{ufunc.__name__} with out= of a {type(out).__name__}")
@@ -93,6 +92,7 @@ def apply(ufunc: np.ufunc, *inputs, out=None, dtype=None, **other):
         asked(
             functools.partial(ufunc, dtype=dtype, out=model_of(out).copy()), inputs, {}
         )  # it raises what NumPy raises
+    model = asked(functools.partial(ufunc, dtype=dtype), inputs, {})
     *wanted, _ = loops(ufunc, inputs, dtype)
     with known_to_numpy(ufunc.__name__):
         result = conformed(computed(ufunc.__name__, inputs, wanted), model, ufunc.__name__)
