@@ -46,7 +46,7 @@ def _ask(t: Tensor, what: int, name: str, *args) -> Any:
         result = type(t).__torch_dispatch__(op, (type(t),), (t, *args), {})
     if result is NotImplemented:
         raise TypeError(
-            f"Multiple dispatch failed for 'torch._ops.{op.namespace}.{op.name}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+            f"Multiple dispatch failed for 'torch.ops.{op.namespace}.{op.name}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
             f"  - tensor subclass {type(t)}"
         )
     return result
