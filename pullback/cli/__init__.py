@@ -87,9 +87,9 @@ class _Version(argparse.Action):
     """Read when asked for: loading the package takes a moment."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from ..core.release import version_of
 
-        print(f"pullback {version('pullback')}")
+        print(f"pullback {version_of('pullback')}")
         parser.exit()
 
 

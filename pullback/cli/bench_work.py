@@ -211,6 +211,14 @@ def _library(name: str, threads: int) -> ModuleType:
     return lib
 
 
+def _version(name: str) -> str:
+    """Of the library; the one that asks may run from its sources, which have none."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
 def answer(steps: dict, lib: ModuleType, request: dict) -> dict:
     """What a request measured; the step of a case is made by its first request."""
     case, way = request["case"], request["way"]
@@ -232,7 +240,7 @@ def main(name: str, threads: int) -> int:
     lib = _library(name, threads)
     out = os.fdopen(os.dup(1), "w")  # what a library prints must not come between the answers
     os.dup2(2, 1)
-    print(json.dumps({"version": importlib.metadata.version(name)}), file=out, flush=True)
+    print(json.dumps({"version": _version(name)}), file=out, flush=True)
     steps: dict = {}
     for line in sys.stdin:
         try:

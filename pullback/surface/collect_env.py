@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import platform
-import sys
-from importlib import metadata
 
-from .version import TORCH
+from ..core.release import TORCH, version_of
 
 
 def get_env_info() -> dict[str, str]:
     """Versions of what matters, by name."""
-    found = {
-        "pullback": metadata.version("pullback"),
+    packages = ("numpy", "scipy", "ml_dtypes", "cupy-cuda13x", "mpi4py")
+    return {
+        "pullback": version_of("pullback"),
         "PyTorch interface": TORCH,
-        "Python": f"{platform.python_version()} ({sys.platform}-bit {platform.architecture()[0]})",
+        "Python": f"{platform.python_version()} ({platform.architecture()[0]})",
         "OS": platform.platform(),
         "CPU": platform.processor() or platform.machine(),
+        **{name: version_of(name) for name in packages},
     }
-    for name in ("numpy", "scipy", "ml_dtypes", "cupy-cuda13x", "mpi4py"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 def get_pretty_env_info() -> str:

@@ -44,6 +44,7 @@ def printed(code: str) -> str:
         r'(?:  File "(?!example|pullback).*\n(?:    .*\n)?)+', "", out.getvalue().replace(f"{ROOT}{os.sep}", "")
     )
     text = POINTERS.sub("", text)
+    text = re.sub(r"\. Did you mean: '\w+'\?$", "", text, flags=re.MULTILINE)  # Python 3.12 guesses, 3.11 does not
     text = re.sub(r'(File "pullback[^"]*"), line \d+', r"\1", text)
     text = re.sub(r"^\(\d+ frames? inside", "(frames inside", text, flags=re.MULTILINE)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())

@@ -246,7 +246,7 @@ class DataLoaderIterator:
         return len(self.loader._index_sampler)
 
     def __getstate__(self):
-        raise NotImplementedError("{} cannot be pickled", type(self).__name__)
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
 
 
 class InProcess(DataLoaderIterator):

@@ -1,0 +1,72 @@
+"""Private names that packages use: each does what its users ask of it."""
+
+import pytest
+
+import pullback as torch
+from pullback.compat import dynamo_names, functions, functorch_names, nested_names, private_names
+
+
+def test_questions_about_tensors_and_modes():
+    x = torch.arange(6.0).reshape(2, 3)
+    assert private_names.storage_id(x) == private_names.storage_id(x[0]) != private_names.storage_id(x.clone())
+    assert private_names.all_same_mode([1, 1]) and not private_names.all_same_mode([1, 2])
+    overlap = private_names.has_internal_overlap
+    assert (overlap(x), overlap(x[:1].expand(4, 3)), overlap(x[:, ::2])) == (0, 1, 2)
+    assert torch.float32 in private_names.all_dtypes() and torch.bits8 in private_names.all_dtypes()
+    assert private_names.get_proxy_mode() is None and private_names.get_tracing_state() is None
+    with private_names.python_rules():
+        assert x.sum() == 15
+    with pytest.raises(TypeError, match="No constructor defined"):
+        private_names.Value()
+    assert private_names.is_compile_supported("cpu") and not private_names.is_compile_supported("meta")
+    assert private_names.is_dynamo_supported() and private_names.get_privateuse1_backend_name() == "privateuseone"
+    y = torch.tensor([1.0, -1.0])
+    expected = torch.nn.functional.gelu(y)
+    assert private_names.gelu_(y) is y and torch.equal(y, expected)
+    assert list(private_names.tqdm([1, 2], disable=True)) == [1, 2]
+
+
+def test_jagged_tensors():
+    parts = [torch.arange(2.0), torch.arange(3.0)]
+    jagged, offsets = nested_names.jagged_from_list(parts, None)
+    assert offsets.tolist() == [0, 2, 5] and isinstance(jagged, nested_names.NestedTensor)
+    assert not isinstance(parts[0], nested_names.NestedTensor)
+    other, same = nested_names.jagged_from_list(parts, offsets)
+    assert same is offsets and nested_names.buffer_from_jagged(other).tolist() == [0, 1, 0, 1, 2]
+    with pytest.raises(RuntimeError, match=r"do not have the lengths that offsets say: \[0, 2, 5\]"):
+        nested_names.jagged_from_list(parts[::-1], offsets)
+    padded = torch.tensor([[1.0, 2.0, 0.0], [3.0, 4.0, 5.0]], requires_grad=True)
+    result = nested_names.nested_from_padded(padded.unsqueeze(-1), offsets)
+    assert [t.reshape(-1).tolist() for t in result.unbind()] == [[1, 2], [3, 4, 5]]
+    nested_names.buffer_from_jagged(result).sum().backward()
+    assert padded.grad.tolist() == [[1, 1, 0], [1, 1, 1]]
+    values = torch.arange(5.0)
+    view = nested_names.nested_view_from_values_offsets(values, offsets)
+    assert [t.tolist() for t in view.unbind()] == [[0, 1], [2, 3, 4]]
+    short = nested_names.nested_view_from_values_offsets_lengths(values, offsets, torch.tensor([1, 2]))
+    assert [t.tolist() for t in short.unbind()] == [[0], [2, 3]]
+
+
+def test_names_of_the_compiler():
+    assert dynamo_names.istype(1, int) and not dynamo_names.istype(True, int) and dynamo_names.istype(1, (str, int))
+    assert dynamo_names.ifdynstaticdefault("static", "dynamic") == "static"
+    assert not dynamo_names.is_any_autocast_enabled()
+    with torch.autocast("cpu"):
+        assert dynamo_names.is_any_autocast_enabled()
+    assert dynamo_names.get_interface_for_device("cuda") is torch.cuda
+    with pytest.raises(NotImplementedError, match="No interface for device cpu"):
+        dynamo_names.get_interface_for_device("cpu")
+
+    def function(x):
+        return x + 1
+
+    assert dynamo_names.innermost_fn(torch.compile(function)) is function
+
+
+def test_small_functions():
+    assert functions.TensorType.get() is not None and type(functions.DeviceObjType.get()) is functions.DeviceObjType
+    assert functions.always_record(3) is torch.profiler.ProfilerAction.RECORD
+    with pytest.raises(RuntimeError, match="the profiler of CUDA is not bound here"):
+        functions.no_cuda_profile()
+    assert functions.cast_Int(torch.tensor([1.7])).tolist() == [1]
+    assert functorch_names.__name__.endswith("functorch_names")
