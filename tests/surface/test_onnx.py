@@ -1,11 +1,13 @@
 """Models written in ONNX compute what they computed (with the packages installed), and what ONNX lacks is taken apart rightly."""
 
 import importlib.util
+import sys
 
 import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.compat.torch import install
 from pullback.core.tree import tree_leaves
 from pullback.surface import onnx
 from pullback.surface.onnx.decompositions import _rules
@@ -14,6 +16,19 @@ aten = torch.ops.aten
 needs_onnx = pytest.mark.skipif(
     any(importlib.util.find_spec(p) is None for p in ("onnx", "onnxscript", "onnxruntime")), reason="needs onnxscript"
 )
+
+
+@pytest.fixture(autouse=True)
+def named_torch():
+    """`onnxscript` imports PyTorch by its name."""
+    install()
+
+
+@needs_onnx
+def test_without_the_name_torch_export_says_what_to_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if nothing had the name
+    with pytest.raises(onnx.OnnxExporterError, match="call pullback.compat.torch.install"):
+        onnx.export(nn.Linear(2, 2), (torch.ones(1, 2),))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxscript") is not None, reason="the packages are installed")

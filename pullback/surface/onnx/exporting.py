@@ -6,6 +6,7 @@ always holds: the graph is the one that `torch.export` records; what it cannot r
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import os
@@ -90,6 +91,13 @@ def _require() -> None:
         raise OnnxExporterError(
             f"torch.onnx.export needs the packages onnx and onnxscript: pip install onnx onnxscript ({error})"
         ) from error
+    try:
+        importlib.import_module("torch")  # onnxscript asks for it by this name
+    except ImportError:
+        raise OnnxExporterError(
+            "torch.onnx.export: onnxscript imports torch, which means nothing here: call pullback.compat.torch.install() first, "
+            "or make the name mean pullback in this environment (pullback alias)"
+        ) from None
     if not hasattr(onnxscript, "GraphBuilder"):
         raise OnnxExporterError(f"torch.onnx.export needs onnxscript 0.7 or newer, found {onnxscript.__version__}")
 
