@@ -70,3 +70,41 @@ def test_excluded_keys_are_counted_and_transforms_record_inside():
         assert torch.func.grad(torch.sin)(x).item() == pytest.approx(x.cos().item())
         assert torch.equal(torch.vmap(torch.sin)(x.reshape(1)), x.reshape(1).sin())
     assert excluded_keys() == before
+
+
+def test_questions_about_kernels():
+    from pullback.library import dispatcher
+
+    assert dispatcher.has_kernel("aten::sin") and not dispatcher.has_kernel("aten::no_such_operator")
+    assert dispatcher.has_kernel_for_dispatch_key("aten::sin", "CPU")
+    assert not dispatcher.has_kernel_for_dispatch_key("aten::sin", "CompositeImplicitAutograd")
+    with pytest.raises(RuntimeError, match="operator aten::no_such_operator does not exist"):
+        dispatcher.has_kernel_for_dispatch_key("aten::no_such_operator", "CPU")
+    with pytest.raises(RuntimeError, match="Could not find schema for aten::no_such_operator.x"):
+        dispatcher.find_operator("aten::no_such_operator", "x")
+    add = dispatcher.find_operator("aten::add", "Tensor")
+    assert dispatcher.call_operator(add, torch.ones(1), torch.ones(1)).item() == 2
+    assert dispatcher.parse_schema("aten::f(Tensor x) -> Tensor").arguments[0].name == "x"
+
+
+def test_questions_about_arguments():
+    from pullback.library import dispatcher
+
+    x, w = torch.ones(2), torch.ones(2, requires_grad=True)
+    assert dispatcher.any_requires_grad(x, [w]) and not dispatcher.any_requires_grad(x, a=[x, 3])
+    assert dispatcher.any_output_is_alias((x,), None, (x[:1],)) and not dispatcher.any_output_is_alias(
+        (x,), {}, (x.clone(),)
+    )
+    assert not dispatcher.is_subclass_like(x)
+
+
+def test_keys_that_calls_go_past():
+    from pullback.library import dispatcher
+    from pullback.library.keys import DispatchKey, DispatchKeySet
+
+    keys = DispatchKeySet(DispatchKey["AutogradCPU"])
+    before = dispatcher.excluded_keys()
+    x = torch.ones(2, requires_grad=True)
+    with dispatcher.ExcludeDispatchKeyGuard(keys):
+        assert dispatcher.excluded_keys() != before and not (x * 2).requires_grad
+    assert dispatcher.excluded_keys() == before and (x * 2).requires_grad
