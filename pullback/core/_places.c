@@ -444,6 +444,70 @@ static PyObject *py_fill_(PyObject *self, PyObject *args) {
     return fill(argument(args, 0), value, a);
 }
 
+/* New arrays like another: dtype, layout, device, pin_memory, memory_format stand from `options` on. */
+static PyObject *filled(PyObject *args, int options, PyObject *value) {
+    Array *a = array_of(argument(args, 0));
+    char bytes[8];
+    NONE_UNLESS(a && is_small(a));
+    int k = kind(a);
+    if (argument(args, options) != Py_None)
+        for (k = 0; k < KINDS && argument(args, options) != dtype_of[k];) k++;
+    NONE_UNLESS(k < KINDS && argument(args, options + 1) == Py_None && argument(args, options + 2) == Py_None && argument(args, options + 4) == Py_None);
+    NONE_UNLESS(argument(args, options + 3) == Py_None || argument(args, options + 3) == Py_False);
+    for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
+    NONE_UNLESS(element(value, k, bytes));
+    Array *r = new_array(a->nd, a->shape, k);
+    i64 count = count_of(a);
+    for (i64 i = 0; r && i < count; i++) copy_element(r->data + i * sizes[k], bytes, sizes[k]);
+    return tensor_of(r);
+}
+
+static PyObject *number_of_value(long value, PyObject *args) {
+    PyObject *number = PyLong_FromLong(value), *result = number ? filled(args, 1, number) : NULL;
+    Py_XDECREF(number);
+    return result;
+}
+
+static PyObject *py_zeros_like(PyObject *self, PyObject *args) { return number_of_value(0, args); }
+static PyObject *py_ones_like(PyObject *self, PyObject *args) { return number_of_value(1, args); }
+static PyObject *py_full_like(PyObject *self, PyObject *args) { return filled(args, 2, argument(args, 1)); }
+
+/* ---- losses: scores, target, weight, reduction (0 none, 1 mean, 2 sum), ignore_index */
+static PyObject *py_nll(PyObject *self, PyObject *args) {
+    Array *scores = array_of(argument(args, 0)), *target = array_of(argument(args, 1));
+    NONE_UNLESS(scores && target && argument(args, 2) == Py_None && scores->nd == 2 && target->nd == 1 && kind(scores) <= F64);
+    NONE_UNLESS(kind(target) == I64 && scores->shape[0] == target->shape[0] && is_small(scores));
+    NONE_UNLESS(PyLong_CheckExact(argument(args, 3)) && PyLong_CheckExact(argument(args, 4)));
+    long reduction = PyLong_AsLong(argument(args, 3));
+    long long ignored = PyLong_AsLongLong(argument(args, 4));
+    i64 rows = scores->shape[0], classes = scores->shape[1];
+    if (PyErr_Occurred()) PyErr_Clear();
+    NONE_UNLESS((reduction == 1 || reduction == 2) && !(ignored >= 0 && ignored < classes));
+    i64 *at = indices(target, classes, 0);
+    NONE_UNLESS(at);
+    double total = 0;
+    for (i64 r = 0; r < rows; r++) {
+        i64 place = r * classes + at[r];
+        total += kind(scores) == F32 ? (double)((const float *)scores->data)[place] : ((const double *)scores->data)[place];
+    }
+    PyMem_Free(at);
+    total = reduction == 1 ? -total / (double)rows : -total;
+    double both[2] = {total, (double)rows};
+    PyObject *results[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++) {
+        Array *one = new_array(0, NULL, kind(scores));
+        if (one && kind(scores) == F32)
+            *(float *)one->data = (float)both[i];
+        else if (one)
+            *(double *)one->data = both[i];
+        results[i] = tensor_of(one);
+    }
+    PyObject *pair = results[0] && results[1] ? PyTuple_Pack(2, results[0], results[1]) : NULL;
+    Py_XDECREF(results[0]);
+    Py_XDECREF(results[1]);
+    return pair;
+}
+
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
@@ -461,6 +525,10 @@ static PyMethodDef methods[] = {
     {"index_add_.default", py_index_add_, METH_O, NULL},
     {"index_fill.int_Scalar", py_index_fill, METH_O, NULL},
     {"take.default", py_take, METH_O, NULL},
+    {"zeros_like.default", py_zeros_like, METH_O, NULL},
+    {"ones_like.default", py_ones_like, METH_O, NULL},
+    {"full_like.default", py_full_like, METH_O, NULL},
+    {"nll_loss_forward.default", py_nll, METH_O, NULL},
     {"clone.default", py_clone, METH_O, NULL},
     {"_to_copy.default", py_to, METH_O, NULL},
     {"copy_.default", py_copy_, METH_O, NULL},

@@ -27,6 +27,21 @@ if _elements is not None:
         table.setdefault(_operator, {})[tuple(_words)] = _ufunc
 
 
+def fits(*arrays) -> bool:
+    """Whether the update of one tuple of arrays is done by a loop in C: row-major ones of one size, in one of its dtypes."""
+    first = arrays[0]
+    if _elements is None or first.dtype.char not in "fd":
+        return False
+    return all(a.dtype == first.dtype and a.size == first.size and a.flags.carray for a in arrays)
+
+
+def update_all(name: str, rows: list[tuple], numbers: tuple) -> None:
+    """Run the update of this name on every tuple of arrays, all of which fit (`fits`): one call for all of them."""
+    done = _elements.update(name, rows, [numbers] * len(rows), thread_count())  # type: ignore[attr-defined]
+    if done != len(rows):
+        raise RuntimeError(f"{name}: arrays {done} of {len(rows)} are none that a loop updates")
+
+
 def update(name: str, arrays: tuple, numbers: tuple) -> bool:
     """Run the update of this name on row-major arrays of one dtype and size; False, and nothing is written, where it does not apply."""
     if _elements is None:

@@ -75,18 +75,19 @@ class Adam(PerParameter):
         return state
 
     def update_together(self, params: list[Tensor], group: dict) -> list[Tensor]:
-        if not params or not _on_device(params[0]) or not _plain_group(group):
+        if not params or not _plain_group(group):
             return params
+        takes, run = (_in_table, updates.adam) if _on_device(params[0]) else (_in_list, _adam_in_c)
         together: dict[tuple, list[tuple[Tensor, dict]]] = {}
         rest = []
         for p in params:
             state = self.state.get(p)
-            if state and _in_table(p, p.grad, state):
+            if state and takes(p, p.grad, state):
                 together.setdefault((p.dtype, p.device, _count_step(state)), []).append((p, state))
             else:
                 rest.append(p)
         for (_, _, step), members in together.items():
-            updates.adam([_arrays(p, p.grad, state) for p, state in members], **_numbers(group, step))
+            run([_arrays(p, p.grad, state) for p, state in members], **_numbers(group, step))
             for p, state in members:
                 _count_writes(p, state, group)
         return rest
@@ -135,6 +136,18 @@ def _in_table(p: Tensor, g: Tensor, state: dict) -> bool:
     if p.dtype not in (float32, float64) or any(t._keys != CUDA or t.device is not p.device for t in tensors):
         return False
     return not state["step"]._keys and updates.applies(*[t._array for t in tensors])
+
+
+def _in_list(p: Tensor, g: Tensor, state: dict) -> bool:
+    """Whether the loop in C takes this parameter, with others in one call."""
+    step = state["step"]
+    if p._keys or g._keys or state["exp_avg"]._keys or state["exp_avg_sq"]._keys or step._keys:
+        return False
+    return elements.fits(*_arrays(p, g, state))
+
+
+def _adam_in_c(rows: list[tuple], **numbers: float) -> None:
+    elements.update_all("adam", rows, tuple(numbers.values()))
 
 
 def _count_step(state: dict) -> float:

@@ -53,6 +53,33 @@ class SGD(PerParameter):
     def start(self, p: Tensor, group: dict) -> dict:
         return {"momentum_buffer": None} if group["momentum"] else {}
 
+    def update_together(self, params: list[Tensor], group: dict) -> list[Tensor]:
+        """Plain parameters of the CPU by one call of a loop in C."""
+        rate, decay, keep = group["lr"], group["weight_decay"], group["momentum"]
+        if ambient.mode or is_overridden() or any(group[k] for k in ("differentiable", "maximize", "fused")):
+            return params
+        if any(isinstance(n, Tensor) for n in (rate, decay, keep)):
+            return params
+        members: list[tuple[Tensor, tuple]] = []
+        rest: list[Tensor] = []
+        for p in params:
+            kept = self.state[p].get("momentum_buffer") if keep and p in self.state else None
+            tensors = (p, p.grad) if not keep else (p, kept, p.grad)
+            plain = kept is not None or not keep
+            plain = plain and not any(t._keys for t in tensors) and elements.fits(*[t._array for t in tensors])
+            if plain:
+                members.append((p, tensors))
+            else:
+                rest.append(p)
+        how = "sgd" if not keep else "nesterov" if group["nesterov"] else "momentum"
+        numbers = (decay, rate) if not keep else (decay, keep, 1 - group["dampening"], rate)
+        if members:
+            elements.update_all(how, [tuple([t._array for t in tensors]) for _, tensors in members], numbers)
+        for _, tensors in members:
+            for t in tensors[:-1]:
+                bump(t)
+        return rest
+
     def update(self, p: Tensor, g: Tensor, state: dict, group: dict) -> None:
         if _in_one_step(p, g, state, group):
             return
