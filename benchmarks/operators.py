@@ -7,6 +7,7 @@ two libraries take turns, round by round; each figure is the best round.
     python benchmarks/operators.py --only pool,conv     calls whose name contains one of these
     python benchmarks/operators.py --backward           each call that can be differentiated, with its gradients
     python benchmarks/operators.py --threads 1 --cpu    one thread, by processor time: for a machine that others use too
+    python benchmarks/operators.py --json run.json      every figure into a file; --page run.json puts a summary of it into docs/measure.md
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import math
 import time
 import warnings
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -69,6 +71,32 @@ def geometric_mean(figures: list[Figure]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
+PAGE = Path(__file__).parents[1] / "docs" / "measure.md"
+BEGIN, END = "<!-- operators: written by benchmarks/operators.py --page -->", "<!-- end of operators -->"
+
+
+def summary(figures: list[Figure], worst: int) -> str:
+    """Calls, mean ratio and calls above two by size, and the calls with the highest ratios, as tables."""
+    lines = ["| size | calls | geometric mean | above 2 |", "| - | - | - | - |"]
+    for size in SIZES:
+        own = [f for f in figures if f.name.endswith(f"[{size}]")]
+        if not own:
+            continue
+        above = sum((f.ratio or 0) > 2 for f in own)
+        lines.append(f"| {size} | {len(own)} | {geometric_mean(own):.2f} | {above} |")
+    highest = sorted(figures, key=lambda f: -(f.ratio or 0))[:worst]
+    shown = ", ".join(f"{' '.join(f.name.split())} {f.ratio:.0f}" for f in highest)
+    return "\n".join([*lines, "", f"The {len(highest)} highest: {shown}."])
+
+
+def write_page(file: str, worst: int) -> None:
+    with open(file, encoding="utf-8") as text:
+        figures = [Figure(name, ours, theirs) for name, (ours, theirs) in json.load(text).items()]
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n{summary(figures, worst)}\n{END}{after}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
@@ -80,7 +108,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--page", metavar="FILE", help="write the summary of an earlier run's figures; measure nothing")
     options = parser.parse_args()
+    if options.page:
+        write_page(options.page, options.worst)
+        return
     warnings.simplefilter("ignore")
     clock = time.process_time if options.cpu else time.perf_counter
     libs = libraries()
