@@ -284,7 +284,9 @@ class Native(Attributes):
             return self.refusing(function, args, kwargs, may_hook=True)
         given = (*args, *kwargs.values())
         is_plain = isinstance(function, (types.FunctionType, type)) and all(isinstance(v, CONSTANTS) for v in given)
-        if is_plain and changes_settings(function.__name__):
+        # The block that one opens is a generator of ours, which cannot be made again should the graph end inside of it.
+        opens_block = is_plain and function.__name__ == "disable_saved_tensors_hooks" and not self.whole
+        if opens_block or is_plain and changes_settings(function.__name__):
             what = "reads the state of random numbers" if function.__name__ in RANDOM_STATE else "changes settings"
             raise Break(f"it {what} ({function.__name__})")
         if "autocast" in getattr(function, "__module__", "") and is_plain:

@@ -220,3 +220,17 @@ def test_a_break_inside_of_changed_settings() -> None:
     for _ in range(2):
         assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
         assert len(_cur_sdpa_kernel_backends()) > 1
+
+
+def test_a_break_where_hooks_of_saved_tensors_are_disabled() -> None:
+    graphs = []
+
+    def f(x):
+        with torch.autograd.graph.disable_saved_tensors_hooks("not here"):
+            y = x + 1
+            graph_break()
+            return y * 2
+
+    compiled = torch.compile(f, backend=lambda gm, _: graphs.append(gm) or gm)
+    assert compiled(torch.ones(2)).tolist() == [4.0, 4.0]
+    assert len(graphs) == 2
