@@ -7,6 +7,8 @@ C_ROWS: dict[str, str] = {
     "DispatchKeySet": "pullback.library.keys:DispatchKeySet",
     "_ExcludeDispatchKeyGuard": "pullback.library.dispatcher:ExcludeDispatchKeyGuard",
     "_dispatch_tls_local_exclude_set": "pullback.library.dispatcher:excluded_keys",
+    "_set_conj": "pullback.ops.elementwise.complex_numbers:set_conj",
+    "_set_neg": "pullback.ops.elementwise.complex_numbers:set_neg",
     "_AutoDispatchBelowAutograd": "pullback.library.dispatcher:AutoDispatchBelowAutograd",
     "Tag": "pullback.surface.names:Tag",
     "_any_output_is_alias_to_input_or_output": "pullback.library.dispatcher:any_output_is_alias",

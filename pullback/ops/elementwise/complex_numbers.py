@@ -111,6 +111,18 @@ def conj_physical_(input: Tensor) -> Tensor:
     return conjugate.inplace_function(input)
 
 
+def set_conj(t: Tensor, value: bool) -> None:
+    """Say that the memory of a complex tensor holds the conjugates of its numbers, or that it does not."""
+    if value and not t.dtype.is_complex:
+        raise RuntimeError(f"_set_conj(): only complex tensors have conjugates, got one of dtype {t.dtype}")
+    t._keys = t._keys | CONJ if value else t._keys & ~CONJ
+
+
+def set_neg(t: Tensor, value: bool) -> None:
+    """Say that the memory of a tensor holds the negatives of its numbers, or that it does not."""
+    t._keys = t._keys | NEG if value else t._keys & ~NEG
+
+
 # ---- angles
 def _angle(xp, x):
     if x.dtype.kind == "c":

@@ -5,6 +5,7 @@ import math
 import pytest
 
 import pullback as torch
+from pullback.ops.elementwise.complex_numbers import set_conj, set_neg
 
 Z = [1 + 2j, -3j, 0j]
 
@@ -73,3 +74,14 @@ def test_the_angle_of_a_real_number_has_no_slope_whatever_the_gradient():
     x = torch.tensor([1.0, -1.0], requires_grad=True)
     (slope,) = torch.autograd.grad(x.angle(), x, torch.tensor([float("nan"), float("inf")]))
     assert slope.tolist() == [0.0, 0.0]
+
+
+def test_the_bits_of_a_tensor_can_be_set():
+    x = torch.tensor([1 + 2j, 3 - 1j])
+    set_conj(x, True)
+    assert x.is_conj() and x.resolve_conj().tolist() == [1 - 2j, 3 + 1j]
+    set_conj(x, False)
+    set_neg(x, True)
+    assert x.is_neg() and (x + 0).tolist() == [-1 - 2j, -3 + 1j]
+    with pytest.raises(RuntimeError, match="only complex tensors"):
+        set_conj(torch.ones(1), True)
