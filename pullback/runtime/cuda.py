@@ -205,7 +205,8 @@ class Machine:
             arena = memory.ptr if memory is not None else 0
             stream = cupy.cuda.get_current_stream()
             if program.replays is not None and not process.cuda_captures:
-                name = (*addresses, arena, stream.ptr, tf32)
+                switches = None if program.convolutions is None else program.convolutions.current()
+                name = (*addresses, arena, stream.ptr, tf32, switches)
                 graph = program.replays.find(name, lambda: self.captured(program, addresses, arena, stream, tf32))
                 if graph is not None:
                     graph.launch(stream)
@@ -217,6 +218,7 @@ class Machine:
         found = program.convolutions
         if found is None:
             return None
+        found.current()  # may need more memory than before
         memory = self.rooms.get(stream)
         if memory is None or memory.size < found.workspace:  # graphs may use the one before: it is kept
             size = max(found.workspace, 1)

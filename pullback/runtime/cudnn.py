@@ -129,7 +129,7 @@ class Convolution:
     """One form of a convolution, ready to be run; see the module's docstring."""
 
     def __init__(self, form: int, g: Geometry, tf32: bool, trying: bool, fixed: bool, index: int):
-        self.form, self.index = form, index
+        self.form, self.geometry, self.index = form, g, index
         self.x, self.w, self.y = _tensor(g.x, g.kind), _filter(g.w, g.kind), _tensor(g.y, g.kind)
         n = len(g.stride)
         sums = 1 if g.kind == KINDS["float64"] else 0
@@ -194,28 +194,42 @@ class Library(ctypes.Structure):
 
 
 class Convolutions:
-    """The convolutions of a program."""
+    """The convolutions of a program; prepared again where the switches of cuDNN have changed since."""
 
     def __init__(self, found: list[Convolution]):
-        self.found = found
+        self._describe(found)
+
+    def current(self) -> tuple:
+        """The switches as they are, and convolutions as they want them (those that cuDNN refuses now stay as they were)."""
+        if self.switches != switches():
+            self._describe([prepared(c.form, c.geometry, c.index) or c for c in self.found])
+        return self.switches
+
+    def _describe(self, found: list[Convolution]) -> None:
+        self.found, self.switches = found, switches()
         self.entries = (Entry * len(found))(*[c.entry() for c in found])
         self.workspace = max(c.workspace for c in found)
 
     def told(self, index: int, workspace: int) -> Library:
         """All that a launcher needs, for this thread."""
+        self.current()
         lib = library()
         functions = [getattr(lib, name) for name in ("cudnnSetStream", *[f"cudnnConvolution{n}" for n in _NAMES])]
         places = [ctypes.cast(f, ctypes.c_void_p).value for f in functions]
         return Library(handle(index), *places, ctypes.addressof(self.entries), workspace)
 
 
+def switches() -> tuple[bool, bool, bool]:
+    """(whether float32 may be rounded to TF32, whether algorithms are tried, whether they must always give the same bits)."""
+    found = process.cudnn
+    return bool(found.allow_tf32), bool(found.benchmark), bool(found.deterministic) or process.deterministic
+
+
 def prepared(form: int, g: Geometry, index: int) -> Convolution | None:
     """The convolution of a geometry on a device, as the switches of cuDNN are now."""
-    switches = process.cudnn
-    if not switches.enabled or handle(index) is None:
+    if not process.cudnn.enabled or handle(index) is None:
         return None
-    fixed = bool(switches.deterministic) or process.deterministic
-    return _prepared(form, g, bool(switches.allow_tf32), bool(switches.benchmark), fixed, index)
+    return _prepared(form, g, *switches(), index)
 
 
 @lru_cache(512)
