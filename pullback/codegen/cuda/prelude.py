@@ -47,6 +47,14 @@ INLINE f32 f_log1p(f32 x) { return log1pf(x); }
 INLINE f32 f_tanh(f32 x) { return tanhf(x); }
 INLINE f32 f_erf(f32 x) { return erff(x); }
 INLINE f32 f_sigmoid(f32 x) { return 1.f / (1.f + expf(-x)); }
+INLINE f32 f_exp2(f32 x) { return exp2f(x); }
+INLINE f32 f_log2(f32 x) { return log2f(x); }
+INLINE f32 f_sinh(f32 x) { return sinhf(x); }
+INLINE f32 f_cosh(f32 x) { return coshf(x); }
+INLINE f32 f_arcsinh(f32 x) { return asinhf(x); }
+INLINE f32 f_arctanh(f32 x) { return atanhf(x); }
+INLINE f32 f_arctan(f32 x) { return atanf(x); }
+INLINE f32 f_arctan2(f32 y, f32 x) { return atan2f(y, x); }
 """
 
 # The letters that `joined` of `printers/c` puts before the name of a function are types here.

@@ -222,3 +222,11 @@ def test_small_outputs_are_those_of_a_call_before_where_nobody_has_them(monkeypa
     assert id(machine.blank_again(kept[:1], (2,), np.dtype("f4"))) != first  # a view from another place on
     del view
     assert len(kept) == 2 <= runtime.MOST_KEPT
+
+
+def test_every_function_that_is_written_out_has_a_body_for_devices():
+    from pullback.codegen.cuda import prelude
+    from pullback.codegen.printers.c_scalars import OURS
+
+    text = "".join(value for value in vars(prelude).values() if isinstance(value, str))
+    assert [name for name in sorted(OURS) if f" f_{name}(f32" not in text] == []
