@@ -58,8 +58,9 @@ class Recorder:
         from onnxscript import evaluator
 
         before = onnx_ir.set_value_magic_handler(self.builder.op)
+        evaluating: Any = self  # it has what is called of an evaluator, whose class is not there to be a base
         try:
-            with evaluator.default_as(self):
+            with evaluator.default_as(evaluating):
                 yield
         finally:
             onnx_ir.set_value_magic_handler(before)
