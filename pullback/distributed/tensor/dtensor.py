@@ -175,7 +175,7 @@ def distribute_tensor(
         raise ValueError("distribute_tensor: placements are Shard or Replicate; a whole tensor is no partial one")
     whole = tensor.detach()
     if src_data_rank is not None and device_mesh.size() > 1:
-        whole = _of_source(whole, device_mesh)
+        whole = of_first_rank(whole, device_mesh)
     spec = Spec(device_mesh, (Replicate(),) * device_mesh.ndim, tuple(tensor.shape))
     local = redistribute(whole, spec, placed)
     if local is tensor or local.data_ptr() == tensor.data_ptr():
@@ -186,7 +186,7 @@ def distribute_tensor(
     return result
 
 
-def _of_source(whole: Tensor, mesh: DeviceMesh) -> Tensor:
+def of_first_rank(whole: Tensor, mesh: DeviceMesh) -> Tensor:
     """The tensor of the mesh's first rank."""
     from ..collectives import broadcast
 

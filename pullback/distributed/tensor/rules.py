@@ -2,7 +2,8 @@
 
 In: an operator and its arguments, some of them `DTensor`s. Out: its result. A rule says how arguments must lie (they are
 moved) so that running the operator on parts gives parts of the result, and how the result lies then. Without a rule, or
-where it does not apply, all arguments are gathered and every rank computes the whole: slower, and always right.
+where it does not apply, all arguments are gathered and every rank computes the whole: slower, and always right. So do
+operators that draw random numbers, of which those of the mesh's first rank count: ranks need not have the same seed.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from ...ops.family.along import Along
 from ...ops.family.pointwise import Pointwise
 from ...ops.system.operator import Operator
 from ..device_mesh import DeviceMesh
-from .dtensor import DTensor, moved
+from .dtensor import DTensor, moved, of_first_rank
 from .placements import Partial, Placement, Replicate, Shard
 from .spec import Spec
 
 Places = tuple[Placement, ...]
 RULES: dict[str, Callable] = {}
 LINEAR = frozenset(("neg", "clone", "_to_copy", "detach", "alias", "positive"))  # a sum of parts stays one
-LIKE = frozenset(("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like"))
+LIKE = frozenset(("zeros_like", "ones_like", "empty_like", "full_like"))
 
 
 def rule(*names: str) -> Callable:
@@ -47,8 +48,8 @@ def run(op: Operator, args: tuple, kwargs: dict) -> Any:
     if op.schema.is_mutable:
         return _in_place(op, args, kwargs)
     args, kwargs = tree_map(lambda a: _distributed(op, a, mesh), (args, kwargs))
-    found = RULES.get(op.name)
-    if found is None:
+    found = None if is_random(op) else RULES.get(op.name)
+    if found is None and not is_random(op):
         found = next((rule for family, rule in FAMILY_RULES.items() if isinstance(op.family, family)), None)
     result = NotImplemented if found is None else found(op, args, kwargs)
     return on_wholes(op, args, kwargs, mesh) if result is NotImplemented else result
@@ -86,9 +87,19 @@ def on_wholes(op: Operator, args: tuple, kwargs: dict, mesh: DeviceMesh) -> Any:
     """Every rank computes the whole."""
     places = (Replicate(),) * mesh.ndim
     args, kwargs = tree_map(lambda a: moved(a, places) if isinstance(a, DTensor) else a, (args, kwargs))
-    return tree_map(
-        lambda r: wrapped(r, mesh, places, r.shape) if isinstance(r, Tensor) else r, on_locals(op, args, kwargs)
-    )
+    results = drawn_alike(op, on_locals(op, args, kwargs), mesh)
+    return tree_map(lambda r: wrapped(r, mesh, places, r.shape) if isinstance(r, Tensor) else r, results)
+
+
+def is_random(op: Operator) -> bool:
+    return "nondeterministic_seeded" in (op.inplace_of or op).tags
+
+
+def drawn_alike(op: Operator, results: Any, mesh: DeviceMesh) -> Any:
+    """What an operator gave on the wholes; where it drew, what it gave the mesh's first rank."""
+    if not is_random(op) or mesh.size() == 1:
+        return results
+    return tree_map(lambda r: of_first_rank(r, mesh) if isinstance(r, Tensor) else r, results)
 
 
 def wrapped(part: Tensor, mesh: DeviceMesh, places: Places, shape: Any) -> DTensor:
@@ -159,11 +170,7 @@ def _keeps_partial(op: Operator, args: tuple, kwargs: dict, tensors: list[DTenso
 @rule(*LIKE)
 def _like(op: Operator, args: tuple, kwargs: dict) -> Any:
     t = args[0]
-    if (
-        op.name.startswith("rand")
-        or any(p.is_partial() for p in t.placements)
-        or kwargs.get("memory_format") is not None
-    ):
+    if any(p.is_partial() for p in t.placements) or kwargs.get("memory_format") is not None:
         return NotImplemented
     return wrapped(on_locals(op, args, kwargs), t.device_mesh, t.placements, t.shape)
 
@@ -198,7 +205,8 @@ def _in_place(op: Operator, args: tuple, kwargs: dict) -> Any:
         raise RuntimeError(
             f"{op.qualified_name}: a tensor of partial values cannot be written, its placements are {target.placements}"
         )
-    if not (isinstance(getattr(op.inplace_of, "family", None), Pointwise) or op.name in WRITES):
+    by_parts = isinstance(getattr(op.inplace_of, "family", None), Pointwise) or op.name in WRITES
+    if is_random(op) or not by_parts:
         return _replace(op, args, kwargs)
     mesh = target.device_mesh
     rest = tree_map(lambda a: _distributed(op, a, mesh), (args[1:], kwargs))
@@ -220,6 +228,7 @@ def _replace(op: Operator, args: tuple, kwargs: dict) -> Any:
     copy = DTensor(whole._local_tensor.clone(), whole._spec)
     rest, kwargs = tree_map(lambda a: moved(a, places) if isinstance(a, DTensor) else a, (args[1:], kwargs))
     on_locals(op, (copy, *rest), kwargs)
+    copy._local_tensor.copy_(drawn_alike(op, copy._local_tensor, target.device_mesh))
     target._local_tensor.copy_(moved(copy, target.placements)._local_tensor)
     return target
 

@@ -88,6 +88,31 @@ def check_norms():
         assert kept.shape == kept.to_local().shape == (1,)
 
 
+def check_random_numbers():
+    """Ranks with different seeds draw alike, however a tensor is cut, and gradients go by the same draws."""
+    torch.manual_seed(100 + rank)
+    for p in (Shard(0), Replicate()):
+        x = distribute_tensor(torch.ones(6, 4), mesh, [p]).requires_grad_()
+        y = nn.functional.dropout(x, 0.5)
+        y.sum().backward()
+        write = distribute_tensor(torch.zeros(6, 4), mesh, [p])
+        drawn = [
+            y,
+            x.grad,
+            torch.rand_like(x),
+            torch.bernoulli(torch.full_like(x, 0.5)),
+            write.uniform_(),
+            nn.functional.rrelu(-x, training=True),
+        ]
+        for k, d in enumerate(drawn):
+            whole = d.full_tensor().detach().contiguous()
+            first = whole.clone()
+            dist.broadcast(first, 0)
+            assert torch.equal(whole, first), f"rank {rank} {p} {k}: {whole} is not {first}"
+            assert whole.unique().numel() > 1
+        close(y.full_tensor(), x.grad.full_tensor(), "a gradient by other draws")
+
+
 def check_tensor_parallel():
     batch = gpt_batch()
     losses = []
