@@ -125,6 +125,8 @@ class FakeTensorConverter:
             value = self.from_real_tensor(mode, batch.value, shape_env=env, source=source)
             result = make_batched(value, batch.dim, batch.level)
         elif t._keys & SPARSE and not t._keys & TRANSFORMED:
+            if mode.is_tracing:
+                raise UnsupportedFakeTensorException("graphs take no sparse tensors: their numbers of elements are data")
             result = empty_on_meta(t)
             mode.brand(result, t.device)
             if t.requires_grad:

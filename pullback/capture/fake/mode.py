@@ -103,6 +103,12 @@ class FakeTensorMode(TorchDispatchMode):
         self.cache_enabled = True
         self.entered: list[FakeTensorMode | None] = []
 
+    @property
+    def is_tracing(self) -> bool:
+        """Whether the mode serves a tracer, which meets real tensors too. Graphs take and make no sparse tensors: how many
+        elements one has is data."""
+        return self.allow_non_fake_inputs or self.shape_env is not None
+
     # ---- what was computed before
     @classmethod
     def cache_info(cls) -> DispatchCacheInfo:
@@ -207,6 +213,8 @@ class FakeTensorMode(TorchDispatchMode):
             return self._unbacked_results(op, args, result_device(op, facts, args, tensors), reason)
         except NoShapeRule as reason:
             raise UnsupportedOperatorException(op) from reason
+        if self.is_tracing and getattr(out, "_keys", 0) & SPARSE:
+            raise UnsupportedOperatorException(op)
         if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):
             mark_inference(out, args)
         if tensors and "constant" in tensors[0].__dict__ and facts.foldable:
