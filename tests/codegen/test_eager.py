@@ -92,6 +92,33 @@ def test_one_value_for_all_beside_any_memory(n):
         np.testing.assert_array_equal(out, wanted)
 
 
+ALONE = [
+    "atan",
+    "atan2",
+    "asinh",
+    "atanh",
+    "cosh",
+    "exp2",
+    "expm1",
+    "log1p",
+    "log2",
+    "sinh",
+]  # one ufunc of the array library
+
+
+@built
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("n", [3, 300, 1 << 18])
+def test_every_form_of_an_operator_rounds_alike(name, n):
+    torch.manual_seed(0)
+    x, others = torch.rand(n) * 0.9, (torch.rand(n),) if name == "atan2" else ()
+    wanted = getattr(torch, name)(x, *others)
+    apart, shifted = torch.empty(2 * n)[::2], torch.empty(n + 3)[3:]
+    for target in (torch.empty(n), apart, shifted):
+        assert torch.equal(getattr(target.copy_(x), f"{name}_")(*others), wanted)
+        assert torch.equal(getattr(torch, name)(x, *others, out=target), wanted)
+
+
 @built
 def test_any_memory_and_any_length():
     rng = np.random.default_rng(0)
