@@ -126,7 +126,9 @@ class FakeTensorConverter:
             result = make_batched(value, batch.dim, batch.level)
         elif t._keys & SPARSE and not t._keys & TRANSFORMED:
             if mode.is_tracing:
-                raise UnsupportedFakeTensorException("graphs take no sparse tensors: their numbers of elements are data")
+                raise UnsupportedFakeTensorException(
+                    "graphs take no sparse tensors: their numbers of elements are data"
+                )
             result = empty_on_meta(t)
             mode.brand(result, t.device)
             if t.requires_grad:

@@ -248,7 +248,8 @@ class Pointwise(Family):
         if check is not None:
             check(*args)
         xp, out = library(target.device), target._array
-        loop = loop_of(op) if xp is np and out.dtype.char == "f" else None  # which rounds otherwise than the array library
+        # A loop of ours rounds otherwise than the array library: what is written is what the result would be.
+        loop = loop_of(op) if xp is np and out.dtype.char == "f" else None
         ufunc = getattr(xp, op.declared.ufunc) if loop is None else loop
         operands = [
             a._array if isinstance(a, Tensor) else a for a, m in zip(args, self._operand_mask(op), strict=True) if m
