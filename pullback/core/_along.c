@@ -9,14 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-typedef long long i64;
 typedef struct {
     i64 outer, n, inner;
 } Shape;
 
-enum { MOST_ELEMENTS = 1 << 15, MOST_SORTED = 256, MEDIAN = -1, NAN_MEDIAN = -2 };
-#define NEVER(v) 0
-#define REAL_NAN(v) ((v) != (v))
+enum { MOST_SORTED = 256, MEDIAN = -1, NAN_MEDIAN = -2 };
 
 #define T float
 #define NAME(f) f##_f32
@@ -74,18 +71,6 @@ enum { MOST_ELEMENTS = 1 << 15, MOST_SORTED = 256, MEDIAN = -1, NAN_MEDIAN = -2 
     else { call(double, f64); }
 
 /* ---- arguments */
-static PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
-
-/* A dimension of an array, or -1. */
-static int dim_of(PyObject *value, const Array *a) {
-    if (!PyLong_CheckExact(value)) return -1;
-    long d = PyLong_AsLong(value);
-    int rank = a->nd ? a->nd : 1;
-    if (d == -1 && PyErr_Occurred()) PyErr_Clear();
-    if (d < -rank || d >= rank) return -1;
-    return (int)(d < 0 ? d + rank : d);
-}
-
 /* The reduced dimensions as one run of them, first to last: one number, or a tuple of neighbours; None and () are all. 0 where they are
  * not that. */
 static int run_of(PyObject *value, const Array *a, int *first, int *last) {
@@ -109,12 +94,6 @@ static Shape shape_of(const Array *a, int first, int last) {
     Shape s = {1, 1, 1};
     for (int d = 0; d < a->nd; d++) *(d < first ? &s.outer : d > last ? &s.inner : &s.n) *= a->shape[d];
     return s;
-}
-
-/* Few elements, and some. */
-static int is_small(const Array *a) {
-    Py_ssize_t n = count_of(a);
-    return n > 0 && n <= MOST_ELEMENTS;
 }
 
 static Array *reduced(const Array *a, int first, int last, int keep, int k) {

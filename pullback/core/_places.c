@@ -8,11 +8,7 @@
 #include "native_arrays.h"
 #include <string.h>
 
-typedef long long i64;
-enum { MOST_ELEMENTS = 1 << 15 };
 enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
-#define NEVER(v) 0
-#define REAL_NAN(v) ((v) != (v))
 
 #define T float
 #define NAME(f) f##_f32
@@ -43,22 +39,6 @@ enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
 
 static const int sizes[KINDS] = {4, 8, 8, 4, 2, 1, 1, 1};
 static PyObject *counter_name, *memory_name;
-
-static PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
-
-static int is_small(const Array *a) {
-    Py_ssize_t n = count_of(a);
-    return n > 0 && n <= MOST_ELEMENTS;
-}
-
-static int dim_of(PyObject *value, const Array *a) {
-    if (!PyLong_CheckExact(value)) return -1;
-    long d = PyLong_AsLong(value);
-    int rank = a->nd ? a->nd : 1;
-    if (d == -1 && PyErr_Occurred()) PyErr_Clear();
-    if (d < -rank || d >= rank) return -1;
-    return (int)(d < 0 ? d + rank : d);
-}
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
 

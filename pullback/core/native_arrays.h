@@ -2,7 +2,7 @@
  *
  * `use_arrays(ndarray, {dtype number: dtype}, make_tensor)` is called once; `array_of(tensor)` is the array of a tensor where it is a
  * row-major one of a dtype that is known, else NULL without an error; `new_array` makes a row-major one; `tensor_of` a tensor around it,
- * and takes the reference.
+ * and takes the reference. Then what operators ask of their canonical arguments, and of elements.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -25,7 +25,10 @@ typedef struct {
 } Array;
 
 enum { F32, F64, I64, I32, I16, I8, U8, BOOL, KINDS }; /* the order in which setup is told their numbers */
-enum { ROW_MAJOR = 1, ALIGNED = 0x100, MOST_DIMS = 64, MOST_NUMBERS = 32 };
+enum { ROW_MAJOR = 1, ALIGNED = 0x100, MOST_DIMS = 64, MOST_NUMBERS = 32, MOST_ELEMENTS = 1 << 15 };
+typedef long long i64;
+#define NEVER(v) 0
+#define REAL_NAN(v) ((v) != (v))
 
 static PyTypeObject *array_type;
 static PyObject *make_tensor, *array_name, *dtype_of[KINDS];
@@ -99,4 +102,23 @@ static PyObject *tensor_of(Array *a) {
     PyObject *result = PyObject_Vectorcall(make_tensor, arguments, 2, NULL);
     Py_DECREF(a);
     return result;
+}
+
+/* ---- arguments */
+static PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
+
+/* Few elements, and some. */
+static int is_small(const Array *a) {
+    Py_ssize_t n = count_of(a);
+    return n > 0 && n <= MOST_ELEMENTS;
+}
+
+/* A dimension of an array, or -1. */
+static int dim_of(PyObject *value, const Array *a) {
+    if (!PyLong_CheckExact(value)) return -1;
+    long d = PyLong_AsLong(value);
+    int rank = a->nd ? a->nd : 1;
+    if (d == -1 && PyErr_Occurred()) PyErr_Clear();
+    if (d < -rank || d >= rank) return -1;
+    return (int)(d < 0 ? d + rank : d);
 }

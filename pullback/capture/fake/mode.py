@@ -213,7 +213,7 @@ class FakeTensorMode(TorchDispatchMode):
             return self._unbacked_results(op, args, result_device(op, facts, args, tensors), reason)
         except NoShapeRule as reason:
             raise UnsupportedOperatorException(op) from reason
-        if self.is_tracing and getattr(out, "_keys", 0) & SPARSE:
+        if getattr(out, "_keys", 0) & SPARSE and self.is_tracing:
             raise UnsupportedOperatorException(op)
         if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):
             mark_inference(out, args)

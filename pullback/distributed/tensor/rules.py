@@ -48,11 +48,14 @@ def run(op: Operator, args: tuple, kwargs: dict) -> Any:
     if op.schema.is_mutable:
         return _in_place(op, args, kwargs)
     args, kwargs = tree_map(lambda a: _distributed(op, a, mesh), (args, kwargs))
-    found = None if is_random(op) else RULES.get(op.name)
-    if found is None and not is_random(op):
-        found = next((rule for family, rule in FAMILY_RULES.items() if isinstance(op.family, family)), None)
+    found = None if is_random(op) else _rule_for(op)
     result = NotImplemented if found is None else found(op, args, kwargs)
     return on_wholes(op, args, kwargs, mesh) if result is NotImplemented else result
+
+
+def _rule_for(op: Operator) -> Callable | None:
+    by_family = (rule for family, rule in FAMILY_RULES.items() if isinstance(op.family, family))
+    return RULES.get(op.name) or next(by_family, None)
 
 
 def _mesh_of(op: Operator, args: tuple, kwargs: dict) -> DeviceMesh:
