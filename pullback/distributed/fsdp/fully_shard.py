@@ -64,18 +64,26 @@ class FSDPModule:
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Whether whole parameters are dropped between forward and backward."""
-        for module in self.modules() if recurse else [self]:  # type: ignore[attr-defined]
-            for group in module._fsdp if isinstance(module, FSDPModule) else ():
-                group.reshard = reshard_after_forward
+        for group in self._groups(recurse):
+            group.reshard = reshard_after_forward
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Gradients are reduced in every backward, which gives the same sums as reducing the last time only."""
+        """Whether backwards reduce gradients. Those of backwards that do not are kept whole, `.grad` is not written, and the next
+        that does reduces the sum; compiled backwards reduce theirs at once, which comes to the same."""
+        for group in self._groups(recurse):
+            group.reductions.synchronised = requires_gradient_sync
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Every backward is complete in itself."""
+        """Every backward is complete in itself: its reductions are awaited when it ends."""
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Gradients are reduced in every backward."""
+        """With a mesh of two dimensions, whether backwards reduce over replicas too; else the next that does reduces the sum."""
+        for group in self._groups(recurse):
+            group.reductions.over_replicas = requires_all_reduce
+
+    def _groups(self, recurse: bool) -> list[ParameterGroup]:
+        modules = self.modules() if recurse else [self]  # type: ignore[attr-defined]
+        return [group for m in modules if isinstance(m, FSDPModule) for group in m._fsdp]
 
     def set_modules_to_forward_prefetch(self, modules: list) -> None:
         """Whose parameters to gather while this module computes; else those that came next in the forward before."""

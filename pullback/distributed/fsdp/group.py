@@ -5,6 +5,7 @@ sees), and whole while the module computes. All parts of a group travel in one g
 reduce-scatter, which is its gradient. What a backward saved of whole parameters is dropped after the forward and gathered
 again when it is needed. While one group computes, the gather of the next is under way: of the one that came next in the forward
 before, or came before it, in a backward. What was gathered ahead is used only where it is still what would be gathered now.
+Gradients travel while the backward goes on (`later.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from ...ops.family.base import operator
 from ...ops.make.make_lowering import lower_copy
 from ...ops.system.operator import Spec as ResultSpec
 from ...ops.system.operator import public
+from ...surface.compiler import is_compiling
 from ..device_mesh import DeviceMesh
 from ..operators import all_gather_into_tensor, all_reduce, reduce_scatter_tensor, wait_tensor
 from ..tensor.dtensor import distribute_tensor
 from ..tensor.placements import Placement, Replicate, Shard
 from ..tensor.redistribute import padded
 from .ahead import Ahead, forget_order
+from .later import Later, Reductions, is_hooked
 from .policies import MixedPrecisionPolicy
 
 
@@ -142,6 +145,7 @@ class ParameterGroup:
         self.regathered: list[Tensor] | None = None
         self.depth = 0
         self.ahead = Ahead(self)
+        self.reductions = Reductions(self)
 
     # ---- whole and in parts
     def begin(self) -> Tensor:
@@ -161,6 +165,8 @@ class ParameterGroup:
         """The whole parameters, as functions of the parts."""
         if self.policy.reduce_dtype is None:
             every = wait_tensor(every)
+        if every.requires_grad and not is_compiling():
+            every = Later(self)(every)
         parts = every.reshape(self.group.size(), -1).split([p.numel for p in self.params], 1)
         return [p.joined(part) for p, part in zip(self.params, parts, strict=True)]
 
@@ -168,6 +174,10 @@ class ParameterGroup:
         """The whole parameters, as functions of the parts; gathered ahead, or now."""
         begun = self.ahead.take()
         return self.finish(self.begin() if begun is None else begun)
+
+    def is_hooked(self) -> bool:
+        """Whether somebody sees gradients of the parts on their way to `.grad`."""
+        return any(is_hooked(p.sharded) for p in self.params)
 
     def _after_backward(self, g: Tensor) -> None:
         self.regathered = None

@@ -140,10 +140,13 @@ class _ToLocal(Function):
     @staticmethod
     def forward(ctx, t, grad_placements):
         ctx.spec, ctx.grad_placements = t._spec, grad_placements
+        ctx.set_materialize_grads(False)
         return t._local_tensor.detach().view_as(t._local_tensor)
 
     @staticmethod
     def backward(ctx, g):
+        if g is None:
+            return None, None
         spec = ctx.spec
         given = ctx.grad_placements
         placed = as_gradient(spec.placements) if given is None else normal_placements(spec.mesh, given, len(spec.shape))

@@ -13,6 +13,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from pullback.distributed.timeline import recording
+from pullback.distributed.under_way import pending
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import models  # noqa: E402
@@ -193,6 +194,55 @@ def check_gathers_ahead():
     layers[0].set_modules_to_forward_prefetch([layers[1], layers[2]])
     layers[2].set_modules_to_backward_prefetch([layers[1]])
     layers(x).sum().backward()
+
+
+def check_gradients_travel_while_a_backward_goes_on():
+    """The reduce-scatter of a layer is not awaited before gradients of the one below it are there; hooks see what they saw."""
+    x = (torch.randn(4, 64) + rank).requires_grad_()
+    make = lambda wrap: nn.Sequential(*[wrap(nn.Linear(64, 64)) for _ in range(3)])
+    torch.manual_seed(0)
+    whole = nn.parallel.DistributedDataParallel(make(lambda m: m))
+    whole(x).pow(2).sum().backward()
+    expected = [p.grad for p in whole.parameters()]
+    for hooked in (False, True):
+        torch.manual_seed(0)
+        model, heard = make(fully_shard), []
+        if hooked:
+            model[0].weight.register_hook(lambda g, heard=heard: heard.append(g) or g * 2)
+            model[1].weight.register_post_accumulate_grad_hook(lambda p, heard=heard: heard.append(p.grad))
+        hidden = model[0](x)
+        travelling = []
+        begun = lambda: [work.name for _, work in pending.values()].count("reduce_scatter_tensor")
+        hidden.register_hook(lambda g, travelling=travelling: travelling.append(begun()))
+        model[2](model[1](hidden)).pow(2).sum().backward()
+        assert travelling == [2], travelling
+        assert not begun()
+        assert [type(g) for g in heard] == [DTensor] * 2 * hooked
+        for i, (p, g) in enumerate(zip(model.parameters(), expected, strict=True)):
+            close(p.grad.full_tensor(), g * (2 if hooked and not i else 1))
+
+
+def check_gradients_are_kept_until_they_are_wanted():
+    torch.manual_seed(0)
+    model = fully_shard(nn.Linear(8, 4))
+    x = torch.randn(6, 8) * (rank + 1)
+    for _ in range(3):
+        model(x).pow(2).sum().backward()
+    expected = model.weight.grad.full_tensor()
+    model.zero_grad()
+    model.set_requires_gradient_sync(False)
+    with recording(dist.group.WORLD) as line:
+        for _ in range(2):
+            model(x).pow(2).sum().backward()
+            assert model.weight.grad is None
+        assert not [w for w in line.works if w.name == "reduce_scatter_tensor"]
+        model.set_requires_gradient_sync(True)
+        model(x).pow(2).sum().backward()
+    assert len([w for w in line.works if w.name == "reduce_scatter_tensor"]) == 1
+    close(model.weight.grad.full_tensor(), expected)
+    weight = model.weight
+    (g,) = torch.autograd.grad(model(x).pow(2).sum(), [weight])
+    close(g.full_tensor() * 3, expected)
 
 
 def check_other_methods_see_whole_parameters():
