@@ -74,11 +74,12 @@ class Reductions:
 
     def finish(self, mine: Tensor) -> None:
         """Add this rank's part of a mean to `.grad`."""
+        replicas = self.group.replicas
         if self.partial is not None:
             mine = mine + self.partial
-        self.partial = None if self.over_replicas else mine
-        if self.over_replicas:
-            replicas = self.group.replicas
+        keeps = replicas is not None and not self.over_replicas
+        self.partial = mine if keeps else None
+        if not keeps:
             if replicas is not None and replicas.size() > 1:
                 mine = wait_tensor(all_reduce(mine, "avg", replicas.group_name))
             self._accumulate(mine)

@@ -7,7 +7,7 @@ import time
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -204,6 +204,7 @@ def check_gradients_travel_while_a_backward_goes_on():
     whole = nn.parallel.DistributedDataParallel(make(lambda m: m))
     whole(x).pow(2).sum().backward()
     expected = [p.grad for p in whole.parameters()]
+    begun = lambda: [work.name for _, work in pending.values()].count("reduce_scatter_tensor")
     for hooked in (False, True):
         torch.manual_seed(0)
         model, heard = make(fully_shard), []
@@ -212,7 +213,6 @@ def check_gradients_travel_while_a_backward_goes_on():
             model[1].weight.register_post_accumulate_grad_hook(lambda p, heard=heard: heard.append(p.grad))
         hidden = model[0](x)
         travelling = []
-        begun = lambda: [work.name for _, work in pending.values()].count("reduce_scatter_tensor")
         hidden.register_hook(lambda g, travelling=travelling: travelling.append(begun()))
         model[2](model[1](hidden)).pow(2).sum().backward()
         assert travelling == [2], travelling
@@ -243,6 +243,26 @@ def check_gradients_are_kept_until_they_are_wanted():
     weight = model.weight
     (g,) = torch.autograd.grad(model(x).pow(2).sum(), [weight])
     close(g.full_tensor() * 3, expected)
+
+
+def check_replicas_of_shards():
+    """A mesh of two dimensions: replicas agree, and are reduced over when that is wanted; also in another dtype."""
+    x = torch.randn(6, 8) * (rank + 1)
+    torch.manual_seed(0)
+    whole = nn.parallel.DistributedDataParallel(nn.Linear(8, 4))
+    whole(x).pow(2).sum().backward()
+    expected = whole.module.weight.grad
+    for shape in ((size, 1), (1, size)):
+        for policy in (MixedPrecisionPolicy(), MixedPrecisionPolicy(reduce_dtype=torch.float64)):
+            torch.manual_seed(0)
+            model = fully_shard(nn.Linear(8, 4), mesh=init_device_mesh("cpu", shape), mp_policy=policy)
+            model.set_requires_all_reduce(False)
+            model(x).pow(2).sum().backward()
+            assert model.weight.grad is None
+            model.set_requires_all_reduce(True)
+            model(x).pow(2).sum().backward()
+            assert model.weight.grad.dtype is torch.float32
+            close(model.weight.grad.full_tensor(), 2 * expected, f"{shape} {policy}")
 
 
 def check_other_methods_see_whole_parameters():
