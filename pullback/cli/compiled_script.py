@@ -27,6 +27,19 @@ def compiled_code(source: str, file: str) -> types.CodeType:
     return compile(ast.fix_missing_locations(module), file, "exec")
 
 
+def compiles_itself(source: str, file: str) -> bool:
+    """Whether a script says what of it is to be compiled: it has `torch.compile`, or calls a `compile()` of a module's."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "compile" and not _is_named(node.value, "re")
+        or isinstance(node, ast.ImportFrom) and node.module == "torch" and any(a.name == "compile" for a in node.names)
+        for node in ast.walk(ast.parse(source, file))
+    )  # fmt: skip
+
+
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def decorate(function: ast.FunctionDef) -> None:
     """Add the decorator, where it means something."""
     if function.name.startswith("__") or yields(function):
@@ -41,14 +54,14 @@ def yields(node: ast.AST) -> bool:
     return isinstance(node, (ast.Yield, ast.YieldFrom)) or any(yields(child) for child in inner)
 
 
-def run_compiled(path: str, decorator: Callable | None = None) -> None:
-    """Run a script as `__main__` with its functions compiled (or given to another decorator)."""
+def run_compiled(path: str, decorator: Callable | None = None, *, as_it_is: bool = False) -> None:
+    """Run a script as `__main__` with its functions compiled (or given to another decorator), or as it is."""
     import sys
 
     from ..capture.front.compile import compile as compile_function
 
     with open(path, encoding="utf-8") as file:
-        code = compiled_code(file.read(), path)
+        code = compile(file.read(), path, "exec") if as_it_is else compiled_code(file.read(), path)
     main = types.ModuleType("__main__")
     main.__dict__.update({"__file__": path, "__builtins__": __builtins__, NAME: decorator or compile_function})
     before = sys.modules.get("__main__")

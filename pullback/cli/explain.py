@@ -1,4 +1,5 @@
-"""`pullback explain SCRIPT`: run a script with its functions captured, and say what became of each.
+"""`pullback explain SCRIPT`: run a script with its functions captured, and say what became of each. Of a script that calls
+`torch.compile` itself, the account is of what it compiles.
 
 Out: a table of the script's functions with the number of graphs and operators, and where and why graphs ended; a table of the
 operators that native code has no loops for, and why. With `--html FILE`, that code is built and timed too, and the whole account
@@ -37,19 +38,23 @@ def explain(target: str, arguments: Sequence[str] = (), html: str | None = None)
     from ..capture.front.backends import lowered_only
     from ..capture.front.compile import compile as compile_function
     from ..report import collecting
-    from .compiled_script import run_compiled
+    from .compiled_script import compiles_itself, run_compiled
 
     install()
+    own = compiles_itself(Path(target).read_text(encoding="utf-8"), target)
     argv, path = sys.argv, sys.path[:]
     sys.argv = [target, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(target)))
     with collecting() as account:
         try:
             with contextlib.suppress(SystemExit):
-                run_compiled(target, functools.partial(compile_function, backend="inductor" if html else lowered_only))
+                how = functools.partial(compile_function, backend="inductor" if html else lowered_only)
+                run_compiled(target, how, as_it_is=own)
         finally:
             sys.argv, sys.path[:] = argv, path
     report(account)
+    if own:
+        print("The script compiles functions of its own: the account is of those.")
     if html is not None:
         Path(html).write_text(account.html(f"{os.path.basename(target)}: what the compiler did"), encoding="utf-8")
         print(f"The whole account: {html}")

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from pullback.cli.compiled_script import compiled_code, yields
+from pullback.cli.compiled_script import compiled_code, compiles_itself, yields
 from tests.cli.test_run import pullback
 
 SCRIPT = """
@@ -84,3 +84,30 @@ def test_generators_are_told_apart():
 
     assert yields(function("def f():\n    yield 1"))
     assert not yields(function("def f():\n    def g():\n        yield 1\n    return g"))
+
+
+def test_of_a_script_that_compiles_itself_the_account_is_of_what_it_compiles(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(
+        SCRIPT.rpartition("print(")[0]
+        + "def main():\n    net = torch.compile(Net(), backend='eager')\n    noisy(net, torch.ones(3, 2))\n"
+        "    print(len(list(net.parameters())))\n\nmain()\n"
+    )
+    done = pullback("explain", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "seen (3, 1)" in done.stdout and "Net" in done.stdout and "of those" in done.stdout
+    assert "it prints" not in done.stdout and "noisy" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import torch\n@torch.compile\ndef f(x): pass", True),
+        ("from torch import compile", True),
+        ("model.compile()", True),
+        ("import re\nre.compile('a')", False),
+        ("compile('1', 'f', 'eval')", False),
+    ],
+)
+def test_scripts_that_compile_themselves(source, expected):
+    assert compiles_itself(source, "f.py") is expected

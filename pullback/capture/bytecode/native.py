@@ -49,6 +49,7 @@ REFUSED = (
 CONTEXT_BITS = modes.SAVED_HOOKS | modes.INFERENCE | modes.ANOMALY | modes.PROFILE | modes.DEFAULT_DEVICE
 ALIEN_BITS = modes.FUNCTION | modes.DISPATCH | modes.TRANSFORM | modes.FORWARD
 # Hooks have numbers, and handles that must find them again: those of each run are its own.
+COMPILER = "pullback.capture.front.compile"
 HOOKING = (add_hook, RemovableHandle, RemovableHandle.remove, RemovableHandle.__exit__)
 VALUE_CLASSES = ("pullback.core.", "pullback.ops.", "pullback.library.", "pullback.distributions.", "pullback.graph.")
 SETTINGS = (bool, int, float, str, dtype, device)
@@ -261,6 +262,8 @@ class Native(Attributes):
         """Call a function of this package on fakes."""
         if any(function is one for one in HOOKING):
             raise Break("it adds or removes a hook")
+        if module_of(function) == COMPILER and function.__name__ == "compile" and (args or "model" in kwargs):
+            return self._compiled(function, args, kwargs)
         if function is autograd_calls.grad and self.is_listening():
             raise Break("it differentiates what it has registered hooks for")
         if self.is_ours(module_of(function)) and not module_of(function).startswith(ARRAYS):
@@ -295,6 +298,14 @@ class Native(Attributes):
         if is_plain and isinstance(out, SETTINGS) and function.__name__ not in (*ABOUT_CAPTURE, *FOLLOWED):
             self._still_gives(function, args, kwargs, out)
         return out
+
+    def _compiled(self, function, args: tuple, kwargs: dict):
+        """`compile(f)` of the program's: f itself, which is captured where it is called, once the arguments are known to be right."""
+        model = args[0] if args else kwargs["model"]
+        if not isinstance(model, (types.FunctionType, types.MethodType)):
+            raise Break("it compiles something else than a function")
+        self._pure(function, args, kwargs)
+        return model
 
     def _program(self, function, args: tuple, kwargs: dict):
         """An operator that makes a graph of a function of the program's: what else the function does is not in it."""

@@ -286,6 +286,9 @@ def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
     fn = fn.forward if isinstance(fn, Module) else fn
     is_module = isinstance(getattr(fn, "__self__", None), Module)
     first, function = ((fn.__self__,), fn.__func__) if isinstance(fn, types.MethodType) else ((), fn)
+    if "_torchdynamo_orig_callable" in getattr(function, "__dict__", ()):  # compiled before: what it is made of is
+        inner, function = entry_function(function._torchdynamo_orig_callable)
+        return (*inner, *first), function
     if isinstance(function, types.FunctionType) and (is_module or not is_ours(module_of(function))):
         return first, function
 

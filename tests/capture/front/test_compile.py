@@ -548,3 +548,59 @@ def test_a_backend_sees_what_nothing_is_needed_of():
     graphs = []
     run = torch.compile(lambda x: (x + 1).dim(), backend=lambda gm, _: graphs.append(gm) or gm, fullgraph=True)
     assert run(torch.ones(2)) == 1 and len(graphs) == 1
+
+
+MAKERS = {
+    "compile": torch.compile,
+    "compile with arguments": torch.compile(backend="eager"),
+    "disable": torch.compiler.disable,
+    "no_grad": torch.no_grad(),
+    "autocast": torch.autocast("cpu"),
+    "vmap": torch.vmap,
+    "functionalize": torch.func.functionalize,
+    "allow_in_graph": torch.compiler.allow_in_graph,
+    "jacrev": lambda g: torch.func.jacrev(g),
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_functions_made_inside_read_what_their_own_call_closed_over(maker):
+    def make(factors):
+        def scaled(x):
+            return x * factors[0]
+
+        return MAKERS[maker](scaled)
+
+    def play(make):
+        x, kept = torch.ones(2), [4.0]
+        out = [make([2.0])(x), make([3.0])(x), (later := make(kept))(x)]
+        kept[0] = 5.0
+        return [t.tolist() for t in (*out, later(x), make(kept)(x))]
+
+    assert play(torch.compile(make, backend="eager")) == play(make)
+
+
+def test_a_module_compiled_inside_is_a_module():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    def train():
+        net = torch.compile(Net(), backend="eager")
+        net(torch.ones(3, 2)).sum().backward()
+        return len(list(net.parameters())), net.layer.bias.grad.tolist()
+
+    assert torch.compile(train, backend="eager")() == train() == (2, [3.0, 3.0])
+    Net.forward = torch.compile(Net.forward, backend="eager")
+    assert train() == (2, [3.0, 3.0])
+
+
+def test_what_is_compiled_twice_is_compiled_by_the_outer_backend():
+    seen = []
+    inner = torch.compile(lambda x: x.sin(), backend=lambda graph, _: seen.append("inner") or graph.forward)
+    outer = torch.compile(inner, backend=lambda graph, _: seen.append("outer") or graph.forward)
+    assert outer(torch.zeros(2)).tolist() == [0, 0] and seen == ["outer"]
