@@ -13,6 +13,7 @@ from typing import Any
 
 from ..capture.front.compile import UserError
 from ..capture.shapes.check import Conditions, check_constraints
+from ..capture.shapes.config import config as settings
 from ..capture.shapes.contexts import (
     DimDynamic,
     RelaxedUnspecConstraint,
@@ -34,6 +35,8 @@ from .dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, _
 from .inputs import bound_arguments
 from .suggestions import suggested_fixes
 
+LARGEST = 2**63 - 1  # as an end of a slice: no size reaches it
+
 
 class ExportEnv(ShapeEnv):
     """Symbols of an exported program.
@@ -47,11 +50,29 @@ class ExportEnv(ShapeEnv):
         self.traced = traced  # whether only operators ask from now on, the user's code having run
 
     def _record(self, question: Any, size_oblivious: bool = False) -> None:
+        if isinstance(question, Relation) and any(type(side) is int and side >= LARGEST for side in question.args):
+            return
         if isinstance(question, Relation) and question.operator == "!=":
             where = self.locate()
             if self.traced or where is not None and where.filename.startswith(GENERATED):
                 return
-        super()._record(question, size_oblivious)
+        if self.prefer_deferred_runtime_asserts_over_guards and len(question.symbols) > 1 and not self._suppressed:
+            self.expect_true(question)
+        else:
+            super()._record(question, size_oblivious)
+
+    def _unify(self, question: Any) -> None:
+        """What is asserted when the program runs rewrites no input by others: it is the assertion that is to fail."""
+        deferred = self.prefer_deferred_runtime_asserts_over_guards and len(question.symbols) > 1
+        if not deferred or any(s.is_unbacked for s in question.symbols):
+            super()._unify(question)
+
+    def _backed(self, val: Any, name: str, dynamic_dim: Any, positive: bool | None, specialize: bool) -> Any:
+        oblivious = specialize and positive and settings.backed_size_oblivious and val in (0, 1)
+        result = super()._backed(val, name, dynamic_dim, positive, specialize and not oblivious)
+        if oblivious:
+            self.facts.set_range(result, 2, INFINITE)
+        return result
 
 
 class VR(ValueRanges):
@@ -221,7 +242,8 @@ class Hints:
             if dim.min is not None and dim.min > high or dim.max is not None and dim.max < low:
                 shown = f"[{int(low)}, {'int_oo' if high == INFINITE else int(high)}]"
                 broken.append(f"- Received user-specified min/max range of [{dim.min}, {dim.max}], conflicting with the inferred min/max range of {shown}, for {where}.")  # fmt: skip
-            elif not isinstance(expr, Expr) and dim.type is _DimHintType.DYNAMIC:
+            elif bounds_meet(expr, low, high, dim) and dim.type is _DimHintType.DYNAMIC:
+                expr = expr if type(expr) is int else int(max(low, dim.min or low))
                 broken.append(f"- Received user-specified dim hint {said(dim)}, but tracing inferred a static shape of {expr} for dimension {where}. You marked it as dynamic but your code specialized it to be a constant ({expr}). If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO.")  # fmt: skip
             elif isinstance(expr, Symbol):
                 bounds.append((expr, dim))
@@ -229,6 +251,14 @@ class Hints:
         for symbol, dim in bounds:
             if dim.min is not None and dim.min > 2 or dim.max is not None:
                 self.env.constrain_symbol_range(symbol, dim.min, dim.max)
+
+
+def bounds_meet(expr: Any, low: float, high: float, dim: _DimHint) -> bool:
+    """Whether the bounds that a hint says, with those that tracing inferred, leave one value."""
+    if dim.min is None and dim.max is None:
+        return False  # no bounds were said: that it is one value is said of it as of a named dimension
+    low, high = max(low, low if dim.min is None else dim.min), min(high, high if dim.max is None else dim.max)
+    return not isinstance(expr, Expr) or low == high
 
 
 def said(dim: _DimHint) -> str:
@@ -347,7 +377,7 @@ class Links:
             seen.setdefault(now, name)
         for name, (_, symbol, where) in self.roots.items():
             now = self.env.replace(symbol)
-            if isinstance(now, Expr) and now is not symbol and not isinstance(now, Symbol):
+            if isinstance(now, Expr) and now is not symbol and not isinstance(now, Symbol) and len(now.symbols) == 1:
                 text = write_python(now, _Namer(self, seen))
                 others = " and ".join(f"{seen[s]} = {self.roots[seen[s]][2]}" for s in now.symbols if s in seen)
                 related = f" related to the values of {others} by" if others else ""
@@ -355,11 +385,12 @@ class Links:
         return found
 
     def _conditions(self) -> list[tuple]:
-        """Conditions on named dimensions that are neither bounds nor equalities."""
+        """Conditions on one named dimension that are neither bounds nor equalities. Those on several are checked when the
+        program runs."""
         found, owners = [], {self.env.replace(s): n for n, (_, s, _) in self.roots.items()}
         for guard in self.env.guards[self.guards_before :]:
             question = self.env.replace(guard.expr)
-            if not isinstance(question, Expr) or self._promised(question):
+            if not isinstance(question, Expr) or len(question.symbols) > 1 or self._promised(question):
                 continue
             names = [owners[s] for s in sorted(question.symbols, key=str) if s in owners]
             if names:
@@ -370,7 +401,9 @@ class Links:
     def _promised(self, question: Any) -> bool:
         """Whether a question follows from the bounds that the symbols were made with."""
         facts = Facts()
-        facts.ranges = {s: self.env.first_ranges.get(s, (-INFINITE, INFINITE)) for s in question.symbols}
+        for symbol in question.symbols:
+            low, high = self.env.first_ranges.get(symbol, (-INFINITE, INFINITE))
+            facts.ranges[symbol] = low, min(high, LARGEST - 1)
         return facts.decide(question) is True
 
 
@@ -423,7 +456,7 @@ def _as_promised(env: ShapeEnv, text: str, shown: dict[str, Any]) -> str | None:
         return text
     promises = [c for s, c in env.constraints.items() if env.replace(s) is shown[name]]
     low = max((c.vr.lower for c in promises if isinstance(c, StrictMinMaxConstraint)), default=0)
-    return text if low >= 2 else f"{int(low)} <= {name}" if low > 0 else None
+    return f"{int(low)} <= {name}" if low == 1 else None
 
 
 def ranges_of(env: ShapeEnv, values: list) -> dict:

@@ -15,7 +15,7 @@ from typing import Any
 from ..capture.fake.mode import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from ..capture.front.compile import CompiledFunction, UserError
 from ..capture.front.config import config
-from ..capture.front.fakes import number, refuse_hidden
+from ..capture.front.fakes import any_number, refuse_hidden
 from ..capture.trace.program import ProgramTrace
 from ..capture.trace.promises import assert_promises
 from ..core import modes, tree
@@ -24,7 +24,8 @@ from ..core.tensor import Tensor
 from ..func.stateless import replaced_state
 from ..graph import GraphModule, Node, traceback
 from ..nn.module import Module
-from .constraints import ExportEnv, Links, conditions_of, constraint_of, context_of, ranges_of, specs_of
+from .constraints import ExportEnv, Links, conditions_of, context_of, ranges_of, specs_of
+from .conversions import OPERATORS, KeptConversions
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -103,6 +104,7 @@ class Export:
             allow_non_fake_inputs=True, shape_env=self.env, static_shapes=False, export=True
         )
         self.trace = ProgramTrace(self.fake_mode)
+        self.trace.apart = OPERATORS
         self.links = Links(self.env)
         self.inputs: list[InputSpec] = []
         self.constants: dict[str, Any] = {}
@@ -169,12 +171,9 @@ class Export:
                 sizes += [(f"{place}.size()[{d}]", result.shape[d], dim) for d, dim in spec.items() if dim is not None]
                 arg: Any = TensorArgument(self.trace.last_input.name)
             elif spec is not None:
-                symbol = number(self.env, value, place)
-                if type(symbol) is int and constraint_of(spec) is not None:
-                    raise self.links.constant(name, symbol)
+                symbol = any_number(self.env, value, place)
                 result = self.trace.input(symbol, name)
-                at = self.trace.last_input.name
-                arg = ConstantArgument(at, symbol) if type(symbol) is int else SymIntArgument(at)
+                arg = SymIntArgument(self.trace.last_input.name)
             else:
                 self._refuse_input(name, value)
                 result = self.trace.input(value, name)
@@ -194,7 +193,10 @@ class Export:
     def _call(self, args: tuple, kwargs: dict) -> Any:
         before = snapshot(self.mod)
         try:
-            with replaced_state(self.mod, self.state), self.modules, symbolic_builtins(), self.fake_mode, self.trace:
+            with (
+                replaced_state(self.mod, self.state), self.modules, symbolic_builtins(), self.fake_mode, self.trace,
+                KeptConversions(),
+            ):  # fmt: skip
                 out = self.mod(*args, **kwargs)
                 self._write_assigned_buffers()
                 changed = changed_attributes(self.mod, before)

@@ -29,6 +29,10 @@ class GuardFailed(AssertionError):
     is_expected = True
 
 
+class DtypeGuardFailed(GuardFailed, RuntimeError):
+    """A tensor of another dtype: operators that convert would raise a RuntimeError of it."""
+
+
 class GuardsFn(Module):
     """Checks the leaves of the arguments; the first condition that does not hold is an AssertionError."""
 
@@ -44,7 +48,10 @@ class GuardsFn(Module):
         scope = {"math": math, "torch": core.dtype, "L": given} | given
         for code, condition in zip(self.code, self.conditions, strict=True):
             if not holds(code, scope):
-                raise GuardFailed(f"Guard failed: {self.in_words(condition)}{found(condition, scope)}")
+                words = f"Guard failed: {self.in_words(condition)}{found(condition, scope)}"
+                if ".dtype == " in condition:
+                    raise DtypeGuardFailed(f"Tensor dtype mismatch! {words}")
+                raise GuardFailed(words)
 
     def in_words(self, condition: str) -> str:
         """A condition in the names of the user's arguments."""
@@ -175,14 +182,14 @@ def _key(spec: InputSpec) -> tuple[InputKind, str]:
 
 
 def _finish(ep: Any, graph: Graph, output: dict) -> None:
-    """Write mutations back, and give the user's outputs."""
+    """Write mutations back, and give the user's outputs: a new value that is one of them is what it was written to."""
     inputs = dict(zip(map(_key, ep.graph_signature.input_specs), ep.graph.find_nodes(op="placeholder"), strict=True))
-    outputs = []
+    outputs, written = [], {}
     for spec, result in zip(ep.graph_signature.output_specs, ep.graph.output_node().args[0], strict=True):
         if spec.kind is OutputKind.USER_OUTPUT:
-            outputs.append(output.get(result, result) if hasattr(result, "op") else result)
+            outputs.append(written.get(result) or output.get(result, result) if hasattr(result, "op") else result)
         else:
-            graph.call_function(
+            written[result] = graph.call_function(
                 ops.aten.copy_.default, (output[inputs[WRITTEN[spec.kind], spec.target]], output[result])
             )
     graph.output(tuple(outputs))

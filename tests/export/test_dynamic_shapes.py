@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.capture.front.config import config as compiling
+from pullback.capture.shapes.config import config
 from pullback.export import AdditionalInputs, Dim, ShapesCollection, dims, export
 
 from .models import Add
@@ -190,3 +194,61 @@ def test_bounds_of_hints_are_joined_with_what_is_inferred() -> None:
         ValueError, match=r"range of \[7, None\], conflicting with the inferred min/max range of \[6, 6\]"
     ):
         export(Add(), (x, x), dynamic_shapes={"x": (Dim.STATIC(min=7), None), "y": None})
+
+
+class Compares(nn.Module):
+    """Its results hang on two sizes."""
+
+    def forward(self, x, y):
+        return (x * 2, y) if x.shape[0] ** 2 == y.shape[0] * 3 else (x, y)
+
+
+def test_a_relation_of_several_named_sizes_is_checked_when_the_program_runs() -> None:
+    shapes = ({0: Dim("dx")}, {0: Dim("dy")})
+    run = export(Compares(), (torch.ones(6), torch.ones(12)), dynamic_shapes=shapes).module()
+    assert run(torch.ones(9), torch.ones(27))[0].tolist() == [2] * 9
+    with pytest.raises(AssertionError, match="Guard failed"):
+        run(torch.ones(9), torch.ones(9))
+
+
+def test_relations_as_assertions_of_the_graph() -> None:
+    def program():
+        return export(
+            Compares(), (torch.ones(6), torch.ones(12)), dynamic_shapes=({0: Dim("dx")}, {0: Dim("dy")}),
+            prefer_deferred_runtime_asserts_over_guards=True,
+        )  # fmt: skip
+
+    run = program().module()
+    assert run(torch.ones(9), torch.ones(27))[0].tolist() == [2] * 9
+    with pytest.raises(RuntimeError, match=r"Runtime assertion failed for expression Eq\(s77\*\*2, 3\*s17\)"):
+        run(torch.ones(9), torch.ones(9))
+    targets = [n.target for n in program().graph.nodes]
+    assert targets.count(operator.pow) == 1 and targets.count(torch.ops.aten._assert_scalar.default) == 1
+    with compiling.patch(do_not_emit_runtime_asserts=True):
+        assert torch.ops.aten._assert_scalar.default not in [n.target for n in program().graph.nodes]
+
+
+def test_the_largest_end_of_a_slice_is_no_condition() -> None:
+    class Slice(nn.Module):
+        def forward(self, x):
+            return torch.ops.aten.slice.Tensor(x, 0, 0, 2**63 - 1)
+
+    program = export(Slice(), (torch.ones(10),), dynamic_shapes=({0: Dim("rows")},))
+    assert program.module()(torch.ones(3)).shape == (3,)
+
+
+def test_sizes_of_one_where_no_size_is_special() -> None:
+    with config.patch(backed_size_oblivious=True):
+        program = export(Add(), (torch.ones(1, 4), torch.ones(1, 4)), dynamic_shapes=({0: B}, {0: B}))
+    for rows in (1, 5):
+        assert program.module()(torch.ones(rows, 4), torch.ones(rows, 4)).shape == (rows, 4)
+
+
+def test_bounds_that_leave_one_value() -> None:
+    class Bounded(nn.Module):
+        def forward(self, x):
+            assert x.shape[0] <= 32
+            return x + 2
+
+    with pytest.raises(ValueError, match="tracing inferred a static shape of 32 for dimension inputs"):
+        export(Bounded(), (torch.ones(32),), dynamic_shapes=({0: Dim.DYNAMIC(min=32)},))

@@ -26,6 +26,7 @@ config = Settings(
     enable_trace_unittest=False,  # True: functions of `unittest` are captured like the program's own
     reorderable_logging_functions=set(),  # functions such as print: graphs go on past them, and they are called afterwards
     ignore_logging_functions=set(),  # functions that graphs leave out
+    do_not_emit_runtime_asserts=False,  # True: graphs do not check what the program says of its numbers
     compiled_autograd=False,
     compiled_autograd_create_graph=False,  # True: also gradients that are differentiated again; their history is one node
     compiled_autograd_kwargs_override={},

@@ -7,6 +7,7 @@ from ...core.settings import Settings
 config = Settings(
     "torch.fx.experimental._config",
     use_duck_shape=True,  # sizes that are equal at first share a symbol
+    backed_size_oblivious=False,  # True: in export, dynamic sizes whose example is 0 or 1 are symbols, traced as 2 or more
     inert=dict(
         translation_validation=False,
         translation_validation_no_bisect=False,
@@ -15,6 +16,5 @@ config = Settings(
         print_specializations=False,
         inject_EVALUATE_EXPR_flip_equality_TESTING_ONLY=False,
         validate_shape_env_version_key=False,
-        backed_size_oblivious=False,
     ),
 )

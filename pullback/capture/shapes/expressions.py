@@ -165,8 +165,9 @@ class Sum(Expr):
 
 def _build_term(monomial: tuple, coefficient: int, leaf: Callable, call: Callable):
     value = None
-    for atom in monomial:
-        one = atom.build(leaf, call)
+    for atom, times in itertools.groupby(monomial):
+        one, power = atom.build(leaf, call), len(list(times))
+        one = call(operator.pow, one, power) if power > 1 else one
         value = one if value is None else call(operator.mul, value, one)
     if value is None:
         return coefficient

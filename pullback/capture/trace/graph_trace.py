@@ -89,6 +89,7 @@ class GraphTrace(TorchDispatchMode):
         self.body_numbers: dict[str, int] = {}  # how many graphs of functions have a name so far
         self.symbols: dict = {}  # symbol -> the function that makes (or gives) its node
         self.expressions: dict = {}  # symbolic expression -> node
+        self.steps_of_numbers: dict = {}  # function and arguments, on the way to an expression -> node
         self.numbers: list[int] = []  # sequence numbers of the forward's nodes, and where each was called
         self.forward: list[str | None] = []
         self.constant_nodes: set[Node] = set()  # of single numbers that are the same whatever the inputs are
@@ -189,7 +190,7 @@ class GraphTrace(TorchDispatchMode):
             elif expr.is_symbol:
                 result = self.symbols[expr]() if expr in self.symbols else self._solved(expr)
             else:
-                result = expr.build(self._number_node, lambda f, *parts: self._compute(f, parts))
+                result = expr.build(self._number_node, self._part)
             self.expressions[expr] = known = result
             if isinstance(result, Node) and value is not None:
                 result.meta.setdefault("val", value)
@@ -207,6 +208,13 @@ class GraphTrace(TorchDispatchMode):
                     result = self._compute(operator.sub, (result, terms[()]))
                 return self._compute(operator.floordiv, (result, terms[symbol,])) if terms[symbol,] != 1 else result
         raise RuntimeError(f"the graph needs the number {symbol}, which none of its inputs and results shows")
+
+    def _part(self, function, *parts):
+        """A step on the way to a number: of nodes that there are already, by the node that there is."""
+        key = (function, *[(type(p), p) for p in parts])
+        if key not in self.steps_of_numbers:
+            self.steps_of_numbers[key] = self._compute(function, parts)
+        return self.steps_of_numbers[key]
 
     def _compute(self, function, parts: tuple) -> Node:
         return self.create_node(function, parts, {})
@@ -291,8 +299,8 @@ class GraphTrace(TorchDispatchMode):
 
     def shares_memory(self, op: Operator, args: tuple) -> bool:
         """Whether a result of a composite operator is (a view of) an argument, or one is written: tried on other fakes."""
-        mode = self.fake_mode
-        if op.schema.is_mutable or mode is None or ambient.mode & modes.TRANSFORM:
+        mode, may_alias = self.fake_mode, any(r.alias is not None for r in op.schema.returns)
+        if op.schema.is_mutable or may_alias or mode is None or ambient.mode & modes.TRANSFORM:
             return True
         given: list[Tensor] = []
 

@@ -144,6 +144,7 @@ class ProgramTrace(GraphTrace):
         self.settings = modes.settings()
         self.grad_mode, self.inference = ambient.mode & modes.GRAD, ambient.mode & modes.INFERENCE
         self.last_input: Node | None = None
+        self.apart: tuple = ()  # operators whose result is a value of its own where it is the argument itself, too
 
     def __enter__(self):
         ambient.captures.append(self)
@@ -244,7 +245,11 @@ class ProgramTrace(GraphTrace):
             self.track(inside[0], node)
             return args[0] if isinstance(out, Tensor) else out
         same = next((a for a, i in zip(args, inside, strict=True) if i is out and isinstance(out, Tensor)), None)
-        if same is not None:  # a kernel gave its argument back, though its schema does not say so: its value is its own
+        if same is not None and op in self.apart:
+            out = out.shallow(out._autograd)
+        elif (
+            same is not None
+        ):  # a kernel gave its argument back, though its schema does not say so: its value is its own
             return same
         self.track(out, node)
         return out

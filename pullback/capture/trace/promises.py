@@ -10,29 +10,36 @@ from typing import Any
 from ...core.tensor import Tensor
 from ...graph import Node, traceback
 from ...ops.make.assertions import assert_scalar
+from ..front.config import config
 
 
 def assert_promises(trace, env, in_words: bool = False) -> None:
     """Add the assertions to the graph of a trace; `in_words`: of promises that came with words, with those."""
+    if config.do_not_emit_runtime_asserts:
+        return
     promises = [p for found in env.deferred_runtime_asserts.values() for p in found]
-    for promise in reversed(promises):  # each stands before those that were made later
-        _assert(trace, promise.expr, promise.msg if in_words else "")
+    behind: dict[Node, Node] = {}  # the node after which promises about numbers that are known by then are asserted
+    for promise in promises:
+        _assert(trace, promise.expr, promise.msg if in_words else "", behind)
 
 
-def _assert(trace, expr: Any, words: str) -> None:
-    graph, known = trace.graph, trace.expressions
+def _assert(trace, expr: Any, words: str, behind: dict[Node, Node]) -> None:
+    graph, known, steps = trace.graph, trace.expressions, trace.steps_of_numbers
     order = {n: i for i, n in enumerate(graph.nodes)}
-    last = max((_defined(s, order) for s in expr.symbols), key=order.__getitem__)
-    trace.expressions = {
-        e: n for e, n in known.items() if not isinstance(n, Node) or n not in order or order[n] <= order[last]
-    }
+    first = max((_defined(s, order) for s in expr.symbols), key=order.__getitem__)
+    last = behind.get(first, first)
+    trace.expressions, trace.steps_of_numbers = (
+        {e: n for e, n in table.items() if not isinstance(n, Node) or n not in order or order[n] <= order[last]}
+        for table in (known, steps)
+    )
     traceback.current_meta = {k: last.meta[k] for k in ("nn_module_stack",) if k in last.meta}
     with graph.inserting_before(last.next):
         condition = trace._number_node(expr)
         if isinstance(condition, Node):
             words = words or f"Runtime assertion failed for expression {expr} on node '{condition.name}'"
-            trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
-    trace.expressions, traceback.current_meta = {**trace.expressions, **known}, {}
+            behind[first] = trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
+    trace.expressions, traceback.current_meta = {**known, **trace.expressions}, {}
+    trace.steps_of_numbers = {**steps, **trace.steps_of_numbers}
 
 
 def _defined(symbol: Any, order: dict[Node, int]) -> Node:
