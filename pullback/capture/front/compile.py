@@ -40,6 +40,7 @@ from .config import config
 from .dynamic import Sizes
 from .explaining import explaining
 from .guard_filter import filtered
+from .observed import observed
 from .verify import checked
 
 
@@ -217,8 +218,10 @@ class CompiledFunction:
 
     def escaped(self, error: Exception) -> None:
         """The program raises on the way: with one whole graph, there is nothing else to be had."""
-        if self.is_whole() or getattr(error, "is_of_capture", False):
+        if getattr(error, "is_of_capture", False):
             raise error
+        if self.is_whole():
+            raise observed(error)
 
     def uncaptured(self, reason: str) -> None:
         """Nothing can be captured: an error, or a warning once."""
