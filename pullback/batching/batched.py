@@ -118,7 +118,9 @@ class BatchLevel:
             own = op.batching
             if own is None and op.meta_rule is not None and op.family.checks_examples(op):
                 with suppress(DataDependent):
-                    op.meta_rule(*args)  # an example has fewer dimensions than the batch: the rule below could not tell
+                    op.family.check_example(
+                        op, args
+                    )  # an example has fewer dimensions than the batch: the rule below could not tell
             out, out_dims = batch_rule(op, values, dims, self.size) if own is None else own(values, dims, self)
             return self.wrap_result(out, out_dims)
 

@@ -92,6 +92,10 @@ ROWS: dict[str, dict[str, str]] = {
         "functionalize": "pullback.func:functionalize",
         "_slice_argnums": "pullback.func.arguments:slice_argnums",
     },
+    "torch._vmap_internals": {
+        "vmap": "pullback.compat.functorch_names:legacy_vmap",
+        "_vmap": "pullback.batching.vmap:vmap",
+    },
     "torch._functorch.vmap": {
         "vmap": "pullback.func:vmap",
         "Tensor": "pullback:Tensor",

@@ -228,6 +228,10 @@ class Tensor(TensorMethods):
                 return array.flags.c_contiguous
             own = getattr(array, "c_contiguous", None)  # of arrays whose components have no strides in common
             return is_contiguous(array.shape, array.stride) if own is None else own
+        if self._keys & TRANSFORMED and "wrapped" in self.__dict__:
+            raise RuntimeError(
+                "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+            )
         wanted = {devices.channels_last: 4, devices.channels_last_3d: 5}.get(memory_format)
         return self._array.ndim == wanted and is_channels_last_contiguous(self._array.shape, stride_of(self))
 

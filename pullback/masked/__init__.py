@@ -5,6 +5,7 @@ operator of the same name gives for the elements that take part; where none does
 Written in differentiable operators: elements that are left out get gradient 0.
 """
 
+from .filling import where as _where  # noqa: F401 - a name that PyTorch has without a promise
 from .maskedtensor import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var

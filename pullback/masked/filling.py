@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..core import device as devices
 from ..core import dtype as dtypes
 from ..core.dtype import dtype as dtype_type
 from ..core.geometry import wrap_dims
@@ -26,6 +27,31 @@ def filled(input: Tensor, mask: Tensor | None, value) -> Tensor:
             f"mask has {mask.ndim} dimensions, but must have no more than the input, which has {input.ndim}"
         )
     return public("torch", "where")(mask, input, input.new_full((), value))
+
+
+def where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
+    """`input` where the mask is True, `fill_value` elsewhere. Sparse tensors, all of one layout, have no elements elsewhere:
+    a result is specified where the mask is True, and filled in dense dimensions alone."""
+    if mask.layout is not input.layout:
+        raise ValueError(f"_where: expected mask and input of one layout, but got {mask.layout} and {input.layout}")
+    if mask.layout is devices.strided:
+        return public("torch", "where")(mask, input, fill_value)
+    if mask.layout is devices.sparse_coo:
+        return _coo_where(mask.coalesce(), input.coalesce(), fill_value)
+    if mask.layout is devices.sparse_csr:
+        return _coo_where(mask.to_sparse(), input.to_sparse(), fill_value).to_sparse_csr()
+    raise ValueError(f"_where: expected strided, sparse COO or sparse CSR tensors, but got {mask.layout}")
+
+
+def _coo_where(mask: Tensor, input: Tensor, fill_value: Tensor) -> Tensor:
+    chosen = mask.values()
+    taking = chosen.flatten(1).any(1) if chosen.ndim > 1 else chosen
+    build = public("torch", "sparse_coo_tensor")
+    indices = mask.indices()[:, taking]
+    values = input.sparse_mask(build(indices, chosen[taking], mask.shape, is_coalesced=True)).values()
+    if chosen.ndim > 1:
+        values = public("torch", "where")(chosen[taking], values, fill_value)
+    return build(indices, values, input.shape, is_coalesced=True)
 
 
 def every(dim: Dims, ndim: int) -> tuple[int, ...]:

@@ -6,11 +6,13 @@ it is complete; each runs exactly once.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 
 class Future(Generic[T]):
@@ -68,7 +70,7 @@ class Future(Generic[T]):
             callbacks, self._callbacks = self._callbacks, []
             self._ready.notify_all()
         for callback in callbacks:
-            callback(self)
+            _run_callback(callback, self)
 
     def add_done_callback(self, callback: Callable[[Future], object]) -> None:
         """Call `callback(self)` when complete; what it returns or raises is not kept."""
@@ -76,7 +78,7 @@ class Future(Generic[T]):
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        _run_callback(callback, self)
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         """A future of what `callback(self)` will return or raise."""
@@ -86,7 +88,9 @@ class Future(Generic[T]):
             try:
                 result = callback(this)
             except Exception as e:  # noqa: BLE001 - handed to whoever waits
-                after.set_exception(e)
+                error = RuntimeError(f"Got the following error when running the callback: {type(e).__name__}: {e}")
+                error.__cause__ = e
+                after.set_exception(error)
             else:
                 after.set_result(result)
 
@@ -94,8 +98,23 @@ class Future(Generic[T]):
         return after
 
 
+def _run_callback(callback: Callable[[Future], object], future: Future) -> None:
+    """Call a callback; nobody waits for its error, which is logged, and whoever completes the future does not get it."""
+    try:
+        callback(future)
+    except Exception:
+        log.exception("Got the following error when running the callback of a Future")
+
+
+def check_future(future: Future | None) -> None:
+    if future is None:
+        raise RuntimeError("Future can't be None")
+
+
 def collect_all(futures: list[Future]) -> Future:
     """A future of the list, complete when all in it are."""
+    for future in futures:
+        check_future(future)
     together: Future = Future()
     left, lock = [len(futures)], threading.Lock()
 

@@ -151,3 +151,15 @@ print(d.Normal, type(pickle.loads(pickle.dumps(d.Normal(0.0, 1.0)))) is d.Normal
 
 def test_an_object_stands_for_a_module_of_settings():
     assert ask("import torch._dynamo.config as c, pullback; print(c is torch._dynamo.config)") == "True"
+
+
+def test_the_vmap_that_was_before_says_which_is_now():
+    code = """
+import warnings
+from torch._vmap_internals import vmap
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    doubled = vmap(lambda x: x * 2)
+print(doubled(torch.ones(3)).tolist(), said[0].category.__name__, "torch.vmap" in str(said[0].message))
+"""
+    assert ask(code) == "[2.0, 2.0, 2.0] FutureWarning True"

@@ -104,3 +104,46 @@ def test_gradients_flow_through(x):
     leaf = x.clone().requires_grad_()
     vmap(lambda a: (a * a).sum())(leaf).sum().backward()
     np.testing.assert_allclose(leaf.grad.numpy(), 2 * x.numpy())
+
+
+def test_examples_meet_in_the_dtype_that_they_would_meet_in_alone():
+    """The batch of a number has a dimension, and its examples have none: they yield to tensors that have some."""
+    wide, matrix = torch.rand(3, dtype=torch.float64), torch.rand(3, 2)
+    for op in (torch.add, torch.sub, torch.mul, torch.div, torch.pow, torch.atan2, torch.maximum):
+        assert torch.vmap(op)(matrix, wide).dtype is torch.float32
+        assert torch.vmap(op)(wide, matrix).dtype is torch.float32
+        assert torch.vmap(op, (None, 0))(matrix, wide).dtype is torch.float32
+    lone = torch.tensor(2.0, dtype=torch.float64)
+    assert torch.vmap(lambda x: x * lone)(torch.rand(3)).dtype is torch.float64
+    assert torch.vmap(lambda x: x * lone)(matrix).dtype is torch.float32
+    assert torch.vmap(lambda x, y: x.int() + y)(matrix, wide).dtype is torch.float64
+    assert torch.vmap(lambda x, y: x.add_(y))(matrix.clone(), wide).dtype is torch.float32
+
+
+def test_views_of_examples_without_dimensions_check_theirs():
+    batch = torch.ones(3)
+    for view in (lambda x: x.squeeze(1), lambda x: x.transpose(0, 1), lambda x: x.squeeze((0, 1))):
+        with pytest.raises(IndexError, match="out of range"):
+            torch.vmap(view)(batch)
+    assert torch.vmap(lambda x: x.squeeze(0))(batch)._base is batch
+
+
+def test_new_empty_strided_gives_each_example_memory():
+    result = torch.vmap(lambda x: x.new_empty_strided((2,), (2,)).fill_(0).add_(x))(torch.arange(3.0))
+    assert result.stride() == (3, 2) and result[:, 0].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_what_vmap_refuses_in_words():
+    x = torch.rand(3, 2)
+    with pytest.raises(RuntimeError, match="Shape mismatch: .*mm: self must be a matrix"):
+        torch.vmap(torch.mm)(x, x)
+    with pytest.raises(RuntimeError, match="calling out variants of random operations"):
+        torch.vmap(lambda t: torch.randn(2, out=t), randomness="same")(x)
+    with pytest.raises(RuntimeError, match="calling out variants of random operations"):
+        torch.vmap(lambda t: torch.randperm(2, out=torch.zeros(2)), randomness="same")(x)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::equal"):
+        torch.vmap(torch.equal)(x, x)
+    with pytest.raises(RuntimeError, match="NYI: querying is_contiguous inside of vmap"):
+        torch.vmap(lambda t: t.contiguous(memory_format=torch.channels_last))(x)
+    with pytest.raises(RuntimeError, match="only supported with memory_format torch.preserve_format"):
+        torch.vmap(lambda t: t.clone(memory_format=torch.channels_last))(x)

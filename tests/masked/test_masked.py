@@ -80,3 +80,18 @@ def test_spread_by_correction(correction):
     assert torch.equal(torch.masked.std(X, dim=1, correction=0, mask=MASK), torch.masked.std(X, 1, False, mask=MASK))
     with pytest.raises(ValueError, match="Only one of unbiased and correction"):
         torch.masked.var(X, 1, True, correction=correction, mask=MASK)
+
+
+def test_where_of_sparse_tensors_is_specified_where_the_mask_is_true():
+    mask = torch.tensor([[True, True], [False, True], [False, False]])
+    dense = torch.tensor([[1, 0], [2, 3], [4, 5]])
+    fill = torch.tensor(9)
+    assert torch.masked._where(mask, dense, fill).tolist() == [[1, 0], [9, 3], [9, 9]]
+    for sparse in (lambda t: t.to_sparse(2), lambda t: t.to_sparse_csr()):
+        result = torch.masked._where(sparse(mask), sparse(dense), fill)
+        assert result.layout is sparse(mask).layout
+        assert result.values().tolist() == [1, 0, 3] and result.to_dense().tolist() == [[1, 0], [0, 3], [0, 0]]
+    rows = torch.masked._where(mask.to_sparse(1), dense.to_sparse(1), fill)
+    assert rows.values().tolist() == [[1, 0], [9, 3]] and rows.indices().tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="of one layout"):
+        torch.masked._where(mask, dense.to_sparse(), fill)

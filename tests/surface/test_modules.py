@@ -116,8 +116,22 @@ def test_futures():
     failed = torch.Future()
     chained = failed.then(lambda f: f.value())
     failed.set_exception(ValueError("no"))
-    with pytest.raises(ValueError, match="no"):
+    with pytest.raises(
+        RuntimeError, match="Got the following error when running the callback: ValueError: no"
+    ) as error:
         chained.wait()
+    assert isinstance(error.value.__cause__, ValueError)
+    with pytest.raises(RuntimeError, match="Future can't be None"):
+        torch.futures.wait_all([None])
+    with pytest.raises(RuntimeError, match="Future can't be None"):
+        torch.jit.wait(None)
+
+
+def test_the_error_of_a_callback_reaches_nobody_who_completes_a_future(caplog):
+    future = torch.Future()
+    future.add_done_callback(lambda f: 1 // 0)
+    future.set_result(3)
+    assert future.wait() == 3 and "ZeroDivisionError" in caplog.text
 
 
 def test_names():

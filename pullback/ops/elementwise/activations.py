@@ -109,6 +109,12 @@ hardtanh = pointwise(
 relu6 = composite("relu6(Tensor self) -> Tensor", function=False, method=False)(lambda self: hardtanh(self, 0, 6))
 
 
+@composite("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", method=False)
+def add_relu(self, other, alpha):
+    """The sum, and 0 where it is negative."""
+    return self.add(other, alpha=alpha).relu()
+
+
 # ---- shrinking
 def _check_lambd(self, lambd) -> None:
     if not self.dtype.is_floating_point:

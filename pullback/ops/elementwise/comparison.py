@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
-from ...core.tensor import Tensor
+from ...core.tensor import TRANSFORMED, Tensor
 from ..family.pointwise import pointwise
 from ..system.calls import front
 from ..system.dispatch import dispatch
@@ -136,4 +136,6 @@ def equal(input: Tensor, other: Tensor) -> bool:
     for argument, x in zip(eq.schema.arguments, (input, other), strict=True):
         if not isinstance(x, Tensor):
             raise wrong_type("equal", argument, x)
+        if x._keys & TRANSFORMED:
+            raise RuntimeError("Batching rule not implemented for aten::equal: a result of Python cannot be batched.")
     return tuple(input.shape) == tuple(other.shape) and bool(dispatch(eq, (input, other)).all().item())

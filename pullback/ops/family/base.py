@@ -79,6 +79,10 @@ class Family:
         """Whether the shape rule must see examples before a batched rule runs, which would take other ranks as well."""
         return op.vmap is not None
 
+    def check_example(self, op: Operator, args: tuple) -> None:
+        """Raise for one example of a batch what the shape rule has against it."""
+        op.meta_rule(*args)
+
     def run_meta(self, op: Operator, args: tuple):
         """The results as tensors without data."""
         spec = self.meta(op, args)

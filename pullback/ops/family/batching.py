@@ -26,9 +26,11 @@ def batch_view(op, args: tuple, dims: tuple, size: int):
     t = batch_first(args[0], dims[0])
     rank = t.ndim - 1 + op.declared.added
     named = op.declared.dims
+    shifted = [
+        shift(v, max(rank, 1)) if a.name in named else v for a, v in zip(op.schema.arguments[1:], args[1:], strict=True)
+    ]
     if named and not rank:
-        return (t, 0) if op.declared.scalar_same else None
-    shifted = [shift(v, rank) if a.name in named else v for a, v in zip(op.schema.arguments[1:], args[1:], strict=True)]
+        return (t.view(t.shape), 0) if op.declared.scalar_same else None
     return op(t, *shifted), 0
 
 

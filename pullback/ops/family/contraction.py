@@ -61,6 +61,12 @@ class Contraction(Family):
         require_tensors(op, args)
         return op.meta_rule(*args)
 
+    def check_example(self, op: Operator, args: tuple) -> None:
+        try:
+            op.meta_rule(*args)
+        except RuntimeError as error:
+            raise RuntimeError(f"Shape mismatch: Got incorrect dims for {op.name}: {error}") from None
+
 
 def working(value):
     """A half-precision array as float32; anything else as it is."""

@@ -295,6 +295,7 @@ class Pointwise(Family):
 
     # ---- vmap: batch dimensions to the front, ranks aligned
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
+        args = self._as_examples_meet(op, args, dims)
         rank = max(
             (a.ndim - (d is not None) for a, d in zip(args, dims, strict=True) if isinstance(a, Tensor)), default=0
         )
@@ -303,6 +304,33 @@ class Pointwise(Family):
             for a, d in zip(args, dims, strict=True)
         )
         return op(*moved), 0
+
+    def _as_examples_meet(self, op: Operator, args: tuple, dims: tuple) -> tuple:
+        """Operands in the dtype that those of one example meet in, where all together would meet in another: an example
+        without dimensions yields to one that has some, though its batch has a dimension."""
+        chosen = self._operand_mask(op)
+        tensors = [a for a, is_operand in zip(args, chosen, strict=True) if is_operand and isinstance(a, Tensor)]
+        if all(t.dtype is tensors[0].dtype for t in tensors):
+            return args
+        ranked = [
+            _Ranked(a.dtype, a.ndim - (d is not None)) if isinstance(a, Tensor) else a
+            for a, d, is_operand in zip(args, dims, chosen, strict=True)
+            if is_operand
+        ]
+        meet = result_type(*ranked)
+        if meet is result_type(*[a for a, is_operand in zip(args, chosen, strict=True) if is_operand]):
+            return args
+        return tuple(
+            a.to(meet) if is_operand and isinstance(a, Tensor) else a
+            for a, is_operand in zip(args, chosen, strict=True)
+        )
+
+
+class _Ranked:
+    """A dtype and a number of dimensions, as promotion asks a tensor for them."""
+
+    def __init__(self, dtype: dtype, ndim: int):
+        self.dtype, self.ndim, self._array = dtype, ndim, self
 
 
 def _same_place(a: tuple, b: tuple) -> bool:

@@ -54,6 +54,12 @@ class _Copy(Family):
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         """The batch in front: a copy asked to be row-major is so for each example."""
+        wanted = args[op.schema.index["memory_format"]]
+        if wanted not in (None, devices.preserve_format, devices.contiguous_format):
+            raise RuntimeError(
+                f"NYI: Tensor.{op.name}(memory_format) inside vmap is only supported with memory_format "
+                f"torch.preserve_format or torch.contiguous_format (got {wanted})"
+            )
         return op(args[0].movedim(dims[0], 0), *args[1:]), 0
 
 

@@ -232,6 +232,10 @@ def new_empty_strided(
         dtype, layout, device = _options("new_empty_strided", new_empty_strided_op, dtype, layout, device)
         args = (self, tuple(size), tuple(stride), dtype, layout, device, pin_memory)
         return finish(dispatch(new_empty_strided_op, args), requires_grad)
+    if self._keys & TRANSFORMED:  # each example has memory of its own
+        extent = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
+        memory = empty((extent,), dtype=dtype or self.dtype, device=device or self.device)
+        return finish(batched_as(self, memory).as_strided(tuple(size), tuple(stride)), requires_grad)
     return empty_strided(
         size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad
     )

@@ -16,6 +16,7 @@ from ...core.arrays import empty_like
 from ...core.device import device
 from ...core.geometry import broadcast_shapes
 from ...core.layers import extend
+from ...core.modes import ambient
 from ...core.random import Generator, default_generator, draw
 from ...core.random_gradients import dirichlet_grad, standard_gamma_grad
 from ...core.random_integers import fill_random, fill_random_range, multinomial
@@ -30,7 +31,7 @@ from ...core.random_streams import (
     fill_uniform,
     normal,
 )
-from ...core.tensor import META, Tensor, wrap
+from ...core.tensor import META, TRANSFORMED, Tensor, wrap
 from ..family.base import operator
 from ..system.calls import front, make_function
 from ..system.general import resize_output
@@ -128,8 +129,18 @@ def random_(self, *bounds, generator=None, **named) -> Tensor:
     return op.inplace(self, *(values[n] for n in names if n in values), generator=generator)
 
 
+def check_unbatched(name: str, out: Tensor) -> None:
+    """`out=` of a random operation is no example of a batch: it is not said which numbers examples share."""
+    if out._keys & TRANSFORMED or ambient.mode & modes.TRANSFORM:
+        raise RuntimeError(
+            f"vmap: We do not support calling out variants of random operations inside of vmap: {name}(out=...). "
+            "Please use non-out variants as a workaround"
+        )
+
+
 def drawn_into(name: str, out: Tensor, shape, draw: Callable) -> Tensor:
     """`out=`: the numbers are drawn where they will stay, in the order of that memory."""
+    check_unbatched(name, out)
     if modes.is_grad_enabled() and out.requires_grad:
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, "

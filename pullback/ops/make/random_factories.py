@@ -22,7 +22,7 @@ from ..system.dispatch import dispatch
 from ..system.operator import Operator, Spec
 from .factories import _options, _sized, empty_op, finish, sizes_from
 from .like import _like_spec, check_input
-from .random import GENERATOR, SEEDED, drawn_into, normal_of, normal_op, random_from, uniform_op
+from .random import GENERATOR, SEEDED, check_unbatched, drawn_into, normal_of, normal_op, random_from, uniform_op
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
@@ -148,6 +148,8 @@ def make(name: str, ops: tuple, leading: tuple, generator, options: dict, out: T
         return dispatch(op, op.convert((*leading, *given, None, None, None, None, *last)))
     if unknown := options.keys() - OPTIONS:
         raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+    if out is not None:
+        check_unbatched(name, out)
     dtype, layout, device = _options(name, op, options.get("dtype"), options.get("layout"), options.get("device"), out)
     args = op.convert((*leading, *given, dtype, layout, device, options.get("pin_memory"), *last))
     return finish(dispatch(op, args), options.get("requires_grad", False), out, names=options.get("names"))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
-from ...core.tensor import Tensor
+from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous
+from ...core.tensor import Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.formats import like, like_first
 from ..reduce.reductions import HIDDEN, not_implemented
@@ -121,13 +122,22 @@ def _spread(p: Tensor | None, dim: int | None, size: int) -> Tensor | None:
     return (p.unsqueeze(0).expand((size, *p.shape)) if dim is None else p.movedim(dim, 0)).reshape(-1)
 
 
+def like_images(shape: tuple, input, *args) -> tuple | None:
+    """Channels-last where the input is, or could be called so: axes of one element have no say."""
+    stride = stride_of(input)
+    if stride[0].__class__ is int and len(shape) in (4, 5):
+        if is_channels_last_contiguous(shape, stride) and not is_contiguous(shape, stride):
+            return channels_last_strides(shape)
+    return like_first(shape, input, *args)
+
+
 _STATISTICS = "Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps"
 
 batch_norm_op = operator(
     f"native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, {_STATISTICS}) -> (Tensor, Tensor, Tensor)",
     lower=lower_batch_norm,
     kernel=_batch_norm,
-    strides=like_first,
+    strides=like_images,
     check=_check_batch,
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -143,7 +153,7 @@ batch_norm_legit = operator(
     "running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
     kernel=_batch_norm,
-    strides=like_first,
+    strides=like_images,
     check=_check_batch,
     meta=_batch_meta,
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -155,7 +165,7 @@ batch_norm_no_stats = operator(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
     "float eps) "
     "-> (Tensor, Tensor, Tensor)",
-    strides=like_first,
+    strides=like_images,
     kernel=lambda xp, x, weight, bias, *rest: _batch_norm(xp, x, weight, bias, None, None, *rest),
     check=lambda input, weight, bias, training, *rest: _check_parameters(input, weight, bias, None, None, training),
     meta=lambda input, weight, bias, *rest: _batch_meta(input, weight, bias, None, None, *rest),
@@ -174,7 +184,7 @@ batch_norm_no_training = operator(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    strides=like_first,
+    strides=like_images,
     kernel=lambda xp, x, weight, bias, mean, var, momentum, eps: _batch_norm(
         xp, x, weight, bias, mean, var, False, momentum, eps
     ),
@@ -205,7 +215,7 @@ batch_norm_functional = operator(
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     lower=lower_batch_norm,
     kernel=_functional,
-    strides=like_first,
+    strides=like_images,
     check=_check_batch,
     meta=lambda *args: (*_batch_meta(*args), *(Spec(r._array.shape, r.dtype) for r in args[3:5])),
     vjp={("input", "weight", "bias"): _batch_vjp},
@@ -349,6 +359,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     samples, channels = input.shape[:2]
     each = [None if p is None else p.repeat(samples) for p in (weight, bias, running_mean, running_var)]
+    each[2:] = [None if r is None else r.to(kept_dtype(input, weight, bias)) for r in each[2:]]
     folded = input.reshape((1, samples * channels, *input.shape[2:]))
     out = batch_norm(folded, *each, use_input_stats, momentum, eps, cudnn_enabled)
     for running, moved in ((running_mean, each[2]), (running_var, each[3])):

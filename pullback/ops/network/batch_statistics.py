@@ -45,6 +45,8 @@ def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
     writes_unseen=True,
 )
 def batch_norm_update_stats(input, running_mean, running_var, momentum):
+    if not input.numel():
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(input.shape)}")
     n = input.numel() // input.shape[1]
     mean = input.mean(_axes(input))
     variance = (input - _per_channel(mean, input)).pow(2).mean(_axes(input))

@@ -252,6 +252,8 @@ def _lengths(value) -> tuple[int, ...]:
 
 
 def _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    if not log_probs.numel():
+        raise RuntimeError(f"log_probs tensor must not be empty, but has the shape {list(log_probs.shape)}")
     batched = log_probs.ndim == 3
     log_probs = log_probs if batched else log_probs.unsqueeze(1)
     targets = targets.to(dtypes.int64)

@@ -308,8 +308,19 @@ def _check_cell(input: Tensor, state: tuple, w_ih: Tensor, w_hh: Tensor) -> None
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {hx.shape[0]}")
 
 
+def _check_gates(kind: str, w_ih: Tensor, w_hh: Tensor) -> None:
+    """One row for each gate and hidden number."""
+    gates, hidden = {"lstm": 4, "gru": 3}.get(kind, 1), w_hh.shape[1]
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.shape[0] != gates * hidden:
+            raise RuntimeError(
+                f"{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {weight.shape[0]}"
+            )
+
+
 def _cell(kind: str, input, state: tuple, w_ih, w_hh, b_ih, b_hh):
     _check_cell(input, state, w_ih, w_hh)
+    _check_gates(kind, w_ih, w_hh)
     lib = steps.Tensors()
     return steps.STEPS[kind](lib, lib.linear(input, w_ih, b_ih), state, Cell(w_ih, w_hh, b_ih, b_hh))[0]
 

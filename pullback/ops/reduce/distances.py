@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
+from ...core.dtype import finfo
 from ...core.geometry import broadcast_shapes, wrap_dim
-from ...core.promotion import result_type
+from ...core.promotion import promote_types, result_type
 from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
@@ -180,9 +181,11 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     autocast_cuda="float32",
 )
 def cosine_similarity(x1, x2, dim, eps):
-    d = result_type(x1, x2)
+    d = promote_types(x1.dtype, x2.dtype)
     if not d.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {d.scalar_name}")
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = (x.to(d).expand(shape) for x in (x1, x2))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
@@ -191,7 +194,8 @@ def cosine_similarity(x1, x2, dim, eps):
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
     """Vectors of length one; a length below `eps` counts as `eps`, which its gradient does not see."""
     length = vector_norm(x, 2, (dim,), True)
-    return x / (length + (length.detach().clamp_min(eps) - length.detach()))
+    floor = min(eps, finfo(x.dtype).max)
+    return x / (length + (length.detach().clamp_min(floor) - length.detach()))
 
 
 for _operator in (pairwise_distance, cosine_similarity):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ...core import dtype as dtypes
 from ...core.dtype import FLOAT
 from ...core.geometry import wrap_dim
 from ..eager.rows import export_softmax
@@ -160,6 +161,31 @@ safe_softmax = along(
     **HIDDEN,
     cost="passes",
 )
+
+
+def _mask_over(self, mask, kind: int | None):
+    """A mask as the scores that it is for: (L, L) for attention (0), (B, L) for padding (1), theirs otherwise."""
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError("Mask should be a boolean tensor")
+    shape, have = tuple(self.shape), tuple(mask.shape)
+    if have == shape and kind in (None, 0, 1, 2):
+        return mask
+    if kind == 0 and self.ndim == 4:
+        if have != shape[2:]:
+            raise RuntimeError("For mask_type == 0 mask shape should be (L, L)")
+        return mask.view(1, 1, *have).expand(shape)
+    if kind == 1 and self.ndim == 4:
+        if have != (shape[0], shape[3]):
+            raise RuntimeError("For mask_type == 1 mask shape should be (B, L)")
+        return mask.view(shape[0], 1, 1, shape[3]).expand(shape)
+    raise RuntimeError("For mask_type == 2 mask shape should match input shape")
+
+
+@composite("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor", method=False)
+def masked_softmax(self, mask, dim, mask_type):
+    """softmax of the scores that the mask does not leave out; NaN in a row without any, whose gradient is zero."""
+    scores = self.masked_fill(_mask_over(self, mask, mask_type), float("-inf"))
+    return dispatch(softmax_op, (scores, self.ndim - 1 if dim is None else dim, False))
 
 
 # ---- nn.functional

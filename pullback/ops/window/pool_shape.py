@@ -33,6 +33,10 @@ def regular(
     stride = entries(function, "stride", stride, spatial, optional=True) if len(stride) else kernel
     padding = entries(function, "padding", padding, spatial)
     dilation = entries(function, "dilation", dilation, spatial)
+    if function != "max_pool1d" and any(
+        n.__class__ is int and n > 2**31 - 1 for n in (*kernel, *stride, *padding, *dilation)
+    ):
+        raise RuntimeError("value cannot be converted to type int without overflow")
     _check_rank(function, shape, spatial)
     for k, s, p, d in zip(kernel, stride, padding, dilation):
         _check_axis(k, s, p, d)

@@ -167,7 +167,10 @@ def output_size_of(shape: tuple, size: tuple | None, factors: tuple | None) -> t
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if len(factors) != len(shape) - 2:
         raise RuntimeError(f"Expected {len(shape) - 2} scale factors, but got {len(factors)}")
-    return tuple(sym_int(n * f) for n, f in zip(shape[2:], factors))
+    out = tuple(sym_int(n * f) for n, f in zip(shape[2:], factors))
+    if any(n.__class__ is int and abs(n) > 2**63 - 1 for n in out):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return out
 
 
 UPSAMPLE: dict[str, Operator] = {name: _declare(name, *row) for name, row in TABLE.items()}

@@ -12,6 +12,8 @@ from ..system.operator import LINEAR, Spec, export
 from .kernels import shuffle as kernels
 from .words import listed
 
+LARGEST = 2**63 - 1  # of a size
+
 
 def _shuffled(shape: tuple, factor: int) -> tuple:
     if len(shape) < 3:
@@ -20,6 +22,8 @@ def _shuffled(shape: tuple, factor: int) -> tuple:
         )
     if factor <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {factor}")
+    if factor.__class__ is int and factor**2 > LARGEST:
+        raise ValueError(f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={factor}")
     if shape[-3] % factor**2:
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "

@@ -73,6 +73,11 @@ def _images_shape(shape: tuple, size, kernel, dilation, padding, stride) -> tupl
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {listed(shape)}"
         )
+    if kernel[0].__class__ is kernel[1].__class__ is int and kernel[0] * kernel[1] > 2**63 - 1:
+        raise RuntimeError(
+            f"Given kernel_width = {kernel[1]} and kernel_height = {kernel[0]} the product of kernel_width and "
+            "kernel_height overflowed."
+        )
     if shape[-2] % (kernel[0] * kernel[1]):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="

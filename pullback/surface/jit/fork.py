@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..futures import Future
+from ..futures import Future, check_future
 
 
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Future:
@@ -34,4 +34,5 @@ def wait(future: Future) -> Any:
     >>> torch.jit.wait(torch.jit.fork(torch.neg, torch.tensor([1.0])))
     tensor([-1.])
     """
+    check_future(future)
     return future.wait()

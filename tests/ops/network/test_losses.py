@@ -158,3 +158,9 @@ def test_lists_of_labels_end_at_the_first_minus_one() -> None:
     assert torch.autograd.gradcheck(lambda v: F.multilabel_margin_loss(v, torch.tensor(lists)), x)
     nothing = torch.full((5, 6), -1)
     assert F.multilabel_margin_loss(x, nothing).item() == 0
+
+
+def test_ctc_loss_of_nothing_is_refused():
+    none = torch.tensor([], dtype=torch.long)
+    with pytest.raises(RuntimeError, match="log_probs tensor must not be empty"):
+        torch.nn.functional.ctc_loss(torch.rand(0, 0, 4), none, none, none)

@@ -184,3 +184,22 @@ def test_synchronised_batch_norm_is_batch_norm_of_the_whole():
     )
     out = torch.cat([torch.batch_norm_elemt(p, None, None, mean, invstd, 1e-5) for p in parts])
     np.testing.assert_allclose(out.numpy(), F.batch_norm(t, None, None, training=True).numpy())
+
+
+def test_batch_norm_is_channels_last_where_axes_of_one_element_have_no_say():
+    images = torch.arange(6.0).reshape(1, 3, 2, 1).permute(0, 2, 1, 3)
+    layer = torch.nn.BatchNorm2d(2)
+    assert layer(images).stride() == (6, 1, 2, 2) and layer.eval()(images).stride() == (6, 1, 2, 2)
+    torch.testing.assert_close(layer(images), layer(images.contiguous()))
+
+
+def test_instance_norm_keeps_statistics_of_another_dtype():
+    layer = torch.nn.InstanceNorm2d(2, track_running_stats=True, dtype=torch.bfloat16)
+    out = layer(torch.randn(3, 2, 4, 4))
+    assert out.dtype is torch.float32 and layer.running_mean.dtype is torch.bfloat16
+    assert layer.running_mean.any() and layer.eval()(torch.randn(3, 2, 4, 4)).dtype is torch.float32
+
+
+def test_statistics_of_nothing_are_refused():
+    with pytest.raises(RuntimeError, match=r"at least one element, but got input_sizes = \[0, 1\]"):
+        torch.batch_norm_update_stats(torch.rand(0, 1), torch.rand(1), torch.rand(1), 0.1)

@@ -109,3 +109,11 @@ def test_errors(call, error, words):
     with pytest.raises(error) as raised:
         call(torch.nn, torch.ones)
     assert str(raised.value) == words
+
+
+def test_cells_name_the_weight_that_has_the_wrong_number_of_rows():
+    x, h = torch.rand(4, 8), torch.rand(4, 16)
+    with pytest.raises(RuntimeError, match=r"weight_ih first dim must be 4 \* hidden_size = 64, but got 65"):
+        torch.lstm_cell(x, (h, h), torch.rand(65, 8), torch.rand(64, 16))
+    with pytest.raises(RuntimeError, match=r"weight_hh first dim must be 3 \* hidden_size = 48, but got 47"):
+        torch.gru_cell(x, h, torch.rand(48, 8), torch.rand(47, 16))

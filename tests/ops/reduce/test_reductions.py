@@ -147,3 +147,28 @@ def test_a_function_and_its_operator_add_in_one_order(shape, d):
             pairs += [(t.sum(dim), aten.sum.dim_IntList(t, [dim])), (t.mean(dim), aten.mean.dim(t, [dim]))]
         for plain, general in pairs:
             np.testing.assert_array_equal(plain.numpy(), general.numpy())
+
+
+def test_masked_softmax_leaves_scores_out():
+    scores = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 1.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, True], [False, True, False]])
+    out = torch._masked_softmax(scores, mask, 1, 2)
+    assert out[0].isnan().all() and out[1, 1] == 0
+    torch.testing.assert_close(out[1, [0, 2]], torch.tensor([0.0, 1.0]).softmax(0))
+    out[:, 0].sum().backward()
+    assert scores.grad[0].tolist() == [0, 0, 0] and scores.grad[1, 1] == 0 and scores.grad[1, 0] > 0
+    heads = torch.randn(2, 1, 3, 3)
+    padded = torch._masked_softmax(heads, mask, 3, 1)
+    torch.testing.assert_close(padded[1, 0, :, [0, 2]], heads[1, 0, :, [0, 2]].softmax(-1))
+    with pytest.raises(RuntimeError, match=r"mask_type == 0 mask shape should be \(L, L\)"):
+        torch._masked_softmax(heads, mask, 3, 0)
+    with pytest.raises(RuntimeError, match="boolean"):
+        torch._masked_softmax(scores, mask.float(), 1, 2)
+
+
+def test_cosine_similarity_takes_any_floor_of_lengths():
+    x = torch.ones(2, 3, dtype=torch.float16)
+    assert torch.cosine_similarity(x, x, 0, eps=1e23).tolist() == [0, 0, 0]
+    assert torch.cosine_similarity(torch.tensor(1.0, dtype=torch.float64), x, 0).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="eps must be non-negative"):
+        torch.cosine_similarity(x, x, 0, eps=-1.0)

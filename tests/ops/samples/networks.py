@@ -133,7 +133,7 @@ def _recurrence(m: Make) -> dict:
 
 def _activations(m: Make) -> dict:
     return {
-        "glu": [call(m.real(2, 4)), call(m.real(4, 3), 0)], "relu6": [call(m.real(2, 3))], "selu": [call(m.real(2, 3))],
+        "glu": [call(m.real(2, 4)), call(m.real(4, 3), 0)], "relu6": [call(m.real(2, 3))], "_add_relu.Tensor": [call(m.real(2, 3), m.real(3), alpha=2)], "selu": [call(m.real(2, 3))],
         "prelu": [call(m.real(2, 3), m.real(1)), call(m.real(2, 3, 2), m.real(3))], "frexp.Tensor": [call(m.real(2, 3))],
         "square": [call(m(2, 3)), call(m())], "logit_backward": [call(m.real(2, 3), m.real(2, 3, low=0.1, high=0.9)), call(m.real(2, 3), m.real(2, 3, low=0.1, high=0.9), 0.2)],
         "native_dropout_backward": [call(m(2, 3), m.mask(2, 3), 2.0)],

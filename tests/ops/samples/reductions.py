@@ -120,6 +120,7 @@ SAMPLES = {
     "corrcoef": lambda m: [call(m(3, 5)), call(m(5))],
     "_softmax_backward_data": lambda m: [call(m.real(2, 3), torch.softmax(m.real(2, 3), 1), 1, torch.float64)],
     "_log_softmax_backward_data": lambda m: [call(m.real(2, 3), torch.log_softmax(m.real(2, 3), 1), 1, torch.float64)],
+    "_masked_softmax": lambda m: [call(m.real(2, 3), torch.tensor([[True, False, False], [False, True, False]]), 1, 2)],
     **dict.fromkeys(("softmax.int", "log_softmax.int"), lambda m: [call(m.real(2, 3), 1), call(m.real(2, 3, 4), 0), call(m.real(2, 3).float(), 1, torch.float64), call(m.real(), 0)]),
     **dict.fromkeys(("max.other", "min.other"), lambda m: [call(m.real(2, 3), m.real(2, 3)), call(m.real(2, 3), m.real(3))]),
 }  # fmt: skip

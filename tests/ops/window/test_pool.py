@@ -179,3 +179,17 @@ def test_words(call, kind, words):
     with pytest.raises(kind) as caught:
         call()
     assert words in str(caught.value)
+
+
+def test_numbers_beyond_those_of_c_are_refused():
+    x = torch.rand(1, 4, 4, 4)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int without overflow"):
+        torch.nn.functional.avg_pool2d(x, (2**63 - 1, 100), 1)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int without overflow"):
+        torch.nn.functional.max_pool2d(x, 2, (1, 2**40))
+    with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+        torch.nn.functional.interpolate(x, scale_factor=1e20, mode="bilinear")
+    with pytest.raises(RuntimeError, match="the product of kernel_width and kernel_height overflowed"):
+        torch.nn.functional.fold(torch.rand(3, 7), 16, 2**40)
+    with pytest.raises(ValueError, match="upscale factor is too large"):
+        torch.nn.functional.pixel_shuffle(x, 2**40)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ....core import device as devices
+from ....core import dtype as dtypes
 from ....core.layers import extend
 from ....core.tensor import PartialProperty, Tensor, stride_of
 from ...make.construct import tensor
@@ -97,9 +98,17 @@ extend(
 @front("torch._nested_tensor_from_mask")
 def nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> Tensor:
     """The rows of each matrix of a dense tensor that a mask marks; where checked, they must be its first ones."""
+    if mask.dtype is not dtypes.bool:
+        raise RuntimeError(f"Expected mask to be of ScalarType Bool, but got {mask.dtype.scalar_name} instead.")
+    if mask.ndim != 2:
+        raise RuntimeError(f"Padding mask should be 2D, but has {mask.ndim} dimensions")
+    if t.ndim != 3:
+        raise RuntimeError(f"Input should be a 3D tensor, N * L * D, but has {t.ndim} dimensions")
+    if tuple(t.shape[:2]) != tuple(mask.shape):
+        raise RuntimeError(f"Mask size should match input size, but got {list(mask.shape)} and {list(t.shape)}")
     counts = mask.sum(1).tolist()
     if mask_check and any(not mask[i, :n].all() for i, n in enumerate(counts)):
-        raise RuntimeError("Expected each row of the mask to be a run of ones followed by zeros (a left-aligned mask)")
+        raise RuntimeError("Mask must be left-aligned without gaps: each row a run of ones, then zeros")
     return as_nested_tensor([t[i][: counts[i]] for i in range(len(counts))])
 
 

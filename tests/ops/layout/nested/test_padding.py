@@ -77,3 +77,19 @@ def test_a_ragged_size_is_no_operand():
     x = jagged()
     with pytest.raises(RuntimeError, match="invalid argument"):
         x * x.size(1)
+
+
+def test_what_is_no_mask_of_rows_is_refused():
+    padded = torch.rand(3, 4, 2)
+    gaps = torch.ones(3, 4, dtype=torch.bool)
+    gaps[0, 0] = False
+    cases = {
+        "ScalarType Bool, but got Float": (padded, torch.zeros(3, 4)),
+        "Padding mask should be 2D": (padded, torch.zeros(3, 4, 2, dtype=torch.bool)),
+        "should be a 3D tensor": (padded[0], torch.zeros(3, 4, dtype=torch.bool)),
+        "Mask size should match input size": (padded, torch.zeros(4, 4, dtype=torch.bool)),
+        "left-aligned": (padded, gaps),
+    }
+    for words, (values, mask) in cases.items():
+        with pytest.raises(RuntimeError, match=words):
+            torch._nested_tensor_from_mask(values, mask)
