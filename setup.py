@@ -16,7 +16,7 @@ setup(
         Extension(
             "pullback.core._elements",
             [f"{SOURCES}/_elements.c"],
-            depends=[f"{SOURCES}/native_elements.h"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("elements", "special", "fits", "polynomials")],
             extra_compile_args=[
                 "-O3",
                 "-fno-math-errno",
@@ -64,6 +64,13 @@ setup(
             "pullback.core._places",
             [f"{SOURCES}/_places.c"],
             depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "places")],
+            extra_compile_args=["-O2", "-fwrapv"],
+            optional=True,
+        ),
+        Extension(
+            "pullback.core._shapes",
+            [f"{SOURCES}/_shapes.c"],
+            depends=[f"{SOURCES}/native_arrays.h"],
             extra_compile_args=["-O2", "-fwrapv"],
             optional=True,
         ),

@@ -1,8 +1,9 @@
 /* Element-wise operators in C: ufuncs of NumPy, and updates of whole lists of arrays.
  *
- * The loops are in native_elements.h, which codegen prints from the rules of operators; this file reads it once for each set of
- * instructions that an x86 may have, and picks one when it is loaded. `ufuncs()` gives {name: ufunc}: NumPy then sees to broadcasting,
- * dtypes and memory. A loop takes contiguous arrays, then numbers; what lies otherwise goes through small buffers.
+ * The loops are in native_elements.h, which codegen prints from the rules of operators, and native_special.h, which has what rules do not
+ * give; this file reads them once for each set of instructions that an x86 may have, and picks one when it is loaded. `ufuncs()` gives
+ * {name: ufunc}: NumPy then sees to broadcasting, dtypes and memory. A loop takes contiguous arrays, then numbers; what lies otherwise
+ * goes through small buffers.
  * `update(name, arrays, numbers, threads)` runs one loop over each tuple of arrays, and writes the first of them.
  */
 #define PY_SSIZE_T_CLEAN
@@ -16,6 +17,7 @@ typedef long long i64;
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
+typedef unsigned long long u64;
 typedef u16 bf16;
 typedef float f32;
 typedef double f64;
@@ -29,12 +31,15 @@ typedef double f64;
 #define SIMD _Pragma("omp simd")
 #endif
 
+#define BUFFER 256 /* elements that go through a buffer at a time */
 #define HELPERS
 #include "native_elements.h"
+#include "native_special.h"
 #undef HELPERS
 
 #define V(name) name##_plain
 #include "native_elements.h"
+#include "native_special.h"
 #undef V
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDER
@@ -42,18 +47,19 @@ typedef double f64;
 #pragma GCC target("avx2,fma")
 #define V(name) name##_avx2
 #include "native_elements.h"
+#include "native_special.h"
 #undef V
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,prefer-vector-width=512")
 #define V(name) name##_avx512
 #include "native_elements.h"
+#include "native_special.h"
 #undef V
 #pragma GCC pop_options
 #endif
 
 #define MOST_OPERANDS 16
-#define BUFFER 256 /* elements that go through a buffer at a time */
 #define WHOLE 32   /* loops get multiples of this many: no element is computed by the scalar rest of a loop, which may round otherwise */
 #define QUIET 16384
 
@@ -75,6 +81,7 @@ static Kernel TABLE[] = {
     {name, arrays, numbers, results, types, {symbol##_plain, symbol##_plain, symbol##_plain}, NULL},
 #endif
 #include "native_elements.h"
+#include "native_special.h"
 #undef ROW
 };
 #define KERNELS ((int)(sizeof TABLE / sizeof *TABLE))

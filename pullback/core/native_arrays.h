@@ -1,8 +1,9 @@
 /* Arrays of NumPy in C, without its headers: the fields that every version since 1.7 has, and the two functions that are called.
  *
  * `use_arrays(ndarray, {dtype number: dtype}, make_tensor)` is called once; `array_of(tensor)` is the array of a tensor where it is a
- * row-major one of a dtype that is known, else NULL without an error; `new_array` makes a row-major one; `tensor_of` a tensor around it,
- * and takes the reference. Then what operators ask of their canonical arguments, and of elements.
+ * row-major one of a real dtype that is known, else NULL without an error; `strided_of` takes any order of memory, and complex ones;
+ * `new_array` makes a row-major one; `tensor_of` a tensor around it, and takes the reference. Then what operators ask of their canonical
+ * arguments, and of elements.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,15 +25,16 @@ typedef struct {
     int flags;
 } Array;
 
-enum { F32, F64, I64, I32, I16, I8, U8, BOOL, KINDS }; /* the order in which setup is told their numbers */
+enum { F32, F64, I64, I32, I16, I8, U8, BOOL, KINDS, C64 = KINDS, C128, ALL_KINDS }; /* the order in which setup is told their numbers */
 enum { ROW_MAJOR = 1, ALIGNED = 0x100, MOST_DIMS = 64, MOST_NUMBERS = 32, MOST_ELEMENTS = 1 << 15 };
 typedef long long i64;
 #define NEVER(v) 0
 #define REAL_NAN(v) ((v) != (v))
 
 static PyTypeObject *array_type;
-static PyObject *make_tensor, *array_name, *dtype_of[KINDS];
-static int number_of[KINDS], kind_of[MOST_NUMBERS];
+static PyObject *make_tensor, *array_name, *dtype_of[ALL_KINDS];
+static int number_of[ALL_KINDS], kind_of[MOST_NUMBERS];
+static const int item_sizes[ALL_KINDS] = {4, 8, 8, 4, 2, 1, 1, 1, 8, 16};
 static PyObject *(*array_new)(PyTypeObject *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *, int, int, PyObject *);
 
 static int load_array_functions(void) {
@@ -56,8 +58,8 @@ static PyObject *use_arrays(PyObject *self, PyObject *args) {
     array_name = PyUnicode_InternFromString("_array");
     if (!array_name) return NULL;
     for (int i = 0; i < MOST_NUMBERS; i++) kind_of[i] = -1;
-    if (PyList_GET_SIZE(known) != KINDS) return PyErr_Format(PyExc_ValueError, "use_arrays: expected %d dtypes", KINDS);
-    for (int k = 0; k < KINDS; k++) {
+    if (PyList_GET_SIZE(known) != ALL_KINDS) return PyErr_Format(PyExc_ValueError, "use_arrays: expected %d dtypes", ALL_KINDS);
+    for (int k = 0; k < ALL_KINDS; k++) {
         if (!PyArg_ParseTuple(PyList_GET_ITEM(known, k), "iO", &number_of[k], &dtype_of[k])) return NULL;
         if (number_of[k] < 0 || number_of[k] >= MOST_NUMBERS) return PyErr_Format(PyExc_ValueError, "use_arrays: dtype number %d", number_of[k]);
         kind_of[number_of[k]] = k;
@@ -68,35 +70,47 @@ static PyObject *use_arrays(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static int kind(const Array *a) {
+static inline int kind(const Array *a) {
     int number = a->dtype->number;
     return number >= 0 && number < MOST_NUMBERS && a->dtype->byteorder != '>' ? kind_of[number] : -1;
 }
 
-/* The tensor holds the array while it is used. */
-static Array *array_of(PyObject *tensor) {
+/* The array of a tensor in any order of memory, complex ones too. The tensor holds the array while it is used. */
+static inline Array *strided_of(PyObject *tensor) {
     PyObject *found = PyObject_GetAttr(tensor, array_name);
     if (!found) {
         PyErr_Clear();
         return NULL;
     }
     Array *a = (Array *)found;
-    int fits = Py_IS_TYPE(found, array_type) && (a->flags & (ROW_MAJOR | ALIGNED)) == (ROW_MAJOR | ALIGNED) && kind(a) >= 0;
+    int fits = Py_IS_TYPE(found, array_type) && a->flags & ALIGNED && kind(a) >= 0;
     Py_DECREF(found);
     return fits ? a : NULL;
 }
 
-static Py_ssize_t count_of(const Array *a) {
+static int is_row_major(const Array *a) { return (a->flags & ROW_MAJOR) != 0; }
+
+static inline Array *array_of(PyObject *tensor) {
+    Array *a = strided_of(tensor);
+    return a && is_row_major(a) && kind(a) < KINDS ? a : NULL;
+}
+
+static inline int size_of(const Array *a) {
+    int k = kind(a);
+    return k < 0 ? 0 : item_sizes[k];
+}
+
+static inline Py_ssize_t count_of(const Array *a) {
     Py_ssize_t n = 1;
     for (int d = 0; d < a->nd; d++) n *= a->shape[d];
     return n;
 }
 
-static Array *new_array(int nd, const Py_ssize_t *shape, int k) {
+static inline Array *new_array(int nd, const Py_ssize_t *shape, int k) {
     return (Array *)array_new(array_type, nd, shape, number_of[k], NULL, NULL, 0, 0, NULL);
 }
 
-static PyObject *tensor_of(Array *a) {
+static inline PyObject *tensor_of(Array *a) {
     if (!a) return NULL;
     PyObject *arguments[2] = {(PyObject *)a, dtype_of[kind(a)]};
     PyObject *result = PyObject_Vectorcall(make_tensor, arguments, 2, NULL);
@@ -105,16 +119,16 @@ static PyObject *tensor_of(Array *a) {
 }
 
 /* ---- arguments */
-static PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
+static inline PyObject *argument(PyObject *args, int i) { return PyTuple_GET_ITEM(args, i); }
 
 /* Few elements, and some. */
-static int is_small(const Array *a) {
+static inline int is_small(const Array *a) {
     Py_ssize_t n = count_of(a);
     return n > 0 && n <= MOST_ELEMENTS;
 }
 
 /* A dimension of an array, or -1. */
-static int dim_of(PyObject *value, const Array *a) {
+static inline int dim_of(PyObject *value, const Array *a) {
     if (!PyLong_CheckExact(value)) return -1;
     long d = PyLong_AsLong(value);
     int rank = a->nd ? a->nd : 1;

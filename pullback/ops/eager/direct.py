@@ -98,9 +98,10 @@ def lines_of(call: Call) -> list[str]:
         return []
     given = [f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments]
     values = ", ".join(given)
-    if op.body is not None:
-        return [MARK, *block(f"if {all_of('ambient.mode < 2', *conditions)}:", f"return direct_body({values})")]
     history = _history(call)
+    if op.body is not None:
+        run = [*_native_body_lines(op, history, values), f"return direct_body({values})"]
+        return [MARK, *block(f"if {all_of('ambient.mode < 2', *conditions)}:", *run)]
     recorded = (
         block(f"if ambient_ and ({history}):", f"return op.record(out_, {values})")
         if op.differentiable and history
@@ -110,6 +111,15 @@ def lines_of(call: Call) -> list[str]:
         recorded = [line.replace("return ", "") for line in recorded] + [f"mark_views(op, out_, ({values},))"]
     run = block("if ambient_ < 2:", *_run(call, given), *recorded, "return out_")
     return [MARK, *block(f"if {all_of(*conditions) or 'True'}:", "ambient_ = ambient.mode", *run)]
+
+
+def _native_body_lines(op: Operator, history: str, values: str) -> list[str]:
+    """A function in C stands for the body of a composite operator where nothing is recorded."""
+    if op.native is None:
+        return []
+    packed = "return out_ if out_.__class__ is not tuple else pack_results(op, out_)"
+    asked = [f"out_ = native(({values},))", *block("if out_ is not None:", packed)]
+    return block(f"if not ambient.mode or not ({history or False}):", *asked)
 
 
 def _inplace_lines(call: Call) -> list[str]:

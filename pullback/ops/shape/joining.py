@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core import small
+from ...core.calls import history
 from ...core.dtype import by_numpy
 from ...core.errors import warn_once
 from ...core.geometry import broadcast_shapes as common_shape
@@ -242,18 +244,26 @@ def _stack_otherwise(tensors, dim=0, *, out=None, axis=None):
     return general(stack_public, stack, (tensors, dim if axis is None else axis), out)
 
 
+_native_stack = small.table.get("stack.default")
+
+
 @raw("torch.stack")
 @bypassing("stack.default", otherwise=_stack_otherwise)
 def stack_public(tensors, dim=0, *, out=None, axis=None):
     """Tensors of one shape joined along a new dimension."""
     dim = dim if axis is None else axis
-    if out is None and (mode := ambient.mode) < 2 and dim == 0 and (plain := plain_arrays(tensors)) is not None:
+    mode = ambient.mode
+    if out is None and mode < 2 and dim == 0 and (plain := plain_arrays(tensors)) is not None:
         arrays, dtype, live = plain
         shape = arrays[0].shape
         rows = [a[None] for a in arrays if a.shape == shape]
         if len(rows) == len(arrays) and (result := _concatenate(rows)).flags.c_contiguous:
             t = make_tensor(result, dtype)
             return stack.record(t, tuple(tensors), 0) if mode and live else t
+    elif out is None and mode < 2 and _native_stack is not None and (live := history((tensors,))) is not None:
+        t = _native_stack((tensors, dim))
+        if t is not None:
+            return stack.record(t, tuple(tensors), dim) if mode and live else t
     return _stack_otherwise(tensors, dim, out=out)
 
 
@@ -297,14 +307,14 @@ def _nonempty(name: str, tensors) -> None:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", method=False)
+@composite("hstack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",))
 def hstack(tensors):
     _nonempty("hstack", tensors)
     result = tuple(at_least(t, 1) for t in tensors)
     return dispatch(cat, (result, 0 if result[0].ndim == 1 else 1))
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", method=False, aliases=("row_stack",))
+@composite("vstack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",), aliases=("row_stack",))
 def vstack(tensors):
     _nonempty("vstack", tensors)
     return dispatch(cat, (tuple(at_least(t, 2) for t in tensors), 0))
@@ -316,7 +326,7 @@ def dstack(tensors):
     return dispatch(cat, (tuple(at_least(t, 3) for t in tensors), 2))
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", method=False)
+@composite("column_stack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",))
 def column_stack(tensors):
     _nonempty("column_stack", tensors)
     return hstack([t.reshape((t.numel(), 1)) if t.ndim <= 1 else t for t in tensors])
@@ -448,10 +458,29 @@ def _combination_indices(n: int, r: int, with_replacement: bool):
     return np.flatnonzero(rising.all(axis=0))
 
 
+_native_block_diag = small.table.get("block_diag.list")
+
+
+@bypassing("cat.default", "new_zeros.default")
+def _small_block_diag(tensors: tuple) -> Tensor | None:
+    """By a function in C, where tensors are plain and the call leaves no history; None where it takes more."""
+    if (
+        _native_block_diag is None
+        or ambient.mode >= 2
+        or (live := history((tensors,))) is None
+        or live
+        and ambient.mode
+    ):
+        return None
+    return _native_block_diag((tensors,))
+
+
 @front("torch.block_diag")
 def block_diag(*tensors) -> Tensor:
     """A matrix with the given matrices on its diagonal."""
     tensors = _flat_list(tensors)
+    if (result := _small_block_diag(tensors)) is not None:
+        return result
     for i, t in enumerate(tensors):
         if t.ndim > 2:
             raise RuntimeError(

@@ -348,7 +348,7 @@ tril_indices, triu_indices = _triangle_factory("tril_indices"), _triangle_factor
 
 
 # ---- diagonals
-@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", inlines=("diag_embed.default", "diagonal_backward.default"))
 def diag(self, diagonal):
     if self.ndim == 1:
         return self.diag_embed(diagonal)
@@ -362,7 +362,11 @@ def diagflat(self, offset):
     return self.contiguous().reshape(-1).diag_embed(offset)
 
 
-@composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", out=False)
+@composite(
+    "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+    out=False,
+    inlines=("diagonal_backward.default",),
+)
 def diag_embed(self, offset, dim1, dim2):
     rank = self.ndim + 1
     a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)

@@ -40,10 +40,10 @@ def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
     key = inplace_key if inplace else key_of
     declared = op.declared
     others = tuple([key(other) for other in declared.overloads.values()]) if hasattr(declared, "overloads") else ()
-    if inplace or declared.plain is None and not hasattr(declared, "inlines"):
+    if inplace or declared.plain is None and not declared.inlines:
         return (key(op), *others)
     inlined = [key(case.recorded_as) for case in declared.plain_cases if case.recorded_as is not None]
-    return (key(op), *others, *inlined, *getattr(declared, "inlines", ()))
+    return (key(op), *others, *inlined, *declared.inlines)
 
 
 def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):

@@ -1,0 +1,514 @@
+/* Operators that move elements, in C, for calls so small that what surrounds a loop counts: joined, turned, padded, laid on a diagonal.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
+ * is not of that kind (another dtype, many elements, none, arguments that are refused, an order of memory that a result would keep): the
+ * caller then runs the operator's rules, which know the rest.
+ */
+#include "native_arrays.h"
+#include <string.h>
+
+#define NONE_UNLESS(condition) \
+    if (!(condition)) Py_RETURN_NONE
+enum { MOST_MOVED = 1 << 18, MOST_JOINED = 64 };
+
+static int is_moved(const Array *a) {
+    Py_ssize_t n = count_of(a);
+    return n > 0 && n <= MOST_MOVED;
+}
+
+/* Row-major, and in no order of channels too, which a result would keep. */
+static int is_rows_only(const Array *a) {
+    if (!a || !is_row_major(a) || !is_moved(a)) return 0;
+    if (a->nd != 4 && a->nd != 5) return 1;
+    return a->shape[1] > 1 && a->shape[a->nd - 1] > 1;
+}
+
+static Array *rows_of(PyObject *tensor) {
+    Array *a = strided_of(tensor);
+    return is_rows_only(a) ? a : NULL;
+}
+
+/* The integers of a tuple, or -1 where it is not one of at most `most` small ones. */
+static int integers_of(PyObject *value, Py_ssize_t *into, int most) {
+    if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > most) return -1;
+    int n = (int)PyTuple_GET_SIZE(value);
+    for (int i = 0; i < n; i++) {
+        PyObject *v = PyTuple_GET_ITEM(value, i);
+        if (!PyLong_CheckExact(v)) return -1;
+        into[i] = PyLong_AsSsize_t(v);
+        if (into[i] == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return -1;
+        }
+        if (into[i] > 1 << 30 || into[i] < -(1 << 30)) return -1;
+    }
+    return n;
+}
+
+static int integer_of(PyObject *value, Py_ssize_t *into) {
+    PyObject *one = PyLong_CheckExact(value) ? PyTuple_Pack(1, value) : NULL;
+    int n = one ? integers_of(one, into, 1) : -1;
+    Py_XDECREF(one);
+    return n == 1;
+}
+
+/* ---- copies of blocks: every element of `shape`, each dimension by its own step in bytes */
+static void copy_run(char *y, Py_ssize_t to, const char *x, Py_ssize_t from, Py_ssize_t n, int size) {
+    if (to == size && from == size)
+        memcpy(y, x, (size_t)(n * size));
+    else if (size == 4)
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 4);
+    else if (size == 8)
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 8);
+    else
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, (size_t)size);
+}
+
+static void copy_block(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size) {
+    if (nd == 0)
+        memcpy(y, x, (size_t)size);
+    else if (nd == 1)
+        copy_run(y, to[0], x, from[0], shape[0], size);
+    else
+        for (Py_ssize_t i = 0; i < shape[0]; i++) copy_block(y + i * to[0], to + 1, x + i * from[0], from + 1, shape + 1, nd - 1, size);
+}
+
+/* ---- joined */
+typedef struct {
+    const char *data;
+    Py_ssize_t shape[MOST_DIMS], strides[MOST_DIMS];
+} Part;
+
+/* Arrays of one dtype as parts of `nd` dimensions at least; 0 where they are not that. Arrays of four dimensions and more are row-major. */
+static int parts_of(PyObject *tensors, Part *parts, int *nd, int *k) {
+    if (!PyTuple_Check(tensors) && !PyList_Check(tensors)) return 0;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(tensors), all = 0;
+    if (n < 1 || n > MOST_JOINED) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
+        if (!a || !is_moved(a) || a->nd > 8 || (a->nd > 3 && !is_row_major(a))) return 0;
+        if (i && (a->nd != *nd || kind(a) != *k)) return 0;
+        if ((all += count_of(a)) > MOST_MOVED) return 0;
+        *nd = a->nd;
+        *k = kind(a);
+        parts[i].data = a->data;
+        memcpy(parts[i].shape, a->shape, sizeof(*a->shape) * (size_t)a->nd);
+        memcpy(parts[i].strides, a->strides, sizeof(*a->shape) * (size_t)a->nd);
+    }
+    return (int)n;
+}
+
+/* A dimension of size 1 before dimension `at` of each part. */
+static void widen(Part *parts, int n, int *nd, int at) {
+    for (int i = 0; i < n; i++) {
+        for (int d = *nd; d > at; d--) {
+            parts[i].shape[d] = parts[i].shape[d - 1];
+            parts[i].strides[d] = parts[i].strides[d - 1];
+        }
+        parts[i].shape[at] = 1;
+        parts[i].strides[at] = 0;
+    }
+    ++*nd;
+}
+
+static PyObject *joined(const Part *parts, int n, int nd, int k, int dim) {
+    Py_ssize_t shape[MOST_DIMS], steps[MOST_DIMS];
+    memcpy(shape, parts[0].shape, sizeof(*shape) * (size_t)nd);
+    for (int i = 1; i < n; i++)
+        for (int d = 0; d < nd; d++)
+            if (d == dim)
+                shape[d] += parts[i].shape[d];
+            else
+                NONE_UNLESS(parts[i].shape[d] == shape[d]);
+    Array *r = new_array(nd, shape, k);
+    if (!r) return NULL;
+    memcpy(steps, r->strides, sizeof(*steps) * (size_t)nd);
+    char *at = r->data;
+    for (int i = 0; i < n; i++) {
+        copy_block(at, steps, parts[i].data, parts[i].strides, parts[i].shape, nd, item_sizes[k]);
+        at += parts[i].shape[dim] * steps[dim];
+    }
+    return tensor_of(r);
+}
+
+static int position(PyObject *value, int rank) {
+    Py_ssize_t d;
+    if (!integer_of(value, &d) || d < -rank || d >= rank) return -1;
+    return (int)(d < 0 ? d + rank : d);
+}
+
+static PyObject *py_cat(PyObject *self, PyObject *args) {
+    Part parts[MOST_JOINED];
+    int nd = 0, k = 0, n = parts_of(argument(args, 0), parts, &nd, &k);
+    NONE_UNLESS(n && nd);
+    int dim = position(argument(args, 1), nd);
+    NONE_UNLESS(dim >= 0);
+    return joined(parts, n, nd, k, dim);
+}
+
+static PyObject *py_stack(PyObject *self, PyObject *args) {
+    Part parts[MOST_JOINED];
+    int nd = 0, k = 0, n = parts_of(argument(args, 0), parts, &nd, &k);
+    NONE_UNLESS(n && nd < 3);
+    int dim = position(argument(args, 1), nd + 1);
+    NONE_UNLESS(dim >= 0);
+    for (int i = 1; i < n; i++) NONE_UNLESS(nd == 0 || !memcmp(parts[i].shape, parts[0].shape, sizeof(*parts->shape) * (size_t)nd));
+    widen(parts, n, &nd, dim);
+    return joined(parts, n, nd, k, dim);
+}
+
+static PyObject *py_hstack(PyObject *self, PyObject *args) {
+    Part parts[MOST_JOINED];
+    int nd = 0, k = 0, n = parts_of(argument(args, 0), parts, &nd, &k);
+    NONE_UNLESS(n);
+    if (!nd) widen(parts, n, &nd, 0);
+    return joined(parts, n, nd, k, nd == 1 ? 0 : 1);
+}
+
+static PyObject *py_vstack(PyObject *self, PyObject *args) {
+    Part parts[MOST_JOINED];
+    int nd = 0, k = 0, n = parts_of(argument(args, 0), parts, &nd, &k);
+    NONE_UNLESS(n);
+    while (nd < 2) widen(parts, n, &nd, 0);
+    return joined(parts, n, nd, k, 0);
+}
+
+static PyObject *py_column_stack(PyObject *self, PyObject *args) {
+    Part parts[MOST_JOINED];
+    int nd = 0, k = 0, n = parts_of(argument(args, 0), parts, &nd, &k);
+    NONE_UNLESS(n);
+    while (nd < 2) widen(parts, n, &nd, nd);
+    return joined(parts, n, nd, k, 1);
+}
+
+/* Matrices of one dtype on a diagonal of blocks: the argument is a list of them. */
+static PyObject *py_block_diag(PyObject *self, PyObject *args) {
+    PyObject *tensors = argument(args, 0);
+    NONE_UNLESS((PyTuple_Check(tensors) || PyList_Check(tensors)) && PySequence_Fast_GET_SIZE(tensors));
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(tensors), shape[2] = {0, 0};
+    int k = -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
+        NONE_UNLESS(a && a->nd == 2 && is_moved(a) && (k < 0 || k == kind(a)));
+        k = kind(a);
+        shape[0] += a->shape[0];
+        shape[1] += a->shape[1];
+    }
+    NONE_UNLESS(shape[0] * shape[1] <= MOST_MOVED);
+    Array *r = new_array(2, shape, k);
+    if (!r) return NULL;
+    memset(r->data, 0, (size_t)(shape[0] * shape[1] * item_sizes[k]));
+    char *at = r->data;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Array *a = strided_of(PySequence_Fast_GET_ITEM(tensors, i));
+        copy_block(at, r->strides, a->data, a->strides, a->shape, 2, item_sizes[k]);
+        at += a->shape[0] * r->strides[0] + a->shape[1] * r->strides[1];
+    }
+    return tensor_of(r);
+}
+
+/* ---- turned */
+static PyObject *py_flip(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    NONE_UNLESS(a);
+    Py_ssize_t dims[MOST_DIMS], steps[MOST_DIMS];
+    int n = integers_of(argument(args, 1), dims, MOST_DIMS), seen[MOST_DIMS] = {0};
+    NONE_UNLESS(n >= 0);
+    const char *from = a->data;
+    memcpy(steps, a->strides, sizeof(*steps) * (size_t)a->nd);
+    for (int i = 0; i < n; i++) {
+        Py_ssize_t d = dims[i] < 0 ? dims[i] + a->nd : dims[i];
+        NONE_UNLESS(d >= 0 && d < a->nd && !seen[d]++);
+        from += (a->shape[d] - 1) * a->strides[d];
+        steps[d] = -a->strides[d];
+    }
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (r) copy_block(r->data, r->strides, from, steps, a->shape, a->nd, size_of(a));
+    return tensor_of(r);
+}
+
+/* Along one dimension; `dims` is empty for all elements as one row. */
+static PyObject *py_roll(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t shift, dim = 0, outer = 1, inner = 1, n;
+    NONE_UNLESS(a && integers_of(argument(args, 1), &shift, 1) == 1);
+    int dims = integers_of(argument(args, 2), &dim, 1);
+    NONE_UNLESS(dims >= 0);
+    if (dims) {
+        dim = dim < 0 ? dim + a->nd : dim;
+        NONE_UNLESS(dim >= 0 && dim < a->nd);
+        for (int d = 0; d < a->nd; d++) *(d < dim ? &outer : &inner) *= d == dim ? 1 : a->shape[d];
+        n = a->shape[dim];
+    } else
+        n = count_of(a);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    Py_ssize_t first = ((shift % n) + n) % n, block = inner * size_of(a);
+    for (Py_ssize_t o = 0; o < outer; o++) {
+        char *y = r->data + o * n * block;
+        const char *x = a->data + o * n * block;
+        memcpy(y + first * block, x, (size_t)((n - first) * block));
+        memcpy(y, x + (n - first) * block, (size_t)(first * block));
+    }
+    return tensor_of(r);
+}
+
+/* (batch, channels, ...) by groups: what stands in group g at place p goes to place p, group g. */
+static PyObject *py_channel_shuffle(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t groups;
+    NONE_UNLESS(a && a->nd > 2 && integer_of(argument(args, 1), &groups) && groups > 0 && a->shape[1] % groups == 0);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    Py_ssize_t each = a->shape[1] / groups, block = a->strides[1];
+    Py_ssize_t shape[4] = {a->shape[0], each, groups, block / size_of(a)};
+    Py_ssize_t from[4] = {a->strides[0], block, each * block, size_of(a)}, to[4] = {a->strides[0], groups * block, block, size_of(a)};
+    copy_block(r->data, to, a->data, from, shape, 4, size_of(a));
+    return tensor_of(r);
+}
+
+/* Channels to places inside windows of factor x factor (`out` = 1), and back. */
+static PyObject *shuffled_pixels(PyObject *args, int out) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t f;
+    NONE_UNLESS(a && a->nd >= 3 && a->nd <= 8 && integer_of(argument(args, 1), &f) && f > 0 && f < 1 << 12);
+    int nd = a->nd;
+    Py_ssize_t c = a->shape[nd - 3], h = a->shape[nd - 2], w = a->shape[nd - 1], size = size_of(a), batch = count_of(a) / (c * h * w);
+    NONE_UNLESS(out ? c % (f * f) == 0 : h % f == 0 && w % f == 0);
+    Py_ssize_t channels = out ? c / (f * f) : c, rows = out ? h : h / f, columns = out ? w : w / f; /* those of the small picture */
+    Py_ssize_t shape[MOST_DIMS];
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)nd);
+    shape[nd - 3] = out ? channels : c * f * f;
+    shape[nd - 2] = out ? rows * f : rows;
+    shape[nd - 1] = out ? columns * f : columns;
+    NONE_UNLESS(nd != 4 || (shape[1] > 1 && shape[3] > 1));
+    Array *r = new_array(nd, shape, kind(a));
+    if (!r) return NULL;
+    Py_ssize_t area = rows * columns * size, wide = columns * f * size;
+    Py_ssize_t all[6] = {batch * channels, f, f, rows, columns, 0};
+    Py_ssize_t many[5] = {f * f * area, f * area, area, columns * size, size}, large[5] = {f * f * area, wide, size, f * wide, f * size};
+    copy_block(r->data, out ? large : many, a->data, out ? many : large, all, 5, (int)size);
+    return tensor_of(r);
+}
+
+static PyObject *py_pixel_shuffle(PyObject *self, PyObject *args) { return shuffled_pixels(args, 1); }
+static PyObject *py_pixel_unshuffle(PyObject *self, PyObject *args) { return shuffled_pixels(args, 0); }
+
+/* ---- triangles and diagonals */
+static PyObject *triangle(PyObject *args, int upper) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t offset;
+    NONE_UNLESS(a && a->nd >= 2 && integer_of(argument(args, 1), &offset));
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    Py_ssize_t rows = a->shape[a->nd - 2], columns = a->shape[a->nd - 1], size = size_of(a), all = count_of(a) / columns;
+    for (Py_ssize_t k = 0; k < all; k++) {
+        Py_ssize_t cut = k % rows + offset + !upper; /* columns before it are below the diagonal */
+        cut = cut < 0 ? 0 : cut > columns ? columns : cut;
+        char *y = r->data + k * columns * size;
+        const char *x = a->data + k * columns * size;
+        Py_ssize_t left = cut * size, right = (columns - cut) * size;
+        if (upper) {
+            memset(y, 0, (size_t)left);
+            memcpy(y + left, x + left, (size_t)right);
+        } else {
+            memcpy(y, x, (size_t)left);
+            memset(y + left, 0, (size_t)right);
+        }
+    }
+    return tensor_of(r);
+}
+
+static PyObject *py_tril(PyObject *self, PyObject *args) { return triangle(args, 0); }
+static PyObject *py_triu(PyObject *self, PyObject *args) { return triangle(args, 1); }
+
+/* Rows on diagonals of square matrices. */
+static PyObject *embedded(const Array *a, Py_ssize_t offset) {
+    Py_ssize_t n = a->shape[a->nd - 1], away = offset < 0 ? -offset : offset, side = n + away, shape[MOST_DIMS];
+    NONE_UNLESS(away <= MOST_MOVED && side <= MOST_MOVED / side && count_of(a) / n <= MOST_MOVED / (side * side));
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[a->nd - 1] = shape[a->nd] = side;
+    Array *r = new_array(a->nd + 1, shape, kind(a));
+    if (!r) return NULL;
+    Py_ssize_t size = size_of(a), many = count_of(a) / n;
+    memset(r->data, 0, (size_t)(many * side * side * size));
+    for (Py_ssize_t k = 0; k < many; k++)
+        copy_run(r->data + (k * side * side + (offset < 0 ? away * side : away)) * size, (side + 1) * size, a->data + k * n * size, size, n, (int)size);
+    return tensor_of(r);
+}
+
+static PyObject *py_diag(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t offset;
+    NONE_UNLESS(a && a->nd == 1 && integer_of(argument(args, 1), &offset));
+    return embedded(a, offset);
+}
+
+static PyObject *py_diag_embed(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    Py_ssize_t offset, dims[2];
+    NONE_UNLESS(a && a->nd >= 1 && a->nd < 4 && integer_of(argument(args, 1), &offset));
+    NONE_UNLESS(integer_of(argument(args, 2), dims) && integer_of(argument(args, 3), dims + 1));
+    NONE_UNLESS((dims[0] == -2 || dims[0] == a->nd - 1) && (dims[1] == -1 || dims[1] == a->nd));
+    return embedded(a, offset);
+}
+
+static PyObject *py_diagonal_scatter(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0)), *source = strided_of(argument(args, 1));
+    Py_ssize_t offset, dims[2];
+    NONE_UNLESS(a && source && a->nd == 2 && source->nd == 1 && kind(a) == kind(source) && integer_of(argument(args, 2), &offset));
+    NONE_UNLESS(integer_of(argument(args, 3), dims) && integer_of(argument(args, 4), dims + 1));
+    NONE_UNLESS((dims[0] == 0 || dims[0] == -2) && (dims[1] == 1 || dims[1] == -1));
+    Py_ssize_t row = offset < 0 ? -offset : 0, column = offset > 0 ? offset : 0;
+    NONE_UNLESS(row < a->shape[0] && column < a->shape[1]);
+    Py_ssize_t down = a->shape[0] - row, across = a->shape[1] - column, n = down < across ? down : across;
+    NONE_UNLESS(source->shape[0] == n);
+    Array *r = new_array(2, a->shape, kind(a));
+    if (!r) return NULL;
+    memcpy(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
+    copy_run(r->data + row * a->strides[0] + column * a->strides[1], a->strides[0] + a->strides[1], source->data, source->strides[0], n, size_of(a));
+    return tensor_of(r);
+}
+
+/* ---- padded */
+static int fill_number(char *to, int k, PyObject *value) {
+    double v = PyFloat_Check(value) ? PyFloat_AS_DOUBLE(value) : PyLong_CheckExact(value) ? PyLong_AsDouble(value) : 0;
+    if ((v == -1 && PyErr_Occurred()) || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value))) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (k == F32)
+        *(float *)to = (float)v;
+    else if (k == F64)
+        *(double *)to = v;
+    else if (v == 0)
+        memset(to, 0, 16);
+    else
+        return 0;
+    return 1;
+}
+
+static PyObject *py_constant_pad(PyObject *self, PyObject *args) {
+    Array *a = rows_of(argument(args, 0));
+    NONE_UNLESS(a && a->nd > 0 && a->nd <= 8);
+    Py_ssize_t pad[16], shape[MOST_DIMS];
+    char number[16];
+    int n = integers_of(argument(args, 1), pad, 2 * a->nd), size = size_of(a);
+    NONE_UNLESS(n >= 0 && n % 2 == 0 && fill_number(number, kind(a), argument(args, 2)));
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    for (int i = 0; i < n; i++) {
+        NONE_UNLESS(pad[i] >= 0 && pad[i] < MOST_MOVED);
+        shape[a->nd - 1 - i / 2] += pad[i];
+    }
+    Py_ssize_t all = 1;
+    for (int d = 0; d < a->nd; d++) {
+        NONE_UNLESS(shape[d] <= MOST_MOVED / all);
+        all *= shape[d];
+    }
+    Array *r = new_array(a->nd, shape, kind(a));
+    if (!r) return NULL;
+    for (Py_ssize_t i = 0; i < all; i++) memcpy(r->data + i * size, number, (size_t)size);
+    char *at = r->data;
+    for (int i = 0; i < n; i += 2) at += pad[i] * r->strides[a->nd - 1 - i / 2];
+    copy_block(at, r->strides, a->data, a->strides, a->shape, a->nd, size);
+    return tensor_of(r);
+}
+
+/* The place of the input that place i of the output shows. */
+static Py_ssize_t shown(Py_ssize_t i, Py_ssize_t n, int reflects) {
+    if (!reflects) return i < 0 ? 0 : i >= n ? n - 1 : i;
+    return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+}
+
+static void pad_block(char *y, const Py_ssize_t *to, const Py_ssize_t *wide, const char *x, const Array *a, int d, const Py_ssize_t *low, int reflects) {
+    int size = size_of(a);
+    Py_ssize_t n = a->shape[d], first = low[d], count = wide[d];
+    if (d + 1 < a->nd) {
+        for (Py_ssize_t i = 0; i < count; i++)
+            pad_block(y + i * to[d], to, wide, x + shown(i - first, n, reflects) * a->strides[d], a, d + 1, low, reflects);
+        return;
+    }
+    memcpy(y + first * size, x, (size_t)(n * size));
+    for (Py_ssize_t i = 0; i < count; i = i + 1 == first ? first + n : i + 1) {
+        if (first == 0 && i < n) i = n;
+        if (i >= count) break;
+        memcpy(y + i * size, x + shown(i - first, n, reflects) * size, (size_t)size);
+    }
+}
+
+static PyObject *shown_around(PyObject *args, int spatial, int reflects) {
+    Array *a = rows_of(argument(args, 0));
+    NONE_UNLESS(a && kind(a) != BOOL && (a->nd == spatial + 1 || a->nd == spatial + 2));
+    Py_ssize_t pad[6], shape[MOST_DIMS], low[MOST_DIMS] = {0}, all = 1;
+    NONE_UNLESS(integers_of(argument(args, 1), pad, 2 * spatial) == 2 * spatial);
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    for (int i = 0; i < 2 * spatial; i++) {
+        int d = a->nd - 1 - i / 2;
+        NONE_UNLESS(pad[i] >= 0 && pad[i] < MOST_MOVED && (!reflects || pad[i] < a->shape[d]));
+        shape[d] += pad[i];
+        if (i % 2 == 0) low[d] = pad[i];
+    }
+    for (int d = 0; d < a->nd; d++) {
+        NONE_UNLESS(shape[d] <= MOST_MOVED / all);
+        all *= shape[d];
+    }
+    Array *r = new_array(a->nd, shape, kind(a));
+    if (r) pad_block(r->data, r->strides, shape, a->data, a, 0, low, reflects);
+    return tensor_of(r);
+}
+
+static PyObject *py_reflect1(PyObject *self, PyObject *args) { return shown_around(args, 1, 1); }
+static PyObject *py_reflect2(PyObject *self, PyObject *args) { return shown_around(args, 2, 1); }
+static PyObject *py_reflect3(PyObject *self, PyObject *args) { return shown_around(args, 3, 1); }
+static PyObject *py_replicate1(PyObject *self, PyObject *args) { return shown_around(args, 1, 0); }
+static PyObject *py_replicate2(PyObject *self, PyObject *args) { return shown_around(args, 2, 0); }
+static PyObject *py_replicate3(PyObject *self, PyObject *args) { return shown_around(args, 3, 0); }
+
+/* ---- parts */
+/* complex.default: real and imaginary parts, row-major and of one shape. */
+static PyObject *py_complex(PyObject *self, PyObject *args) {
+    if (!PyObject_HasAttr(argument(args, 0), array_name) || !PyObject_HasAttr(argument(args, 1), array_name)) Py_RETURN_NONE;
+    Array *a = array_of(argument(args, 0)), *b = array_of(argument(args, 1));
+    NONE_UNLESS(a && b && kind(a) <= F64 && kind(a) == kind(b) && a->nd == b->nd && is_rows_only(a) && is_moved(b));
+    NONE_UNLESS(!a->nd || !memcmp(a->shape, b->shape, sizeof(*a->shape) * (size_t)a->nd));
+    Array *r = new_array(a->nd, a->shape, kind(a) == F32 ? C64 : C128);
+    if (!r) return NULL;
+    int size = size_of(a);
+    copy_run(r->data, 2 * size, a->data, size, count_of(a), size);
+    copy_run(r->data + size, 2 * size, b->data, size, count_of(a), size);
+    return tensor_of(r);
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"cat.default", py_cat, METH_O, NULL},
+    {"stack.default", py_stack, METH_O, NULL},
+    {"hstack.default", py_hstack, METH_O, NULL},
+    {"vstack.default", py_vstack, METH_O, NULL},
+    {"column_stack.default", py_column_stack, METH_O, NULL},
+    {"block_diag.list", py_block_diag, METH_O, NULL},
+    {"flip.default", py_flip, METH_O, NULL},
+    {"roll.default", py_roll, METH_O, NULL},
+    {"channel_shuffle.default", py_channel_shuffle, METH_O, NULL},
+    {"pixel_shuffle.default", py_pixel_shuffle, METH_O, NULL},
+    {"pixel_unshuffle.default", py_pixel_unshuffle, METH_O, NULL},
+    {"tril.default", py_tril, METH_O, NULL},
+    {"triu.default", py_triu, METH_O, NULL},
+    {"diag.default", py_diag, METH_O, NULL},
+    {"diag_embed.default", py_diag_embed, METH_O, NULL},
+    {"diagonal_scatter.default", py_diagonal_scatter, METH_O, NULL},
+    {"constant_pad_nd.default", py_constant_pad, METH_O, NULL},
+    {"reflection_pad1d.default", py_reflect1, METH_O, NULL},
+    {"reflection_pad2d.default", py_reflect2, METH_O, NULL},
+    {"reflection_pad3d.default", py_reflect3, METH_O, NULL},
+    {"replication_pad1d.default", py_replicate1, METH_O, NULL},
+    {"replication_pad2d.default", py_replicate2, METH_O, NULL},
+    {"replication_pad3d.default", py_replicate3, METH_O, NULL},
+    {"complex.default", py_complex, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_shapes", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__shapes(void) { return PyModule_Create(&module); }

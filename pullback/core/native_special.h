@@ -1,0 +1,373 @@
+/* Special functions of elements by hand, where rules of operators give none: read by _elements.c like native_elements.h, which is printed.
+ *
+ * In single precision all is computed in double precision and rounded once; what a function does at poles, infinities and NaN is what the
+ * operator's rule does. Loops over the few elements that a formula does not reach run after the others, by the C library.
+ */
+#if defined(HELPERS)
+#include "native_fits.h"
+
+INLINE f64 bits_f64(u64 x) { union { u64 i; f64 f; } u; u.i = x; return u.f; }
+INLINE u64 f64_bits(f64 x) { union { u64 i; f64 f; } u; u.f = x; return u.i; }
+
+INLINE f64 s_exp(f64 x) {
+    f64 c = x > 700. ? 700. : x; c = c < -700. ? -700. : c;
+    f64 t = c * 1.4426950408889634 + 6755399441055744.; /* the integer is in the low bits */
+    f64 n = t - 6755399441055744., r = c - n * 0.693147180369123816490; r = r - n * 1.90821492927058770002e-10;
+    f64 q = 2.7557319223985893e-06; q = q * r + 2.4801587301587302e-05; q = q * r + 0.00019841269841269841; q = q * r + 0.0013888888888888889;
+    q = q * r + 0.0083333333333333332; q = q * r + 0.041666666666666664; q = q * r + 0.16666666666666666; q = q * r + 0.5; q = q * r + 1.; q = q * r + 1.;
+    f64 y = q * bits_f64((f64_bits(t) << 52) + 0x3ff0000000000000ull);
+    y = x < -700. ? 0. : y;
+    y = x > 700. ? (f64)INF : y;
+    return x != x ? x : y;
+}
+INLINE f64 s_log(f64 x) { /* of what a float may be, none of them subnormal as a double */
+    u64 b = f64_bits(x) - 0x3fe6a09e667f3bcdull;
+    f64 n = bits_f64(((b + (1023ull << 52)) >> 52) | 0x4330000000000000ull) - 4503599627371519.;
+    f64 m = bits_f64((b & 0xfffffffffffffull) + 0x3fe6a09e667f3bcdull), s = (m - 1.) / (m + 1.), z = s * s;
+    f64 q = 0.15384615384615385; q = q * z + 0.18181818181818182; q = q * z + 0.22222222222222222; q = q * z + 0.2857142857142857; q = q * z + 0.4;
+    q = q * z + 0.66666666666666666; q = q * z + 2.;
+    f64 y = q * s + n * 0.69314718055994529;
+    y = x == (f64)INF ? x : y;
+    y = x == 0. ? -(f64)INF : y;
+    y = x < 0. ? (f64)NAN : y;
+    return x != x ? x : y;
+}
+/* sine and cosine of what is left of x after n quarter turns; below 1e5 */
+INLINE f64 s_quarter(f64 x) { return (x * 0.63661977236758138 + 6755399441055744.) - 6755399441055744.; }
+INLINE f64 s_rest(f64 x, f64 n) { f64 r = x - n * 1.57079632673412561417; return r - n * 6.07710050650619224932e-11; }
+INLINE f64 s_sine(f64 r) {
+    f64 z = r * r, q = 1.6059043836821613e-10; q = q * z - 2.505210838544172e-08; q = q * z + 2.7557319223985893e-06;
+    q = q * z - 0.00019841269841269841; q = q * z + 0.0083333333333333332; q = q * z - 0.16666666666666666;
+    return r + r * z * q;
+}
+INLINE f64 s_cosine(f64 r) {
+    f64 z = r * r, q = 2.08767569878681e-09; q = q * z - 2.7557319223985888e-07; q = q * z + 2.4801587301587302e-05;
+    q = q * z - 0.0013888888888888889; q = q * z + 0.041666666666666664; q = q * z - 0.5;
+    return 1. + z * q;
+}
+INLINE f64 s_sin(f64 x) {
+    f64 n = s_quarter(x), r = s_rest(x, n), h = n * 0.5, odd = n - 2. * __builtin_floor(h), turn = __builtin_floor(h) - 2. * __builtin_floor(h * 0.5);
+    f64 y = odd != 0. ? s_cosine(r) : s_sine(r);
+    return turn != 0. ? -y : y;
+}
+
+/* ---- the family of the error function */
+INLINE f64 s_erfc(f64 x) {
+    f64 z = __builtin_fabs(x), near = p_erfcx((z - 3.) / (z + 3.)) / (1. + z) * s_exp(-x * x);
+    near = z > 30. ? 0. : near;
+    near = x < 0. ? 2. - near : near;
+    return x != x ? x : near;
+}
+INLINE f64 s_erfinv(f64 x) {
+    f64 w = -s_log((1. - x) * (1. + x)), s = __builtin_sqrt(w < 5. ? 5. : w);
+    f64 near = p_erfinv_near((w - 2.5) * 0.4), far = p_erfinv_far((s - 3.2680339887498948) * 0.96902416271308978);
+    f64 y = x * (w < 5. ? near : far);
+    y = __builtin_fabs(x) == 1. ? x * (f64)INF : y;
+    return __builtin_fabs(x) > 1. ? (f64)NAN : y;
+}
+INLINE f64 s_asin(f64 x) {
+    f64 a = __builtin_fabs(x), z = a > 0.5 ? (1. - a) * 0.5 : x * x, s = a > 0.5 ? __builtin_sqrt(z) : a;
+    f64 y = s * p_asin(z * 8. - 1.);
+    y = a > 0.5 ? 1.5707963267948966 - 2. * y : y;
+    y = a > 1. ? (f64)NAN : y;
+    return __builtin_copysign(y, x);
+}
+
+/* ---- Bessel functions */
+INLINE f64 s_i0e(f64 x) {
+    f64 a = __builtin_fabs(x), far = 8. / a;
+    f64 y = a <= 8. ? p_i0e_near(a * 0.25 - 1.) : p_i0e_far(far * 2. - 1.) / __builtin_sqrt(a);
+    return x != x ? x : y;
+}
+INLINE f64 s_i1e(f64 x) {
+    f64 a = __builtin_fabs(x), far = 8. / a;
+    f64 y = a <= 8. ? a * p_i1e_near(a * 0.25 - 1.) : p_i1e_far(far * 2. - 1.) / __builtin_sqrt(a);
+    y = x < 0. ? -y : y;
+    return x != x ? x : y;
+}
+INLINE f64 s_j0_near(f64 z) { return (z - 5.783185962946784521) * (z - 30.471262343662086399) * p_j0(z * 0.08 - 1.); }
+INLINE f64 s_j1_near(f64 x) { f64 z = x * x; return x * (z - 14.681970642123893257) * (z - 49.218456321694603670) * p_j1(z * 0.08 - 1.); }
+/* for x above 5 and below 1e5: `second` of the second kind */
+INLINE f64 s_bessel_far(f64 x, i32 order, i32 second) {
+    f64 n = s_quarter(x), r = s_rest(x, n), quarter = n - 4. * __builtin_floor(n * 0.25);
+    f64 s0 = s_sine(r), c0 = s_cosine(r);
+    f64 s = quarter == 0. ? s0 : quarter == 1. ? c0 : quarter == 2. ? -s0 : -c0;
+    f64 c = quarter == 0. ? c0 : quarter == 1. ? -s0 : quarter == 2. ? -c0 : s0;
+    f64 sine = order ? -(s + c) : s - c, cosine = order ? s - c : s + c; /* of x less a quarter (three) of pi, times the root of two */
+    f64 z = 25. / (x * x), u = z * 2. - 1.;
+    f64 p = order ? p_bessel_p1(u) : p_bessel_p0(u), q = (order ? p_bessel_q1(u) : p_bessel_q0(u)) * 5. / x;
+    f64 y = second ? p * sine + q * cosine : p * cosine - q * sine;
+    return y * 0.56418958354775629 / __builtin_sqrt(x);
+}
+INLINE f64 s_bessel_j0(f64 x) {
+    f64 a = __builtin_fabs(x), y = a <= 5. ? s_j0_near(a * a) : s_bessel_far(a, 0, 0);
+    return x != x ? x : y;
+}
+INLINE f64 s_bessel_j1(f64 x) {
+    f64 a = __builtin_fabs(x), y = a <= 5. ? s_j1_near(a) : s_bessel_far(a, 1, 0);
+    y = y * __builtin_copysign(1., x);
+    return x != x ? x : y;
+}
+INLINE f64 s_bessel_y0(f64 x) {
+    f64 y = x <= 5. ? p_y0(x * x * 0.08 - 1.) + 0.63661977236758138 * s_log(x) * s_j0_near(x * x) : s_bessel_far(x, 0, 1);
+    y = x == 0. ? -(f64)INF : y;
+    y = x < 0. ? (f64)NAN : y;
+    return x != x ? x : y;
+}
+INLINE f64 s_bessel_y1(f64 x) {
+    f64 y = x <= 5. ? x * p_y1(x * x * 0.08 - 1.) + 0.63661977236758138 * (s_log(x) * s_j1_near(x) - 1. / x) : s_bessel_far(x, 1, 1);
+    y = x == 0. ? -(f64)INF : y;
+    y = x < 0. ? (f64)NAN : y;
+    return x != x ? x : y;
+}
+
+/* ---- incomplete gamma functions, one element at a time: the lower one, or the upper */
+static f64 s_gamma_near_one(f64 a, f64 x, int upper) { /* a above 1e6: what is left of the uniform expansion in single precision */
+    f64 d = x / a - 1.;
+    if (__builtin_fabs(d) > 0.1) return (f64)(upper == (d < 0));
+    f64 eta = d == 0. ? 0. : __builtin_copysign(__builtin_sqrt(2. * (d - log1p(d))), d);
+    f64 rest = exp(-0.5 * a * eta * eta) / __builtin_sqrt(6.283185307179586 * a) * (-1. / 3. + eta / 12. - eta * eta * 2. / 135.);
+    return upper ? 0.5 * erfc(eta * __builtin_sqrt(0.5 * a)) + rest : 0.5 * erfc(-eta * __builtin_sqrt(0.5 * a)) - rest;
+}
+static f64 s_gamma_little(f64 a, f64 x) { /* the upper one, which one less the lower one would lose */
+    int sign;
+    f64 power = a * log(x) - (a < 1e-5 ? a * (-0.57721566490153286 + 0.82246703342411322 * a) : lgamma_r(1. + a, &sign));
+    f64 term = 1., sum = 0.;
+    for (int k = 1; k < 40; k++) sum += (term *= -x / k) / (a + k);
+    return -expm1(power) - exp(power) * a * sum;
+}
+static f64 s_gamma_part(f64 a, f64 x, int upper) {
+    if (a != a || x != x || a < 0 || x < 0) return (f64)NAN;
+    if (a == 0) return x > 0 ? (f64)!upper : (f64)NAN;
+    if (x == 0) return (f64)upper;
+    if (isinf(a)) return isinf(x) ? (f64)NAN : (f64)upper;
+    if (isinf(x)) return (f64)!upper;
+    if (a > 1e6) return s_gamma_near_one(a, x, upper);
+    if (upper && a < 1. && x < 1.1) return s_gamma_little(a, x);
+    int sign;
+    f64 front = exp(a * log(x) - x - lgamma_r(a, &sign));
+    if (x < a + 1. || x < 1.) { /* the series of the lower one */
+        f64 term = 1. / a, sum = term;
+        for (f64 k = a + 1.; term > sum * 1e-16; k += 1.) sum += term *= x / k;
+        return upper ? 1. - front * sum : front * sum;
+    }
+    f64 b = x + 1. - a, c = 1e300, d = 1. / b, h = d; /* the continued fraction of the upper one */
+    for (int i = 1; i < 100000; i++) {
+        f64 an = -i * (i - a);
+        b += 2.;
+        d = 1. / (an * d + b);
+        c = b + an / c;
+        f64 step = d * c;
+        h *= step;
+        if (__builtin_fabs(step - 1.) < 1e-12) break;
+    }
+    f64 result = front * h;
+    return upper ? result : 1. - result;
+}
+
+/* ---- orthogonal polynomials, in the precision of the elements */
+enum { CHEBYSHEV_T, CHEBYSHEV_U, CHEBYSHEV_V, CHEBYSHEV_W, HERMITE_H, HERMITE_HE, LAGUERRE, LEGENDRE };
+#define REAL f32
+#define S(name) name##f
+#define P(f) f##_f
+#include "native_polynomials.h"
+#undef REAL
+#undef S
+#undef P
+#define REAL f64
+#define S(name) name
+#define P(f) f##_d
+#include "native_polynomials.h"
+#undef REAL
+#undef S
+#undef P
+
+#elif defined(ROW)
+#define ONE(name, key) ROW(name##_f, key, 1, 0, 1, "ff")
+#define TWO(name, key) ROW(name##_f, key, 2, 0, 1, "fff")
+#define TWO_KINDS(name, key) ROW(name##_f, key, 2, 0, 1, "fff") ROW(name##_d, key, 2, 0, 1, "ddd")
+ONE(h_erfc, "erfc.default")
+ONE(h_ndtr, "special_ndtr.default")
+ONE(h_erfinv, "erfinv.default")
+ONE(h_asin, "asin.default")
+ONE(h_acos, "acos.default")
+ONE(h_log10, "log10.default")
+ONE(h_tan, "tan.default")
+ONE(h_sinc, "sinc.default")
+ONE(h_spherical_j0, "special_spherical_bessel_j0.default")
+ONE(h_entr, "special_entr.default")
+ONE(h_i0, "i0.default")
+ONE(h_i0, "special_modified_bessel_i0.default")
+ONE(h_i0e, "special_i0e.default")
+ONE(h_i1, "special_i1.default")
+ONE(h_i1, "special_modified_bessel_i1.default")
+ONE(h_i1e, "special_i1e.default")
+ONE(h_bessel_j0, "special_bessel_j0.default")
+ONE(h_bessel_j1, "special_bessel_j1.default")
+ONE(h_bessel_y0, "special_bessel_y0.default")
+ONE(h_bessel_y1, "special_bessel_y1.default")
+ONE(h_lgamma, "lgamma.default")
+TWO(h_igamma, "igamma.default")
+TWO(h_igammac, "igammac.default")
+TWO(h_hypot, "hypot.default")
+TWO(h_logaddexp2, "logaddexp2.default")
+TWO(h_fmod, "fmod.Tensor")
+TWO(h_remainder, "remainder.Tensor")
+TWO(h_floor_divide, "floor_divide.default")
+TWO(h_floor_divide, "div.Tensor_mode:floor")
+TWO_KINDS(h_nextafter, "nextafter.default")
+TWO_KINDS(h_chebyshev_t, "special_chebyshev_polynomial_t.default")
+TWO_KINDS(h_chebyshev_u, "special_chebyshev_polynomial_u.default")
+TWO_KINDS(h_chebyshev_v, "special_chebyshev_polynomial_v.default")
+TWO_KINDS(h_chebyshev_w, "special_chebyshev_polynomial_w.default")
+TWO_KINDS(h_hermite_h, "special_hermite_polynomial_h.default")
+TWO_KINDS(h_hermite_he, "special_hermite_polynomial_he.default")
+TWO_KINDS(h_laguerre, "special_laguerre_polynomial_l.default")
+TWO_KINDS(h_legendre, "special_legendre_polynomial_p.default")
+ROW(h_elu_f, "elu.default", 1, 3, 1, "fffff")
+#undef ONE
+#undef TWO
+#undef TWO_KINDS
+
+#else
+#define ONE(name, value)                                      \
+    static void V(name##_f)(i64 n, char *const *a) {          \
+        const f32 *x = (const f32 *)a[0];                     \
+        f32 *y = (f32 *)a[1];                                 \
+        SIMD for (i64 i = 0; i < n; i++) {                    \
+            const f64 v = (f64)x[i];                          \
+            y[i] = (f32)(value);                              \
+        }                                                     \
+    }
+ONE(h_erfc, s_erfc(v))
+ONE(h_ndtr, 0.5 * s_erfc(v * -0.70710678118654752))
+ONE(h_erfinv, s_erfinv(v))
+ONE(h_asin, s_asin(v))
+ONE(h_acos, 1.5707963267948966 - s_asin(v))
+ONE(h_log10, s_log(v) * 0.43429448190325182)
+ONE(h_entr, v > 0. ? -v * s_log(v) : v == 0. ? 0. : v != v ? v : -(f64)INF)
+ONE(h_i0e, s_i0e(v))
+ONE(h_i0, s_i0e(v) * s_exp(__builtin_fabs(v)))
+ONE(h_i1e, s_i1e(v))
+ONE(h_i1, s_i1e(v) * s_exp(__builtin_fabs(v)))
+
+/* Those that take angles: elements past 1e5 again, by the C library. */
+#define FAR(name, value, large)                               \
+    ONE(name##_near, value)                                   \
+    static void V(name##_f)(i64 n, char *const *a) {          \
+        f32 x[BUFFER];                                        \
+        for (i64 first = 0; first < n; first += BUFFER) {     \
+            i64 count = n - first < BUFFER ? n - first : BUFFER; \
+            f32 *y = (f32 *)a[1] + first;                     \
+            i32 far = 0;                                      \
+            memcpy(x, (const f32 *)a[0] + first, (size_t)count * sizeof *x); \
+            char *at[2] = {(char *)x, (char *)y};             \
+            V(name##_near_f)(count, at);                      \
+            for (i64 i = 0; i < count; i++) far |= __builtin_fabsf(x[i]) > 1e5f; \
+            for (i64 i = 0; far && i < count; i++)            \
+                if (__builtin_fabsf(x[i]) > 1e5f) {           \
+                    f64 v = (f64)x[i];                        \
+                    y[i] = (f32)(large);                      \
+                }                                             \
+        }                                                     \
+    }
+FAR(h_tan, ({ f64 k = s_quarter(v), r = s_rest(v, k), s = s_sine(r), c = s_cosine(r); f64 odd = k - 2. * __builtin_floor(k * 0.5); \
+              f64 y = odd != 0. ? -c / s : s / c; v == 0. ? v : y; }), tan(v))
+FAR(h_sinc, ({ f64 s = (f64)((f32)v * 3.14159265358979f), q = s_sin(s) / s; v == 0. ? 1. : q; }), \
+    sin((f64)((f32)v * 3.14159265358979f)) / (f64)((f32)v * 3.14159265358979f))
+FAR(h_spherical_j0, ({ f64 q = s_sin(v) / v; v == 0. ? 1. : q; }), isinf(v) ? 0. : sin(v) / v)
+FAR(h_bessel_j0, s_bessel_j0(v), isinf(v) ? (f64)NAN : j0(v))
+FAR(h_bessel_j1, s_bessel_j1(v), isinf(v) ? (f64)NAN : j1(v))
+FAR(h_bessel_y0, s_bessel_y0(v), v < 0 || isinf(v) ? (f64)NAN : y0(v))
+FAR(h_bessel_y1, s_bessel_y1(v), v < 0 || isinf(v) ? (f64)NAN : y1(v))
+#undef FAR
+#undef ONE
+
+static void V(h_lgamma_f)(i64 n, char *const *a) {
+    const f32 *x = (const f32 *)a[0];
+    f32 *y = (f32 *)a[1];
+    int sign;
+    for (i64 i = 0; i < n; i++) y[i] = lgammaf_r(x[i], &sign);
+}
+
+static void V(h_elu_f)(i64 n, char *const *a) {
+    const f32 *x = (const f32 *)a[0], alpha = *(const f32 *)a[1], scale = *(const f32 *)a[2], inner = *(const f32 *)a[3], slope = alpha * scale;
+    f32 *y = (f32 *)a[4];
+    SIMD for (i64 i = 0; i < n; i++) {
+        const f32 v = x[i], below = f_expm1((v < 0.f ? v : 0.f) * inner) * slope;
+        const f32 r = v > 0.f ? v * scale : below;
+        y[i] = v != v ? v : r;
+    }
+}
+
+#define TWO(name, kind, letter, value)                        \
+    static void V(name##_##letter)(i64 n, char *const *a) {   \
+        const kind *x = (const kind *)a[0], *z = (const kind *)a[1]; \
+        kind *y = (kind *)a[2];                               \
+        SIMD for (i64 i = 0; i < n; i++) {                    \
+            const kind v = x[i], w = z[i];                    \
+            y[i] = (kind)(value);                             \
+        }                                                     \
+    }
+TWO(h_igamma, f32, f, s_gamma_part(v, w, 0))
+TWO(h_igammac, f32, f, s_gamma_part(v, w, 1))
+TWO(h_hypot, f32, f, ({ f64 p = v, q = w, r = __builtin_sqrt(p * p + q * q); (isinf(v) || isinf(w)) ? (f64)INF : r; }))
+TWO(h_logaddexp2, f32, f, ({ f64 top = v > w ? v : w, low = v > w ? w : v; \
+                             f64 e = s_exp((low - top) * 0.69314718055994529), u = 1. + e, l = u == 1. ? e : s_log(u) * e / (u - 1.); \
+                             f64 r = top + l * 1.4426950408889634; \
+                             r = v == w ? top + 1. : r; v != v || w != w ? (f64)(v + w) : r; }))
+TWO(h_nextafter, f32, f, nextafterf(v, w))
+TWO(h_nextafter, f64, d, nextafter(v, w))
+TWO(h_chebyshev_t, f32, f, polynomial_f(v, w, CHEBYSHEV_T, 6))
+TWO(h_chebyshev_t, f64, d, polynomial_d(v, w, CHEBYSHEV_T, 6))
+TWO(h_chebyshev_u, f32, f, polynomial_f(v, w, CHEBYSHEV_U, 8))
+TWO(h_chebyshev_u, f64, d, polynomial_d(v, w, CHEBYSHEV_U, 8))
+TWO(h_chebyshev_v, f32, f, polynomial_f(v, w, CHEBYSHEV_V, 8))
+TWO(h_chebyshev_v, f64, d, polynomial_d(v, w, CHEBYSHEV_V, 8))
+TWO(h_chebyshev_w, f32, f, polynomial_f(v, w, CHEBYSHEV_W, 8))
+TWO(h_chebyshev_w, f64, d, polynomial_d(v, w, CHEBYSHEV_W, 8))
+TWO(h_hermite_h, f32, f, polynomial_f(v, w, HERMITE_H, 128))
+TWO(h_hermite_h, f64, d, polynomial_d(v, w, HERMITE_H, 512))
+TWO(h_hermite_he, f32, f, polynomial_f(v, w, HERMITE_HE, 128))
+TWO(h_hermite_he, f64, d, polynomial_d(v, w, HERMITE_HE, 512))
+TWO(h_laguerre, f32, f, polynomial_f(v, w, LAGUERRE, 0))
+TWO(h_laguerre, f64, d, polynomial_d(v, w, LAGUERRE, 0))
+TWO(h_legendre, f32, f, polynomial_f(v, w, LEGENDRE, 0))
+TWO(h_legendre, f64, d, polynomial_d(v, w, LEGENDRE, 0))
+
+/* Quotients below 2^28: their product with the divisor is exact in double precision. Others by the C library. */
+INLINE f64 V(s_left)(f64 v, f64 w) {
+    f64 k = __builtin_trunc(v / w), r = v - k * w, size = __builtin_fabs(w);
+    r = k == 0. ? v : r; /* a divisor may be infinite */
+    r = v >= 0. ? r < 0. ? r + size : r : r > 0. ? r - size : r; /* a quotient that was rounded to the next integer */
+    return r == 0. ? __builtin_copysign(0., v) : r;
+}
+#define LEFT(name, value)                                     \
+    static void V(name##_f)(i64 n, char *const *a) {          \
+        const f32 *x = (const f32 *)a[0], *z = (const f32 *)a[1]; \
+        f32 *y = (f32 *)a[2], kept[2 * BUFFER];               \
+        for (i64 first = 0; first < n; first += BUFFER) {     \
+            i64 count = n - first < BUFFER ? n - first : BUFFER; \
+            i32 far = 0;                                      \
+            memcpy(kept, x + first, (size_t)count * sizeof *x); \
+            memcpy(kept + BUFFER, z + first, (size_t)count * sizeof *x); \
+            SIMD for (i64 i = 0; i < count; i++) {            \
+                const f64 v = (f64)kept[i], w = (f64)kept[BUFFER + i], left = V(s_left)(v, w); \
+                y[first + i] = (f32)(value);                  \
+                far |= !(__builtin_fabs(v) < 268435456. * __builtin_fabs(w)); \
+            }                                                 \
+            for (i64 i = 0; far && i < count; i++)            \
+                if (!(__builtin_fabsf(kept[i]) < 268435456.f * __builtin_fabsf(kept[BUFFER + i]))) { \
+                    const f64 v = (f64)kept[i], w = (f64)kept[BUFFER + i], left = fmod(v, w); \
+                    y[first + i] = (f32)(value);              \
+                }                                             \
+        }                                                     \
+    }
+LEFT(h_fmod, left)
+LEFT(h_remainder, ({ f64 r = left != 0. && (w < 0.) != (left < 0.) ? left + w : left; r == 0. ? __builtin_copysign(0., w) : r; }))
+LEFT(h_floor_divide, ({ f64 d = (v - left) / w; d = left != 0. && (w < 0.) != (left < 0.) ? d - 1. : d; \
+                        f64 k = __builtin_floor(d); k = d - k > 0.5 ? k + 1. : k; k = d == 0. ? __builtin_copysign(0., v / w) : k; \
+                        w == 0. ? v / w : k; }))
+#undef LEFT
+#undef TWO
+#endif
