@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 if TYPE_CHECKING:  # names of types only: this is the one file that looks up
     from inspect import Signature
@@ -29,8 +29,7 @@ if TYPE_CHECKING:  # names of types only: this is the one file that looks up
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(NamedTuple):
     """What the declaration of a seam says. Modules are named inside the package."""
 
     name: str

@@ -12,16 +12,14 @@ from typing import Any
 
 from ..core.release import TORCH
 
-_RELEASE = re.compile(
-    r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|b|rc|alpha|beta|c|pre|preview|dev|post)[-_.]?(\d*))?", re.IGNORECASE
-)
+_RELEASE = r"(?i)\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|b|rc|alpha|beta|c|pre|preview|dev|post)[-_.]?(\d*))?"
 _STAGE = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "rc": -1, "c": -1, "pre": -1, "preview": -1, "post": 1}
 
 
 def _key(version: Any) -> tuple:
     """What orders versions: the numbers without trailing zeros, then the stage, then whether it is a local build."""
     text = version if isinstance(version, str) else ".".join(map(str, version))
-    match = _RELEASE.match(text)
+    match = re.match(_RELEASE, text)
     if match is None:
         raise ValueError(f"Invalid version: {text!r}")
     release = [int(part) for part in match[1].split(".")]

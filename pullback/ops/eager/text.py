@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Call", "PlainCase", "all_of", "attempt", "block", "finish", "is_plain", "live"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # which would be compiled at each start
 class Call:
     """What the lines of one public function are made from."""
 

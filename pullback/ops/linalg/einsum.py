@@ -8,8 +8,8 @@ broadcasts is dropped from its operand, and a label that appears more than once 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...core.tensor import Tensor
 from ..family.base import PLAIN_FAMILY
@@ -20,8 +20,7 @@ from .contraction import _count
 ELLIPSIS = "."  # stands for "..." among the labels
 
 
-@dataclass(frozen=True)
-class Equation:
+class Equation(NamedTuple):
     """Labels of each operand, and of the result where it is written out."""
 
     operands: tuple[tuple[str, ...], ...]
@@ -73,8 +72,7 @@ def _labels(equation: str, start: int, stop: int, where: str) -> tuple[str, ...]
     return tuple(labels)
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(NamedTuple):
     """What is done to one operand of a pair: dimensions summed, then permuted, then reshaped (None: left as it is)."""
 
     summed: tuple[int, ...]
@@ -89,8 +87,7 @@ class Side:
         return t if self.shape is None else t.reshape(self.shape)
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(NamedTuple):
     """Two operands made one: by `mm`, `bmm` or element-wise multiplication, then reshaped.
 
     `turned`: the second operand is the left factor, since all its labels come first in the output.
@@ -116,8 +113,7 @@ class Pairing:
         return result if self.shape is None else result.reshape(self.shape)
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything that a call does: diagonals and dropped dimensions of each operand, pairings, what is left at the "
     "end."""
 
@@ -301,7 +297,7 @@ def _pairing(a: list, b: list, needed: set, sizes: dict, output: list) -> tuple[
         return Pairing("mul", first, second, None), result
     if left and right and place.get(right[-1], len(place)) < place.get(left[0], len(place)):
         pairing, result = _pairing(b, a, needed, sizes, output)
-        return replace(pairing, turned=True), result
+        return pairing._replace(turned=True), result
     result = [*batch, *left, *right]
     n, m, k, p = (_count(extent(labels)) for labels in (batch, left, gone, right))
     lead = (n,) if batch else ()

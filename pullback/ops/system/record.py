@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SUFFIXES = ("_shape", "_dtype", "_info")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # which would be compiled at each start
 class Rule:
     """One vjp rule: the arguments it gives gradients of, and the parameters it takes."""
 
@@ -39,7 +39,7 @@ class Rule:
     joint: bool  # declared under a tuple of names: returns a tuple
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Plan:
     """What recording an operator takes, read off its rules."""
 
@@ -349,7 +349,7 @@ def _raising(op: Operator, missing: Missing):
 
 
 # `self_sym_sizes`, `bias_sym_sizes_opt`, `batch1_sym_argsize_0`, `self_sym_argsize_minus_1`: PyTorch's names of saved shapes
-_SIZES = re.compile(r"(\w+)_sym_(?:sizes(?:_opt)?|argsize_(minus_)?(\d+))")
+_SIZES = r"(\w+)_sym_(?:sizes(?:_opt)?|argsize_(minus_)?(\d+))"
 
 
 def saved_attribute(node: Node, attribute: str):
@@ -358,7 +358,7 @@ def saved_attribute(node: Node, attribute: str):
     if not raw and not attribute.startswith("_saved_"):
         raise AttributeError(f"'{type(node).__name__}' object has no attribute '{attribute}'")
     name = attribute.removeprefix("_raw").removeprefix("_saved_")
-    sizes = _SIZES.fullmatch(name)
+    sizes = re.fullmatch(_SIZES, name)
     kept = f"{sizes[1]}_shape" if sizes else "out" if name == "result" else name
     plan = type(node).plan
     if kept not in plan.saved:

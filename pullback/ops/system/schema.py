@@ -69,16 +69,14 @@ class Argument:
         if match is None:
             raise ValueError(f"cannot read schema argument {text!r}")
         self.name, kind = match["name"], match["type"]
-        alias = re.search(r"\(([^)]*)\)", kind)
-        self.alias = alias[1] if alias else None
-        self.writes = bool(alias and "!" in alias[1])
-        self.type = kind = re.sub(r"\([^)]*\)", "", kind)
+        kind, self.alias = _without_alias(kind)
+        self.writes = self.alias is not None and "!" in self.alias
+        self.type = kind
         self.optional = kind.endswith("?")
         kind = kind.removesuffix("?")
-        size = re.search(r"\[(\d*)\]$", kind)
-        self.is_list = size is not None
-        self.list_size = int(size[1]) if size and size[1] else None
-        self.base = kind[: size.start()] if size else kind
+        self.is_list = kind.endswith("]")
+        self.base, _, size = kind[:-1].rpartition("[") if self.is_list else (kind, "", "")
+        self.list_size = int(size) if size else None
         self.is_tensor = self.base.startswith("Tensor")
         self.kwarg_only = kwarg_only
         self.position = position
@@ -195,10 +193,21 @@ def _parse_returns(text: str) -> list[Return]:
         text = text[1:-1]
     out = []
     for part in _split(text):
-        kind, _, name = part.rpartition(" ") if re.search(r" \w+$", part) else (part, "", "")
-        alias = re.search(r"\w\(([^)]*)\)", kind)  # not the brackets of a tuple of one
-        out.append(Return(re.sub(r"(?<=\w)\([^)]*\)", "", kind), name, alias[1] if alias else None))
+        kind, _, name = part.rpartition(" ")
+        if not kind or not name.isidentifier():
+            kind, name = part, ""
+        kind, alias = _without_alias(kind)
+        out.append(Return(kind, name, alias))
     return out
+
+
+def _without_alias(kind: str) -> tuple[str, str | None]:
+    """`Tensor(a!)[]` as `Tensor[]` and `a!`; brackets at the beginning are those of a tuple of one."""
+    begin = kind.find("(", 1)
+    if begin < 0:
+        return kind, None
+    end = kind.index(")", begin)
+    return kind[:begin] + kind[end + 1 :], kind[begin + 1 : end]
 
 
 def _default(text: str, argument: Argument):
