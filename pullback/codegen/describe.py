@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ops.lowering.expressions import Expr
-from ..ops.lowering.loops import Awaited, Call, Compute, Convolved, Product, Sort, Started
+from ..ops.lowering.loops import Awaited, Call, Compute, Convolved, Launched, Product, Sort, Started
 from .fuse import Kernel
 
 SYMBOLS = {
@@ -71,11 +71,17 @@ def describe(item: Kernel | Call) -> str:
         )
     if isinstance(item, Product):
         a, b, out = item.a, item.b, item.target
-        return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}"
+        added = "" if item.bias is None else f" + {item.bias.buffer.name}"
+        return f"{out.buffer.name} = {a.buffer.name} {list(a.shape)} @ {b.buffer.name} {list(b.shape)}{added}"
     if isinstance(item, Convolved):
         a, b, out = item.first, item.second, item.target
         sizes = f"{list(a.shape)}, {b.buffer.name} {list(b.shape)} to {list(out.shape)}"
         return f"{out.buffer.name} = convolution of {a.buffer.name} {sizes}"
+    if isinstance(item, Launched):
+        targets, sources = (
+            ", ".join(dict.fromkeys(v.buffer.name for v in some)) for some in (item.targets, item.sources)
+        )
+        return f"{targets} = {item.label} of {sources}"
     if isinstance(item, Started):
         return f"{item.buffer.name} = {item.routine.name} of {(item.source or item.target).buffer.name}, started"
     if isinstance(item, Awaited):

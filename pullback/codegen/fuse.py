@@ -38,7 +38,9 @@ def without_dead(steps: list, kept: set[Buffer]) -> list:
     needed = set(kept)
     alive = []
     for step in reversed(steps):
-        if step.buffer in needed or isinstance(step, (Awaited, Started)):  # others may wait for what is started
+        if not needed.isdisjoint(step.writes()) or isinstance(
+            step, (Awaited, Started)
+        ):  # others may wait for what is started
             alive.append(step)
             needed |= step.reads()
     return alive[::-1]
@@ -149,7 +151,7 @@ def group(steps: list, fusing: bool = True) -> list[Kernel | Call]:
     for step in steps:
         if isinstance(step, Call):
             result.append(step)
-            home[step.buffer] = len(result) - 1
+            home |= dict.fromkeys(step.writes(), len(result) - 1)
             continue
         place, apart = _place(step, result, home) if fusing else (None, [])
         if place is None:

@@ -561,6 +561,18 @@ static PyObject *py_remember(PyObject *self, PyObject *const *args, Py_ssize_t n
 }
 
 /* ---- compiled graphs */
+/* run(call, tensors): the result of a call that records nothing; NotImplemented where an argument begins between vectors. */
+static PyObject *py_run(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    if (n != 2 || !Py_IS_TYPE(args[0], &CallType) || !PyList_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "run(call, list of tensors)");
+        return NULL;
+    }
+    PyObject *tensors = PyList_AsTuple(args[1]);
+    PyObject *result = tensors ? make_call((Call *)args[0], tensors, 0, zero) : NULL;
+    Py_XDECREF(tensors);
+    return result;
+}
+
 /* fits(tensors, expected, device, keys): whether all are of that device and those keys, and of (dtype, shape, strides) each. */
 static PyObject *py_fits(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     if (n != 4 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || PyList_GET_SIZE(args[0]) != PyList_GET_SIZE(args[1]) || !tensor_type) {
@@ -611,6 +623,7 @@ static PyMethodDef methods[] = {
     {"plain", (PyCFunction)(void (*)(void))py_plain, METH_FASTCALL, "plain(op, args, mode) -> result, None or NotImplemented"},
     {"declare", (PyCFunction)(void (*)(void))py_declare, METH_FASTCALL, "declare(op, floats, ints)"},
     {"remember", (PyCFunction)(void (*)(void))py_remember, METH_FASTCALL, "remember(op, args, call)"},
+    {"run", (PyCFunction)(void (*)(void))py_run, METH_FASTCALL, "run(call, tensors) -> result or NotImplemented"},
     {"fits", (PyCFunction)(void (*)(void))py_fits, METH_FASTCALL, "fits(tensors, expected, device, keys) -> bool"},
     {"addresses", py_addresses, METH_O, "addresses(tensors) -> list of int"},
     {NULL, NULL, 0, NULL},

@@ -20,7 +20,7 @@ from ..codegen.segment import Segment, deterministic_flags
 from ..codegen.source import Source
 from ..core.threads import thread_count
 from ..graph import Node
-from ..ops.lowering.loops import Buffer, Call, Convolved, Product
+from ..ops.lowering.loops import Buffer, Call, Convolved, Launched, Product
 from ..runtime.build import build
 from ..runtime.cpu import Library, arena
 from .places import line_of
@@ -77,7 +77,7 @@ def _apart(source: Any, item: Any) -> list[str]:
 
 
 def _written(item: Any) -> set[Buffer]:
-    return {item.buffer} if isinstance(item, Call) else {s.buffer for s in item.steps}
+    return item.writes() if isinstance(item, Call) else {s.buffer for s in item.steps}
 
 
 def _read(item: Any) -> set[Buffer]:
@@ -93,7 +93,7 @@ def _moved(item: Any) -> int:
 def _operations(item: Any) -> int:
     if isinstance(item, Product):
         return 2 * math.prod(item.target.shape) * item.a.shape[-1]
-    if isinstance(item, Convolved):
+    if isinstance(item, (Convolved, Launched)):
         return item.work
     if isinstance(item, Call):
         return 0

@@ -27,6 +27,7 @@ import numpy as np
 from ..core.arrays import device_checks
 from ..core.cupy_library import device_count, loaded_library
 from ..core.modes import process
+from . import epilogues
 from .build import CompileFailed, NoCompiler
 from .cache import cached
 from .cudnn import Convolutions
@@ -335,7 +336,7 @@ def _shared_flag(cupy) -> tuple[Any, Any]:
 
 
 def _addresses() -> list[int]:
-    """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream and memory."""
+    """Of the driver's launch, of cuBLAS's batched product and of how it is given a stream and memory, and of products with a bias."""
     try:
         driver, blas = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL(loaded_library("libcublas.so"))
         found = (
@@ -346,7 +347,10 @@ def _addresses() -> list[int]:
         )
     except (OSError, AttributeError) as error:
         raise NoCompiler(f"the CUDA driver or cuBLAS cannot be called: {error}") from error
-    return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found]
+    return [
+        *[ctypes.cast(f, ctypes.c_void_p).value or 0 for f in found],
+        epilogues.biased(loaded_library("libcublasLt.so")),
+    ]
 
 
 @functools.cache

@@ -6,7 +6,8 @@ driver and cuBLAS by the addresses in `Api`, whatever they are: a test hands it 
 An entry is its length and then `0, function, grid, block, count, slots...`; `1` and a product, row-major `c = a @ b`:
 `transposed a, transposed b, m, n, k, leading dimensions of a, b, c`, (slot, offset in bytes, kind) of each, their item sizes, and a
 count of (size, strides of a, b, c) of batches; or `2` and a convolution by cuDNN: its number among the program's (see `cudnn`), then
-(slot, offset in bytes) of both operands and of the result. A slot is a place in the table of addresses: see `codegen/cuda/source`.
+(slot, offset in bytes) of both operands and of the result; or `3` and a product of single matrices as in `1`, up to the item sizes,
+then (slot, offset in bytes) of a row that is added to each of the result's (see `epilogues`). A slot is a place in the table of addresses: see `codegen/cuda/source`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ typedef int (*gemm_t)(void *, int, int, int, int, int, const void *, const void 
     long long, const void *, void *, int, int, long long, int, int, int);
 typedef int (*use_stream_t)(void *, void *);
 typedef int (*use_workspace_t)(void *, void *, unsigned long);
-struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; use_workspace_t use_workspace; };
+typedef int (*biased_t)(void *, const i64 *, i64, const void *, const void *, void *, const void *, void *, unsigned long, void *);
+struct api { launch_t launch; gemm_t gemm; use_stream_t use_stream; use_workspace_t use_workspace; biased_t biased; };
 typedef int (*conv_t)(void *, const void *, void *, const void *, void *, const void *, void *, int, void *, unsigned long, const void *, void *, void *);
 struct conv { void *first, *second, *how, *result; int algorithm, form, twice, unused; unsigned long workspace; };
 struct dnn { void *handle; use_stream_t use_stream; conv_t forms[3]; const struct conv *table; void *workspace; };
@@ -59,6 +61,11 @@ static int product(const i64 *e, char **slots, const struct api *api, void *hand
     return 0;
 }
 
+static int biased(const i64 *e, char **slots, const struct api *api, void *handle, i64 tf32, void *workspace, i64 bytes, void *stream) {
+    return api->biased(handle, e, tf32, slots[e[9]] + e[10], slots[e[12]] + e[13], slots[e[15]] + e[16], slots[e[21]] + e[22],
+        workspace, (unsigned long)bytes, stream);
+}
+
 static int convolution(const i64 *e, char **slots, const struct dnn *dnn) {
     static const float one = 1, zero = 0;
     static const double one_double = 1, zero_double = 0;
@@ -84,6 +91,8 @@ long run(const i64 *plan, i64 entries, char **slots, void *const *functions, con
             if (!dnn_streamed) wrong = dnn->use_stream(dnn->handle, stream);
             dnn_streamed = 1;
             if (!wrong) wrong = convolution(e, slots, dnn);
+        } else if (e[0] == 3) {
+            wrong = biased(e, slots, api, handle, tf32, workspace, bytes, stream);
         } else {
             void *arguments[MOST];
             for (i64 k = 0; k < e[4]; k++) arguments[k] = slots + e[5 + k];
@@ -98,10 +107,10 @@ MOST_ARGUMENTS = 512  # of a kernel: `MOST` of the source, and what 4 KiB of par
 
 
 class Api(ctypes.Structure):
-    """Addresses: `cuLaunchKernel`, `cublasGemmStridedBatchedEx`, `cublasSetStream_v2`, `cublasSetWorkspace_v2`, or functions that take
-    the same."""
+    """Addresses: `cuLaunchKernel`, `cublasGemmStridedBatchedEx`, `cublasSetStream_v2`, `cublasSetWorkspace_v2`, the product of
+    `epilogues`, or functions that take the same."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("launch", "gemm", "use_stream", "use_workspace")]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("launch", "gemm", "use_stream", "use_workspace", "biased")]
 
 
 @dataclass
@@ -122,7 +131,7 @@ class Plan:
 
     @property
     def uses_products(self) -> bool:
-        return any(e[0] == 1 for e in self.entries)
+        return any(e[0] in (1, 3) for e in self.entries)
 
     def slots(self, addresses: list[int], flag: int, arena: int) -> np.ndarray:
         """The table of addresses, of inputs and outputs in order, the flag, and the arena's places."""

@@ -20,12 +20,16 @@ from ...ops.lowering.elements import Element, Unlowerable, number
 from ...ops.lowering.expressions import loads
 from ...ops.lowering.loops import Compute, Convolved, Product, Value
 from ...runtime import cudnn
+from ...runtime.cuda import machine
 from ..lower import SUPPORTED, Lowering
+from . import attention
 
 FULL = 264  # groups of threads that keep a device busy
 ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
 
 
+MATRIX_UNITS = 80  # the architecture from which on devices have those that attention is written for
+WITH_BIAS = (dtypes.float32, dtypes.float16, dtypes.bfloat16)  # dtypes of products that cuBLASLt adds a row to
 EVEN, MUCH = 8, 1 << 30  # what sides are rounded up to, and multiplications from which on that is worth the copies
 FEW_CALLS = 2  # of the library for one product of batches; where there would be more, operands are copied
 
@@ -66,13 +70,59 @@ class CudaLowering(Lowering):
 
     def product(self, x: Value, y: Value, result: Tensor | None = None) -> Value:
         self.operands = x.dtype if x.dtype is y.dtype else None
-        if self.operands in dtypes.reduced_precision and len(x.shape) == len(y.shape) == 2:
+        if self.on_tensor_units(self.operands) and len(x.shape) == len(y.shape) == 2:
             sides = (*x.shape, y.shape[1])
             if any(n % EVEN for n in sides) and math.prod(sides) >= MUCH:
                 return self.even_product(x, y, result)
         if result is not None and calls_of(result._array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
             result = None
         return super().product(self.run_on(x), self.run_on(y), result)
+
+    def on_tensor_units(self, d: dtype | None) -> bool:
+        """Whether products of a dtype run, or may run, on units that want their operands' rows to begin at even places."""
+        return d in dtypes.reduced_precision or d is dtypes.float32 and process.matmul_precision != "highest"
+
+    def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
+        """By cuBLASLt, where all sides are even: for others it has no such call for certain."""
+        (m, k), n, t = x.shape, y.shape[-1], self.spec()
+        if not x.dtype is y.dtype is bias.dtype is t.dtype or x.dtype not in WITH_BIAS:
+            return None
+        if not min(m, k, n) or any(side % EVEN for side in (m, k, n)):
+            return None
+        if bias.numel != n or bias.shape[-1] != n or bias.strides[-1] != 1 or bias.offset % EVEN:
+            return None
+        if any(v.offset % EVEN or any(s % EVEN for s in v.strides if s != 1) for v in (x, y)):
+            return None
+        self.operands = x.dtype
+        out = self.blank((m, n), x.dtype)
+        self.emit(Product(out, self.for_blas(x, x.dtype), self.for_blas(y, x.dtype), bias))
+        return out
+
+    def has_matrix_units(self) -> bool:
+        """Whether the device multiplies small matrices of half precision."""
+        return self.device == "cuda" and int(machine(self._tensor().device.index or 0).architecture[3:]) >= MATRIX_UNITS
+
+    def attention(self, q: Value, k: Value, v: Value, causal: bool, scale: float) -> tuple[Value, Value] | None:
+        if not attention.fits(q, k, v) or not self.has_matrix_units():
+            return None
+        out, lse = self.blank(q.shape, q.dtype, stride_of(self.spec(0))), self.result(1)
+        if not attention.readable(out):
+            out = self.blank(q.shape, q.dtype)
+        q, k, v = (x if attention.readable(x) else self.copy(x) for x in (q, k, v))
+        self.emit(attention.forward(out, lse, q, k, v, causal, scale))
+        return self.returned(out, 0), lse
+
+    def attention_backward(self, g: Value, q, k, v, out: Value, lse: Value, causal: bool, scale: float) -> tuple | None:
+        if not attention.fits(q, k, v, g, out) or not self.has_matrix_units():
+            return None
+        dots = self.reduce("sum", [g, out], lambda x, y: x * y, [3], dtypes.float32, keepdim=False)
+        g, q, k, v = (x if attention.readable(x) else self.copy(x) for x in (g, q, k, v))
+        targets = [self.result(n) for n in range(3)]
+        if not all(attention.readable(t) for t in targets):
+            targets = [self.blank(t.shape, t.dtype) for t in targets]
+        for step in attention.backward(targets, g, q, k, v, self.contiguous(lse), dots, causal, scale):
+            self.emit(step)
+        return tuple([self.returned(t, n) for n, t in enumerate(targets)])
 
     def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
         """By cuDNN, all three row-major or all channels-last."""

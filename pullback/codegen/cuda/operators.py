@@ -10,14 +10,10 @@ a bounded number of them; which signatures have one never changes, and so neithe
 
 from __future__ import annotations
 
-import ctypes
 import operator as python_operators
 import warnings
 from collections import Counter
-from functools import partial
 from typing import Any
-
-import numpy as np
 
 from ...core.device import device
 from ...core.dtype import dtype
@@ -31,13 +27,10 @@ from ...ops.lowering import NotLowerable
 from ...ops.system.operator import Operator
 from ...ops.system.return_types import pack_results
 from ...runtime.build import CompileFailed, NoCompiler
-from ...runtime.cuda import Machine, Program
-from ...runtime.launcher import launcher
 from .calls import native, ready, record_of, remember
 from .segment import CudaSegment
 
 MOST_PROGRAMS = 64  # of one operator
-MOST_SLOTS = 192  # addresses of one program
 
 _programs: Counter[Operator] = Counter()
 segment_class = CudaSegment
@@ -80,7 +73,7 @@ def _call(op: Operator, args: tuple, where: device) -> Any:
     except CompileFailed as error:
         warnings.warn(f"{op.qualified_name} has no kernels of our own: {error}", RuntimeWarning, stacklevel=2)
         return None
-    return _native_call(op, args, where, segment)
+    return _native_call(op, args, segment)
 
 
 def _segment(op: Operator, args: tuple, where: device) -> CudaSegment | None:
@@ -131,34 +124,14 @@ def _lowered(graph: Graph, op: Operator, nodes: list, result: Any) -> CudaSegmen
     return segment_class(nodes, wanted, lowering)
 
 
-def _native_call(op: Operator, args: tuple, where: device, segment: CudaSegment) -> Any:
+def _native_call(op: Operator, args: tuple, segment: CudaSegment) -> Any:
     """The program of a segment as a native call; None where its results are not all new tensors of their own."""
-    on, plan, program = segment.on, segment.source.plan, segment.program
-    news = [at for kind, at, view in segment.places if kind != "given" and view is None]
-    slots = plan.inputs + plan.outputs + 1 + len(plan.offsets)
-    if segment.others or segment.empty or len(news) != len(segment.places) or slots > MOST_SLOTS:
-        return None
     order = {node.name: k for k, node in enumerate(segment.inputs)}
     tensors = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
     inputs = tuple([tensors[order[node.name]] for node in segment.given])
-    outputs = tuple([(m.shape, np.dtype(m.dtype.numpy), m.back, m.dtype) for m in segment.makers])
-    many = _many(segment, news)
-    pack = None if many is None else _packer(op, many)
-    numbers = (
-        0, 0, 0, _address(launcher()), plan.numbers.ctypes.data, len(plan.entries), plan.arena,
-        plan.places.ctypes.data, len(plan.offsets), ctypes.addressof(program.functions), ctypes.addressof(program.api),
-        on.flag.ctypes.data, on.flag_address,
-    )  # fmt: skip
-    handle = on.handle if plan.uses_products else None
-    extra = None if program.convolutions is None else partial(_told, on, program)
-    return native.call(
-        (segment, program, plan), inputs, (), outputs, many, pack, record_of(op), None, where, where.keys, on.memory, handle,
-        _reduced, extra, on.check, None, b"", numbers,
-    )  # fmt: skip
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    news = segment.news
+    many = _many(segment, news) if len(news) == len(segment.places) else None
+    return segment.native_call(inputs, many, None if many is None else _packer(op, many), record_of(op))
 
 
 def _packer(op: Operator, many: tuple) -> Any:
@@ -166,16 +139,6 @@ def _packer(op: Operator, many: tuple) -> Any:
     if op.schema.returns[0][0].endswith("[]"):
         return list
     return None if type(pack_results(op, list(many))) is tuple else lambda found: pack_results(op, list(found))
-
-
-def _told(on: Machine, program: Program, stream: int) -> tuple:
-    """What the launcher must know of convolutions: (its address, itself)."""
-    found = on.convolving(program, stream)
-    return ctypes.addressof(found), found
-
-
-def _reduced() -> bool:
-    return process.matmul_precision != "highest"
 
 
 def _many(segment: CudaSegment, news: list[int]) -> tuple | None:

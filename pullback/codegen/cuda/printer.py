@@ -23,7 +23,7 @@ from ..printers.c_scalars import C_TYPES
 from ..schedule import Nest
 
 THREADS = 256  # of a block of an element-wise kernel
-BLOCKS = 4096  # of an element-wise kernel at most: threads then go through several vectors
+BLOCKS = 1 << 20  # of an element-wise kernel at most: threads then go through several vectors
 VECTOR, WIDEST = 16, 8  # bytes, and elements, that a thread reads at once
 SMALL = 1 << 31  # elements up to which places are counted in 32 bits
 

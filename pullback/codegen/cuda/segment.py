@@ -6,7 +6,10 @@ address from which vectors cannot be read is copied first.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from ...core.tensor import CUDA, Tensor, wrap
 from ...graph.node import Node
 from ...ops.lowering.loops import Value
 from ...runtime.cuda import Machine, Program, machine
+from ...runtime.launcher import launcher
 from ...runtime.replays import WORTH, Replays
 from ..segment import Segment, like, run_nodes, strict, view
 from .calls import native, ready
@@ -25,6 +29,7 @@ from .printer import VECTOR
 from .source import CudaSource, write
 
 SMALL = 1 << 16  # bytes of an output that is kept for the next call
+MOST_SLOTS, MOST_TENSORS = 192, 24  # addresses of a program, and its inputs and outputs, that the extension takes
 
 
 class CudaSegment(Segment):
@@ -59,6 +64,8 @@ class CudaSegment(Segment):
         self.kept: dict[int, list[list]] = {}  # by stream, and by output
         self.few = [b.size * b.dtype.itemsize <= SMALL for b in self.source.outputs]
         self.kinds = [(m.shape, np.dtype(m.dtype.numpy)) for m in self.makers]
+        few = self.in_c and self.program.replays is None
+        self.in_one = self.native_call(tuple(range(len(self.given))), tuple(self.news)) if few else None
 
     def run(self, values: dict) -> None:
         found = self.call([values[n] for n in self.given])
@@ -71,6 +78,10 @@ class CudaSegment(Segment):
         """The values of `results`; None where an argument does not fit, and nothing was done."""
         if self.others or not self.all_fit(tensors):
             return None
+        if self.in_one is not None:
+            result = native.run(self.in_one, tensors)
+            if result is not NotImplemented:
+                return list(result)
         blanks = self.blanks()
         outs = [o if m.back is None else o.transpose(m.back) for m, o in zip(self.makers, blanks, strict=True)]
         if not self.empty:
@@ -78,12 +89,39 @@ class CudaSegment(Segment):
             addresses += [self.on.address(o) for o in outs]
             self.on.run(self.program, addresses, process.matmul_precision != "highest")
             del copies  # kept until all is in the stream
-        result = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
+        news = [wrap(o, m.dtype, self.device) for m, o in zip(self.makers, outs, strict=True)]
         return [
             base if value is None else view(base, value)
             for kind, at, value in self.places
-            for base in (tensors[at] if kind == "given" else result[at],)
+            for base in (tensors[at] if kind == "given" else news[at],)
         ]
+
+    @property
+    def news(self) -> list[int]:
+        """Which outputs the results are that are new tensors, and no views of one."""
+        return [at for kind, at, value in self.places if kind != "given" and value is None]
+
+    def native_call(self, inputs: tuple, many: tuple | None, pack: Any = None, recorder: Any = None) -> Any:
+        """The program as a call of the extension: `inputs` are places among its arguments, `many` the outputs that are the tuple that
+        comes back, if one does. None where a result is no new tensor of its own, or there are too many of them."""
+        on, plan, program = self.on, self.source.plan, self.program
+        slots = plan.inputs + plan.outputs + 1 + len(plan.offsets)
+        if self.others or self.empty or len(self.news) != len(self.places) or slots > MOST_SLOTS:
+            return None
+        if len(inputs) + len(self.makers) > MOST_TENSORS:
+            return None
+        outputs = tuple([(m.shape, np.dtype(m.dtype.numpy), m.back, m.dtype) for m in self.makers])
+        numbers = (
+            0, 0, 0, _address(launcher()), plan.numbers.ctypes.data, len(plan.entries), plan.arena,
+            plan.places.ctypes.data, len(plan.offsets), ctypes.addressof(program.functions), ctypes.addressof(program.api),
+            on.flag.ctypes.data, on.flag_address,
+        )  # fmt: skip
+        handle = on.handle if plan.uses_products else None
+        extra = None if program.convolutions is None else partial(_told, on, program)
+        return native.call(
+            (program, plan, on), inputs, (), outputs, many, pack, recorder, None, self.device, self.device.keys, on.memory, handle,
+            _reduced, extra, on.check, None, b"", numbers,
+        )  # fmt: skip
 
     def blanks(self) -> list:
         """Arrays for the outputs. Small ones are those of a call before, where nobody has them any more."""
@@ -152,6 +190,20 @@ class CudaSegment(Segment):
             or 0 in shape
             or all(n == 1 or s == w for n, s, w in zip(shape, found, strides, strict=True))
         )
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _told(on: Machine, program: Program, stream: int) -> tuple:
+    """What the launcher must know of convolutions: (its address, itself)."""
+    found = on.convolving(program, stream)
+    return ctypes.addressof(found), found
+
+
+def _reduced() -> bool:
+    return process.matmul_precision != "highest"
 
 
 def _tensors(node: Node) -> list[Tensor]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...core import dtype as dtypes
 from ...core.events import listeners
-from ...ops.lowering.loops import Buffer, Call, Convolved, Product, Value
+from ...ops.lowering.loops import Buffer, Call, Convolved, Launched, Product, Value
 from ...runtime.launcher import Plan
 from ..describe import describe
 from ..fuse import group, inline
@@ -50,7 +50,7 @@ class CudaSource:
         """The function that an entry of the plan launches; of a product or convolution, what it is."""
         entry = self.plan.entries[k]
         if entry[0]:
-            return f"{('cublasGemmStridedBatchedEx', 'cuDNN')[entry[0] - 1]}: {self.kernels[k]}"
+            return f"{('cublasGemmStridedBatchedEx', 'cuDNN', 'cublasLtMatmul')[entry[0] - 1]}: {self.kernels[k]}"
         return self.functions[entry[1]]
 
 
@@ -68,6 +68,11 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
             items.append(item)
             flow.append(({item.buffer}, item.reads()))
             continue
+        if isinstance(item, Launched):
+            buffers = [v.buffer for v in (*item.sources, *item.targets)]
+            items.append(Launch(item.text, buffers, item.grid, item.block))
+            flow.append((item.writes(), item.reads()))
+            continue
         assert not isinstance(item, Call), f"{type(item).__name__} is not lowered for CUDA"
         needed = needed_outside(item, n, readers, kept)
         nest = schedule(item, needed)
@@ -81,7 +86,8 @@ def write(steps: list, inputs: list[Value], outputs: list[Buffer], fusing: bool 
     plan = Plan(entries, len(inputs), len(outputs), list(offsets.values()), arena, convolutions)
     described = [describe(item) for item in order]
     heard = (order, in_use(flow, fed, kept)) if listeners else ([], [])
-    return CudaSource(PRELUDE, names, functions, inputs, outputs, plan, described, *heard)
+    more = dict.fromkeys(item.prelude for item in order if isinstance(item, Launched))
+    return CudaSource("".join([PRELUDE, *more]), names, functions, inputs, outputs, plan, described, *heard)
 
 
 def _entries(items: list, slots: dict[Buffer, int]) -> tuple[list[str], list[str], list[list[int]]]:
@@ -115,7 +121,10 @@ def _product(p: Product, slots: dict[Buffer, int]) -> list[int]:
     batch = _batch(p)
     operands = [x for v in (p.a, p.b, p.target) for x in (slots[v.buffer], v.offset * v.dtype.itemsize, KINDS[v.dtype])]
     sizes = [v.dtype.itemsize for v in (p.a, p.b, p.target)]
-    return [1, ta, tb, m, n, k, lda, ldb, ldc, *operands, *sizes, len(batch), *[x for row in batch for x in row]]
+    shared = [ta, tb, m, n, k, lda, ldb, ldc, *operands, *sizes]
+    if p.bias is not None:
+        return [3, *shared, slots[p.bias.buffer], p.bias.offset * p.bias.dtype.itemsize]
+    return [1, *shared, len(batch), *[x for row in batch for x in row]]
 
 
 def _batch(p: Product) -> list[list[int]]:

@@ -23,6 +23,10 @@ def lower_mm(b: Builder, x: Value, y: Value):
 def lower_addmm(b: Builder, bias: Value, x: Value, y: Value, beta, alpha):
     if not x.dtype.is_floating_point:
         return INTEGERS
+    if alpha == beta == 1:
+        whole = b.biased_product(x, y, bias)
+        if whole is not None:
+            return b.returned(whole)
     result, out = b.product(x, y), b.result()
     rank = len(out.shape)
     e = b.element(result, rank) if alpha == 1 else b.element(result, rank) * alpha

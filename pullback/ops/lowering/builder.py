@@ -77,14 +77,16 @@ class Builder:
 
     def emit(self, step: Compute | Call) -> None:
         self.steps.append(step)
-        step.buffer.writers.append(step)
+        for b in step.writes():
+            b.writers.append(step)
         for b in step.reads():
             b.readers.append(step)
 
     def undo(self, steps: int) -> None:
         """Take back all but the first so many steps."""
         for step in self.steps[steps:]:
-            step.buffer.writers.remove(step)
+            for b in step.writes():
+                b.writers.remove(step)
             for b in step.reads():
                 b.readers.remove(step)
         del self.steps[steps:]
@@ -214,6 +216,18 @@ class Builder:
         if out.numel:
             self.emit(Product(out, self.for_blas(x, d), self.for_blas(y, d)))
         return out
+
+    def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
+        """`x @ y + bias` of matrices and a row, in the result's dtype, by one call of BLAS; None where that is not one call."""
+        return None
+
+    def attention(self, q: Value, k: Value, v: Value, causal: bool, scale: float) -> tuple[Value, Value] | None:
+        """The results of attention (output, logarithms of sums), by kernels that never hold all scores; None where there are none."""
+        return None
+
+    def attention_backward(self, g: Value, q, k, v, out: Value, lse: Value, causal: bool, scale: float) -> tuple | None:
+        """Gradients of queries, keys and values, in the same way."""
+        return None
 
     def convolved(self, form: int, target: Value, x: Value, w: Value, y: Value, settings: tuple) -> Value | None:
         """A convolution by a library, in one of its forms (0: y from x and w, 1: x from y and w, 2: w from x and y), written to `target`,

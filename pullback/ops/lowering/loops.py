@@ -148,6 +148,9 @@ class Compute:
             self.cached = loads(self.expr) + [e for index, _, _ in self.scatter for e in loads(index)]
         return self.cached
 
+    def writes(self) -> set[Buffer]:
+        return {self.buffer}
+
     def reads(self) -> set[Buffer]:
         return {e.args[0] for e in self.loads()}
 
@@ -194,20 +197,26 @@ class Call:
     def buffer(self) -> Buffer:
         return self.target.buffer
 
+    def writes(self) -> set[Buffer]:
+        return {self.buffer}
+
     def reads(self) -> set[Buffer]:
         raise NotImplementedError
 
 
 class Product(Call):
-    """`target[b] = a[b] @ b[b]`: matrices or batches of them, by BLAS. Windows that BLAS can read in place."""
+    """`target[b] = a[b] @ b[b]`: matrices or batches of them, by BLAS. Windows that BLAS can read in place.
 
-    __slots__ = ("a", "b")
+    `bias`, of a single matrix: a row that is added to each of the target's before it is rounded.
+    """
 
-    def __init__(self, target: Value, a: Value, b: Value):
-        self.target, self.a, self.b = target, a, b
+    __slots__ = ("a", "b", "bias")
+
+    def __init__(self, target: Value, a: Value, b: Value, bias: Value | None = None):
+        self.target, self.a, self.b, self.bias = target, a, b, bias
 
     def reads(self) -> set[Buffer]:
-        return {self.a.buffer, self.b.buffer}
+        return {v.buffer for v in (self.a, self.b, self.bias) if v is not None}
 
 
 class Convolved(Call):
@@ -220,6 +229,35 @@ class Convolved(Call):
 
     def reads(self) -> set[Buffer]:
         return {self.first.buffer, self.second.buffer}
+
+
+class Launched(Call):
+    """A kernel whose text is written by hand, with `NAME` for its name: it takes where the buffers of `sources` and then of `targets` begin.
+
+    `prelude` is what its text needs besides every kernel's; `work`: its operations.
+    """
+
+    __slots__ = ("targets", "sources", "text", "prelude", "grid", "block", "work", "label")
+
+    def __init__(
+        self,
+        targets: list[Value],
+        sources: list[Value],
+        text: str,
+        prelude: str,
+        grid: int,
+        block: int,
+        work: int,
+        label: str,
+    ):
+        self.target, self.targets, self.sources, self.text, self.prelude = targets[0], targets, sources, text, prelude
+        self.grid, self.block, self.work, self.label = grid, block, work, label
+
+    def writes(self) -> set[Buffer]:
+        return {v.buffer for v in self.targets}
+
+    def reads(self) -> set[Buffer]:
+        return {v.buffer for v in self.sources}
 
 
 class Sort(Call):

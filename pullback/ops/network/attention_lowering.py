@@ -42,6 +42,9 @@ def lower_attention(b: Builder, q: Value, k: Value, v: Value, dropout, causal, m
     o, d = b.o, b.wide(q.dtype)
     if dropout or not q.numel or not k.numel:
         return REFUSED
+    whole = b.attention(q, k, v, causal, _scale(q, scale)) if mask is None else None
+    if whole is not None:
+        return whole
     if _is_long(b, q, k):
         return TOO_LONG
     scores = _scores(b, q, k, mask, causal, _scale(q, scale))
@@ -59,9 +62,12 @@ def lower_attention_backward(b: Builder, g: Value, q, k, v, out, lse, dropout, c
     o, d = b.o, b.wide(q.dtype)
     if dropout or not q.numel or not k.numel or not g.numel:
         return REFUSED
+    factor = _scale(q, scale)
+    whole = b.attention_backward(g, q, k, v, out, lse, causal, factor) if mask is None else None
+    if whole is not None:
+        return whole
     if _is_long(b, q, k):
         return TOO_LONG
-    factor = _scale(q, scale)
     scores = _scores(b, q, k, mask, causal, factor)
     rank = len(scores.shape)
     lse = lse.unsqueeze(rank - 1)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from pullback.codegen.cuda.attention import UNITS
 from pullback.codegen.cuda.lower import CudaLowering
 from pullback.codegen.cuda.prelude import HALF
 from pullback.codegen.cuda.segment import CudaSegment
@@ -118,10 +119,59 @@ extern "C" int emulated_gemm(void *, int ta, int tb, int m, int n, int k, const 
     }
     return 0;
 }
+extern "C" int emulated_biased(void *, const long *e, long, const char *a, const char *b, char *c, const char *bias, void *, unsigned long, void *) {
+    const int kind = e[11];
+    for (long i = 0; i < e[3]; i++) for (long j = 0; j < e[4]; j++) {
+        double s = element(bias, j, kind);
+        for (long p = 0; p < e[5]; p++) s += element(a, e[1] ? p * e[6] + i : i * e[6] + p, kind) * element(b, e[2] ? j * e[7] + p : p * e[7] + j, kind);
+        stored(c, i * e[8] + j, kind, s);
+    }
+    return 0;
+}
 """
 FLAGS = ("-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off")
-STAND_INS = ("emulated_launch", "emulated_gemm", "emulated_stream", "emulated_workspace")
-MEETING = ("over_lanes", "over_block", "over_warps", "running", "from_last", "__syncthreads")
+STAND_INS = ("emulated_launch", "emulated_gemm", "emulated_stream", "emulated_workspace", "emulated_biased")
+# A warp's products: every lane shows its part of the operands, and reads those of others once all have.
+EMULATED_UNITS = r"""
+#define SHARED alignas(16) static
+static u32 parts[2][1024][8];
+static f32 half_of(u32 both, int high, bool brain) { u32 kind = brain ? 14 : 2; return (f32)element((const char *)&both, high, kind); }
+static void all_here() { exchanged(0, threadIdx.x); }
+template <bool BRAIN> struct Unit {
+    static void multiply(f32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+        const unsigned me = threadIdx.x, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+        const int side = now->turn & 1;
+        u32 *mine = parts[side][me];
+        memcpy(mine, a, 16); mine[4] = b0; mine[5] = b1;
+        all_here();
+        for (int i = 0; i < 4; i++) {
+            const unsigned row = g + i / 2 * 8, column = 2 * t + i % 2;
+            for (unsigned k = 0; k < 16; k++)
+                c[i] += half_of(parts[side][warp + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2, BRAIN)
+                    * half_of(parts[side][warp + column * 4 + k % 8 / 2][4 + k / 8], k % 2, BRAIN);
+        }
+    }
+    static u32 pair(f32 low, f32 high) { u32 r; stored((char *)&r, 0, BRAIN ? 14 : 2, low); stored((char *)&r, 1, BRAIN ? 14 : 2, high); return r; }
+};
+typedef Unit<true> Brain;
+typedef Unit<false> Half;
+static const u16 *rows_of[2][1024];
+template <bool TURNED> static void read_matrices(u32 (&r)[4], const u16 *row) {
+    const unsigned me = threadIdx.x, warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+    const int side = now->turn & 1;
+    if ((u64)row % 16) { fprintf(stderr, "a row between vectors\n"); abort(); }
+    rows_of[side][me] = row;
+    all_here();
+    for (unsigned i = 0; i < 4; i++) {
+        const u16 *const *rows = rows_of[side] + warp + 8 * i;
+        r[i] = TURNED ? rows[2 * t][g] | (u32)rows[2 * t + 1][g] << 16 : rows[g][2 * t] | (u32)rows[g][2 * t + 1] << 16;
+    }
+}
+static void matrices(u32 (&r)[4], const u16 *row) { read_matrices<false>(r, row); }
+static void turned_matrices(u32 (&r)[4], const u16 *row) { read_matrices<true>(r, row); }
+static f32 power_of_two(f32 x) { return exp2f(x); }
+"""
+MEETING = ("attention_", "over_lanes", "over_block", "over_warps", "running", "from_last", "__syncthreads")
 
 
 def build_host(text: str) -> Path:
@@ -154,7 +204,8 @@ class EmulatedMachine(Machine):
             f'extern "C" kernel of_{n} = {{call_{n}, {int(any(word in f for word in MEETING))}}};'
             for n, f in zip(source.names, source.functions, strict=True)
         ]
-        text = SHIM + source.text.replace(HALF, "typedef _Float16 f16;\n") + "\n".join(kernels)
+        text = source.text.replace(HALF, "typedef _Float16 f16;\n").replace(UNITS, EMULATED_UNITS)
+        text = SHIM + text + "\n".join(kernels)
         library = ctypes.CDLL(str(build_host(text)))
         places = {
             name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -219,6 +270,9 @@ class OnHost(CudaLowering):
     """Loops for a CUDA device, over tensors of the CPU."""
 
     device = "cpu"
+
+    def has_matrix_units(self) -> bool:
+        return True
 
 
 class EmulatedSegment(CudaSegment):

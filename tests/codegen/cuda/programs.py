@@ -109,6 +109,16 @@ def products():
     return f, [a, b, c, torch.randn(5, 6, dtype=torch.float64)]
 
 
+def biased(d):
+    """Rows that are added to products: by the product where all sides are even, else by a loop; operands that are turned and cut out."""
+
+    def f(x, w, b, v, c):
+        turned = torch.addmm(b, x.t()[:16, :8], w[:, :8].t())
+        return F.linear(x, w, b), turned, F.linear(x, v, c), torch.addmm(b, x, w.t(), alpha=2), F.linear(x[1:], w, b)
+
+    return lambda: (f, [torch.randn(*s).to(d) for s in ((16, 24), (40, 24), (40,), (5, 24), (5,))])
+
+
 def attention(d):
     def f(x):
         q, k, v = x.view(2, 16, 3, 4, 8).permute(2, 0, 3, 1, 4)
@@ -129,6 +139,7 @@ PROGRAMS = {
     "rows": rows, "columns": columns, "everything": everything, "elements": elements, "many_elements": many_elements,
     "places": places, "running_sums": running_sums, "products": products, "bfloat16": narrow(torch.bfloat16),
     "float16": narrow(torch.float16), "attention": attention(torch.float32), "attention_bfloat16": attention(torch.bfloat16),
+    "biased": biased(torch.float32), "biased_bfloat16": biased(torch.bfloat16), "biased_float16": biased(torch.float16),
     "convolutions": convolutions(torch.float32), "convolutions_bfloat16": convolutions(torch.bfloat16),
 }  # fmt: skip
 

@@ -1,0 +1,78 @@
+"""Attention over tiles: kernels written by hand, on the emulator of a device, against the operators of the CPU in double precision."""
+
+from __future__ import annotations
+
+import pytest
+
+import pullback as torch
+import pullback.nn.functional as F
+
+CASES = {  # batch, heads, queries, keys, size of a head
+    "tiles": (1, 2, 128, 128, 64),
+    "one_tile": (2, 3, 16, 16, 16),
+    "ends_within": (1, 2, 70, 70, 32),
+    "more_keys": (1, 1, 40, 130, 16),
+    "more_queries": (1, 1, 130, 40, 48),
+    "wide": (1, 1, 48, 80, 128),
+}
+TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 3e-3}
+
+
+def step(q, k, v, g, causal, scale):
+    out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+    return (out, *torch.autograd.grad(out, (q, k, v), g))
+
+
+def check(emulated, shape, d, causal, scale=None, split=False):
+    batch, heads, length, span, size = shape
+    torch.manual_seed(0)
+    q, g = (torch.randn(batch, heads, length, size) for _ in range(2))
+    k, v = (torch.randn(batch, heads, span, size) for _ in range(2))
+    rounded = [t.to(d) for t in (q, k, v, g)]
+    if split:  # heads side by side in one row, as a linear layer gives them
+        rounded[:3] = torch.stack([t.transpose(1, 2) for t in rounded[:3]], 2).permute(2, 0, 3, 1, 4).unbind(0)
+    inputs = [t.requires_grad_() for t in rounded[:3]]
+    compiled = emulated(lambda *args: step(*args, causal, scale), *inputs, rounded[3])
+    text = "\n".join(f for s in compiled.segments for f in s.source.functions)
+    assert text.count("attention_") == 3, "by tiles"
+    got = compiled(*inputs, rounded[3])
+    want = step(*[t.detach().double().requires_grad_() for t in inputs], rounded[3].double(), causal, scale)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype is d and a.shape == b.shape
+        assert float((a.double() - b).abs().max()) <= TOLERANCE[d] * float(b.abs().max())
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", list(CASES))
+def test_sizes(emulated, name, causal):
+    check(emulated, CASES[name], torch.bfloat16, causal)
+
+
+def test_float16(emulated):
+    check(emulated, CASES["ends_within"], torch.float16, True)
+
+
+def test_scales(emulated):
+    check(emulated, CASES["one_tile"], torch.bfloat16, False, -0.7)
+    check(emulated, CASES["one_tile"], torch.bfloat16, True, 3)
+
+
+def test_heads_of_one_matrix(emulated):
+    check(emulated, (2, 3, 40, 40, 16), torch.bfloat16, True, split=True)
+
+
+def test_rows_between_vectors_are_copied(emulated):
+    whole = [torch.randn(1, 2, 20, 17).to(torch.bfloat16) for _ in range(3)]
+    f = lambda q, k, v: (F.scaled_dot_product_attention(q[..., 1:], k[..., 1:], v[..., 1:]),)
+    (got,) = emulated(f, *whole)(*whole)
+    (want,) = f(*[t.double() for t in whole])
+    assert float((got.double() - want).abs().max()) < 2e-2
+
+
+@pytest.mark.parametrize("size", [20, 144])
+def test_other_sizes_of_heads_are_products(emulated, size):
+    xs = [torch.randn(1, 2, 20, size).to(torch.bfloat16) for _ in range(3)]
+    compiled = emulated(lambda q, k, v: (F.scaled_dot_product_attention(q, k, v),), *xs)
+    assert "attention_" not in "\n".join(f for s in compiled.segments for f in s.source.functions)
+    want = F.scaled_dot_product_attention(*[t.double() for t in xs])
+    assert float((compiled(*xs)[0].double() - want).abs().max()) < 2e-2
