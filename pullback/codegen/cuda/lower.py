@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ...capture.front.config import native as settings
 from ...core import dtype as dtypes
+from ...core.cupy_library import device_count
 from ...core.dtype import dtype
 from ...core.geometry import channels_last_strides, contiguous_strides
 from ...core.modes import process
@@ -100,7 +101,9 @@ class CudaLowering(Lowering):
 
     def has_matrix_units(self) -> bool:
         """Whether the device multiplies small matrices of half precision."""
-        return self.device == "cuda" and int(machine(self._tensor().device.index or 0).architecture[3:]) >= MATRIX_UNITS
+        if self.device != "cuda" or not device_count():
+            return False
+        return int(machine(self._tensor().device.index or 0).architecture[3:]) >= MATRIX_UNITS
 
     def attention(self, q: Value, k: Value, v: Value, causal: bool, scale: float) -> tuple[Value, Value] | None:
         if not attention.fits(q, k, v) or not self.has_matrix_units():

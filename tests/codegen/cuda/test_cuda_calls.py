@@ -199,3 +199,21 @@ def test_an_operator_has_a_bounded_number_of_programs(emulated, monkeypatch):
     check(emulated("_softmax.default", x, -1, False), x.softmax(-1))
     assert emulated("_softmax.default", y[:3], -1, False) is None
     check(emulated("_softmax.default", x, -1, False), x.softmax(-1))
+
+
+def test_a_small_graph_is_one_call(emulated):
+    from pullback.capture.trace.make_fx import make_fx
+    from tests.codegen.cuda.emulator import EmulatedSegment
+
+    f = lambda x, y: ((x * y).relu(), (x + y).sum(1))
+    whole = make_fx(f, tracing_mode="fake")(x, y).graph
+    nodes = [n for n in whole.nodes if n.op == "call_function"]
+    segment = EmulatedSegment(nodes, list(next(n for n in whole.nodes if n.op == "output").args[0]))
+    segment.build()
+    call = segment.native_call((0, 1), (0, 1))
+    check(calls.native.run(call, [x, y]), f(x, y))
+    cut = torch.rand(241)[1:].view(6, 40)
+    assert calls.native.run(call, [cut, y]) is NotImplemented  # it begins between vectors
+    assert segment.native_call(tuple(range(30)), (0, 1)) is None  # more tensors than a call may have
+    with pytest.raises(TypeError, match="call, list of tensors"):
+        calls.native.run(call, (x, y))

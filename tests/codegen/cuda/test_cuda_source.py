@@ -84,6 +84,27 @@ def test_products_of_narrow_floats_read_them_as_they_are(graph_of):
     assert kinds(lambda x, w: (x @ w).relu()) == (14, 14, 14)  # which is rounded before anything else
 
 
+def test_rows_are_added_by_the_product_where_sides_are_even(graph_of):
+    def entries(*shapes):
+        result = graph_of(lambda x, w, b: F.linear(x, w, b), *shapes, dtype=torch.bfloat16)
+        return [e[0] for e in result.segments[0].source.plan.entries], result.segments[0].source.text_of(0)
+
+    assert entries((16, 32), (24, 32), (24,)) == ([3], "cublasLtMatmul: b3 = b0 [16, 32] @ b1 [32, 24] + b2")
+    assert entries((16, 32), (20, 32), (20,))[0] == [1, 0]
+
+
+def test_sides_are_rounded_up_for_tf32(graph_of, monkeypatch):
+    from pullback.core.modes import process
+
+    def product():
+        result = graph_of(lambda x, w: x @ w, (2048, 1024), (1024, 1001))
+        return next(e for e in result.segments[0].source.plan.entries if e[0] == 1)[3:6]
+
+    assert product() == [2048, 1001, 1024]
+    monkeypatch.setattr(process, "matmul_precision", "high")
+    assert product() == [2048, 1008, 1024]
+
+
 def test_what_has_no_kernel_says_why(graph_of):
     reasons = graph_of(lambda x: (x.sort()[0] + 1) * 2, (8,)).reasons
     assert reasons["sort"] == "sorting"
