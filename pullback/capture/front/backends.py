@@ -10,6 +10,7 @@ from ...core.logs import logger
 from ...core.tensor import Tensor
 from ...ops.network.recurrent import whole_layers
 from .config import native
+from .layouts import turned
 
 BACKENDS: dict[str, Callable] = {}
 default_backend = "inductor"
@@ -73,6 +74,8 @@ def inductor(module, example_inputs, options: dict | None = None) -> Callable:
     with native.patch(options or {}):
         if native.triton.cudagraphs and (reason := why_no_cuda_graph(module, example_inputs)):
             skip_cuda_graph(reason)
+        if native.layout_optimization and native.cuda.native:
+            turned(module)
     compiler = functools.partial(native_code, options=options or {})
     with whole_layers:
         return _ahead_of_time(module, example_inputs, "min_cut_rematerialization_partition", compiler)

@@ -92,6 +92,7 @@ native = Settings(
     # native: whether graphs on a CUDA device get kernels of our own; False: they run operator by operator
     # graphs: whether runs of them that come again with the same addresses are launched as one CUDA graph
     cuda=Settings("torch._inductor.config.cuda", native=True, graphs=True),
+    layout_optimization=True,  # whether convolutions of a graph on a CUDA device are computed in channels-last order
     enable_auto_functionalized_v2=True,  # operators that write arguments copy their bases; False: each argument
     # cudagraphs=True: a graph that cannot be launched as a CUDA graph (see `cuda.graphs`) is counted, and the reason is logged
     triton=Settings("torch._inductor.config.triton", cudagraphs=False),

@@ -133,6 +133,9 @@ class CudaLowering(Lowering):
             return None
         first, second = ((x, w), (w, y), (x, y))[form]
         ordered = channels_last_strides if _is_channels_last(x) else contiguous_strides
+        if form == cudnn.TO_WEIGHT and target.strides != tuple(ordered(target.shape)):  # small: turned when it is there
+            there = self.blank(target.shape, target.dtype, ordered(target.shape))
+            return None if self.convolved(form, there, x, there, y, settings) is None else self.store(target, there)
         if target.strides != tuple(ordered(target.shape)):
             ordered = contiguous_strides
         if target.strides != tuple(ordered(target.shape)):
