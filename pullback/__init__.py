@@ -63,7 +63,7 @@ _LATER = frozenset((
 ))  # fmt: skip
 _HOMES = {
     "Stream": "surface.streams", "Event": "surface.streams", "OutOfMemoryError": "core.errors", "AcceleratorError": "core.errors",
-    "FatalError": "core.errors", "Future": "surface.futures", "ScriptModule": "surface.jit", "ScriptFunction": "surface.jit", "CompilationUnit": "surface.jit", "fork": "surface.jit", "wait": "surface.jit",
+    "FatalError": "core.errors", "Future": "surface.futures", "ScriptModule": "surface.jit", "ScriptObject": "surface.jit", "ScriptFunction": "surface.jit", "CompilationUnit": "surface.jit", "fork": "surface.jit", "wait": "surface.jit",
     "GradScaler": "amp", "Tag": "surface.names", "classproperty": "surface.names",
     "TYPE_CHECKING": "surface.names", "PRIVATE_OPS": "surface.names", "set_anomaly_enabled": "autograd.anomaly_mode",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",

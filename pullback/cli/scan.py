@@ -39,6 +39,12 @@ class _Reader(ast.NodeVisitor):
         self.place, self.uses = place, uses
         self.bound: dict[str, str] = {}  # what a name of the file stands for
         self.forgiven = 0
+        self.handling = 0  # how many handlers of errors the text is in
+
+    def bind(self, name: str, meaning: str) -> None:
+        """A name that a handler binds a second time keeps its first meaning: the handler is for where that is absent."""
+        if not self.handling or name not in self.bound:
+            self.bound[name] = meaning
 
     def note(self, name: str, line: int) -> None:
         use = self.uses.setdefault(name, Use(name))
@@ -50,7 +56,7 @@ class _Reader(ast.NodeVisitor):
             if alias.name.partition(".")[0] in ROOTS:
                 self.note(alias.name, node.lineno)
                 name = alias.asname or alias.name.partition(".")[0]
-                self.bound[name] = alias.name if alias.asname else name
+                self.bind(name, alias.name if alias.asname else name)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.level or not node.module or node.module.partition(".")[0] not in ROOTS:
@@ -60,7 +66,7 @@ class _Reader(ast.NodeVisitor):
                 self.note(node.module, node.lineno)
                 continue
             self.note(f"{node.module}.{alias.name}", node.lineno)
-            self.bound[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            self.bind(alias.asname or alias.name, f"{node.module}.{alias.name}")
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         parts: list[str] = []
@@ -79,7 +85,10 @@ class _Reader(ast.NodeVisitor):
             n.id for h in node.handlers for n in ast.walk(h.type or ast.Name("Exception")) if isinstance(n, ast.Name)
         }
         self._visit_all(node.body, forgiving=bool(named & _FORGIVING))
-        for part in (node.handlers, node.orelse, node.finalbody):
+        self.handling += 1
+        self._visit_all(node.handlers, forgiving=bool(named & _FORGIVING))
+        self.handling -= 1
+        for part in (node.orelse, node.finalbody):
             self._visit_all(part, forgiving=bool(named & _FORGIVING))
 
     def visit_If(self, node: ast.If) -> None:

@@ -83,6 +83,7 @@ ROWS: dict[str, dict[str, str]] = {
         "Size": "pullback:Size",
         "Future": "pullback.surface.futures:Future",
         "ScriptModule": "pullback.surface.jit:ScriptModule",
+        "ScriptObject": "pullback.surface.jit:ScriptObject",
         "ScriptFunction": "pullback.surface.jit:ScriptFunction",
         "_dynamo": "torch._C._dynamo:",
         "_functions": "torch._C._functions:",

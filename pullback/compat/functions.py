@@ -115,3 +115,8 @@ def sync_module_states(
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             if name not in ignored:
                 broadcast(tensor.detach(), src, group=process_group)
+
+
+def compatibility(is_backward_compatible: bool) -> Callable:
+    """A decorator that promises something of a function's later versions, and changes nothing in this one."""
+    return lambda function: function

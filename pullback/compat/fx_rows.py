@@ -41,8 +41,21 @@ RENAMED: dict[str, str] = {
     "torch.fx.passes.utils.matcher_utils": "pullback.graph.passes.matcher",
 }
 
-# Modules that only hold others.
+# Private names that packages use, and modules that only hold others.
 ROWS: dict[str, dict[str, str]] = {
+    "torch.fx._compatibility": {"compatibility": "pullback.compat.functions:compatibility"},
+    "torch.fx._symbolic_trace": {
+        "compatibility": "pullback.compat.functions:compatibility",
+        "ScriptObject": "pullback.surface.jit:ScriptObject",
+        "_Patcher": "pullback.graph.patching:Patcher",
+        "_autowrap_check": "pullback.graph.patching:patch_known_functions",
+        "_patch_wrapped_functions": "pullback.graph.patching:patch_wrapped_functions",
+        "_find_proxy": "pullback.graph.patching:find_proxy",
+        "_orig_module_call": "pullback.graph.tracer:plain_call",
+        "_orig_module_getattr": "pullback.graph.tracer:plain_read",
+        "_proxyable_classes": "pullback.graph.tracer:_proxyable",
+        "_wrapped_fns_to_patch": "pullback.graph.wrapping:wrapped_names",
+    },
     "torch.fx.graph_module": {"_copy_attr": "pullback.graph.module:copy_attribute"},
     "torch.fx.experimental": {},
     "torch.fx.passes.dialect": {},

@@ -35,6 +35,7 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch.nn.parameter": {"_ParameterMeta": "pullback.core.tensor:_ParameterMeta"},
     "torch.nn.init": {"_no_grad_uniform_": "pullback.nn.init:uniform_"},
+    "torch.backends": {"__allow_nonbracketed_mutation": "pullback.surface.backends.switches:unfrozen"},
     "torch.hub": {"urlparse": "urllib.parse:urlparse"},
     "torch.jit.annotations": {name: f"typing:{name}" for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")},
     "torch.utils.data._utils.collate": {"np_str_obj_array_pattern": "pullback.utils.data.collate:NO_NUMBERS"},
@@ -59,6 +60,10 @@ ROWS: dict[str, dict[str, str]] = {
             "_is_avx512_supported",
             "_is_vnni_supported",
         )
+    },
+    "torch._C._distributed_rpc": {
+        "PyRRef": "pullback.distributed.rpc:RRef",
+        "_is_current_rpc_agent_set": "pullback.distributed.rpc:is_current_rpc_agent_set",
     },
     "torch.nn.parallel.comm": {"*": "pullback.cuda.comm"},
     "torch.jit._state": {"_enabled": f"{_NAMES}:jit_state"},

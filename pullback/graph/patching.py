@@ -1,7 +1,8 @@
 """Functions replaced while a program is traced, and put back after.
 
 In: a namespace or class, a name, a function. Out: the namespace with the function in it, until the patcher is left. What
-always holds: everything is put back in reverse order, also after an error.
+always holds: everything is put back in reverse order, also after an error. Tracers that packages derive write their own
+`trace` with these pieces, under the names that `torch.fx._symbolic_trace` has for them.
 """
 
 from __future__ import annotations
@@ -32,20 +33,30 @@ class Patcher:
         while self._undo:
             self._undo.pop()()
 
-    def patch(self, names: dict[str, Any], name: str, function: Callable) -> None:
-        """Replace a global, or shadow a builtin."""
+    def patch(self, names: dict[str, Any], name: str, function: Callable, deduplicate: bool = True) -> None:
+        """Replace a global, or shadow a builtin; where `deduplicate`, not one that was replaced before."""
         before = names.get(name, _ABSENT)
-        if getattr(before, "_is_traced_leaf", False):
+        if deduplicate and getattr(before, "_is_traced_leaf", False):
             return
         function._is_traced_leaf = True  # type: ignore[attr-defined]
         names[name] = function
         self._undo.append(lambda: names.pop(name) if before is _ABSENT else names.__setitem__(name, before))
 
-    def patch_method(self, cls: type, name: str, function: Callable) -> None:
-        """Replace an attribute of a class."""
+    def patch_method(self, cls: type, name: str, function: Callable, deduplicate: bool = False) -> None:
+        """Replace an attribute of a class; one that it inherits is its own until the patcher is left."""
         before = getattr(cls, name)
+        if deduplicate and getattr(before, "_is_traced_leaf", False):
+            return
+        own = name in cls.__dict__
+        function._is_traced_leaf = True  # type: ignore[attr-defined]
         setattr(cls, name, function)
-        self._undo.append(lambda: setattr(cls, name, before))
+        self._undo.append(lambda: setattr(cls, name, before) if own else delattr(cls, name))
+
+    def visit_once(self, thing: Any) -> bool:
+        """Whether a thing is seen for the first time."""
+        first = id(thing) not in self._visited
+        self._visited.add(id(thing))
+        return first
 
     def patch_wrapped(self) -> None:
         """Make leaves of all functions that were given to `wrap`."""
@@ -55,12 +66,21 @@ class Patcher:
 
     def patch_known(self, names: dict[str, Any], ids: set[int]) -> None:
         """Make leaves of the functions of a namespace that are among `ids`."""
-        if id(names) in self._visited:
+        if not self.visit_once(names):
             return
-        self._visited.add(id(names))
         for name, value in list(names.items()):
             if not name.startswith("_") and callable(value) and id(value) in ids:
                 self.patch(names, name, leaf(value))
+
+
+def patch_wrapped_functions(patcher: Patcher) -> None:
+    """Make leaves of all functions that were given to `wrap`."""
+    patcher.patch_wrapped()
+
+
+def patch_known_functions(patcher: Patcher, names: dict[str, Any], ids: set[int]) -> None:
+    """Make leaves of the functions of a namespace that are among `ids`."""
+    patcher.patch_known(names, ids)
 
 
 def find_proxy(*values: Any) -> Any:

@@ -32,6 +32,10 @@ from .wrapping import wrap
 _LEAVES = (__package__.partition(".")[0] + ".nn", "torch.nn")
 _proxyable: dict[type, None] = {}
 _depth = 0  # of traces being made
+plain_call, plain_read = (
+    Module.__call__,
+    Module.__getattr__,
+)  # outside traces: tracers that patch modules themselves ask
 
 
 def is_fx_symbolic_tracing() -> bool:

@@ -33,7 +33,7 @@ MODULES = (
     "signal.short_time", "signal.windows", "linalg.cholesky", "linalg.determinant", "linalg.ldl",
     "linalg.lowrank", "linalg.lu", "linalg.norms", "linalg.matrix_functions", "linalg.pseudoinverse",
     "linalg.qr", "linalg.removed", "linalg.solve", "linalg.spectral", "window", "make.random",
-    "make.random_factories", "network.dropout", "elementwise.foreach", "layout.entry", "layout.named",
+    "make.random_factories", "network.dropout", "network.fake_quantize", "elementwise.foreach", "layout.entry", "layout.named",
 )  # fmt: skip
 
 for _module in MODULES:

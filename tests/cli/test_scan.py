@@ -35,6 +35,15 @@ def test_missing_names(tmp_path, capsys):
     assert scan([str(tmp_path)]) == 1 and "6 names of torch are used and missing" in capsys.readouterr().out
 
 
+def test_a_name_that_a_handler_binds_again_keeps_its_first_meaning(tmp_path):
+    text = (
+        "try:\n    import torch.fx as fx\nexcept ImportError:\n    import torch.elsewhere as fx\nfx.no_such_function\n"
+    )
+    (tmp_path / "program.py").write_text(text)
+    found = {use.name: use.guarded for use in missing_names([str(tmp_path)])}
+    assert found == {"torch.elsewhere": True, "torch.fx.no_such_function": False}
+
+
 def test_a_program_that_lacks_nothing(tmp_path, capsys):
     (tmp_path / "fine.py").write_text("import torch\nprint(torch.ones(2), torch.nn.Linear)\n")
     assert scan([str(tmp_path / "fine.py")]) == 0

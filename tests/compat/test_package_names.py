@@ -116,3 +116,20 @@ def test_data_can_be_taken_over_from_tensors_of_one_kind():
     assert names.has_compatible_shallow_copy_type(x, x.double())
     assert not names.has_compatible_shallow_copy_type(x, x.to_sparse())
     assert not names.has_compatible_shallow_copy_type(x, x.to("meta"))
+
+
+def test_switches_may_be_set_in_a_block_though_they_are_frozen(monkeypatch):
+    from pullback.surface.backends import cudnn, switches
+
+    monkeypatch.setattr(switches, "_frozen", True)
+    with pytest.raises(RuntimeError, match="not allowed to set"):
+        cudnn.benchmark = False
+    with switches.unfrozen():
+        cudnn.benchmark = cudnn.benchmark
+    assert switches.flags_frozen()
+
+
+def test_objects_of_torchscript_are_asked_for_and_never_there():
+    assert not isinstance(torch.nn.Linear(1, 1), torch.ScriptObject)
+    with pytest.raises(TypeError, match="No constructor defined"):
+        torch.ScriptObject()

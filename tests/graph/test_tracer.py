@@ -1,5 +1,6 @@
 """Symbolic tracing, and the proxies it runs programs on."""
 
+import functools
 import math
 import operator
 from collections import namedtuple
@@ -9,7 +10,9 @@ import pytest
 import pullback as torch
 from pullback import nn
 from pullback.graph import PH, Graph, GraphModule, Proxy, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from pullback.graph.patching import Patcher
 from pullback.graph.proxy import TraceError
+from pullback.graph.tracer import plain_call, plain_read
 
 Pair = namedtuple("Pair", "a b")
 
@@ -263,3 +266,31 @@ def test_arguments_that_no_graph_can_hold():
 
 def takes_object(x):
     return x + object()
+
+
+def test_a_tracer_of_a_package_patches_modules_itself():
+    class Own(Tracer):
+        def trace(self, root, concrete_args=None):
+            self.root, self.submodule_paths, self.tensor_attrs = root, {m: n for n, m in root.named_modules()}, {}
+            self.graph = Graph(tracer_cls=type(self))
+            run, args = self.create_args_for_root(type(root).forward, True, concrete_args)
+
+            def call(module, *args, **kwargs):
+                return self.call_module(module, functools.partial(plain_call, module), args, kwargs)
+
+            with Patcher() as patcher:
+                patcher.patch_method(torch.nn.Module, "__getattr__", lambda m, n: plain_read(m, n), deduplicate=False)
+                patcher.patch_method(torch.nn.Module, "__call__", call, deduplicate=False)
+                patcher.patch_method(torch.nn.Linear, "__call__", call)
+                assert patcher.visit_once(root) and not patcher.visit_once(root)
+                self.create_node("output", "output", (self.create_arg(run(*args)),), {})
+            return self.graph
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh())
+    before = torch.nn.Module.__call__, torch.nn.Module.__getattr__
+    graph = Own().trace(model)
+    assert (torch.nn.Module.__call__, torch.nn.Module.__getattr__) == before
+    assert "__call__" not in vars(torch.nn.Linear)
+    assert [n.target for n in graph.nodes if n.op == "call_module"] == ["0", "1"]
+    x = torch.ones(1, 2)
+    assert torch.equal(GraphModule(model, graph)(x), model(x))

@@ -62,6 +62,7 @@ copy = export_operator(
         cost="cheap",
         cross_device=True,
         opaque="all",
+        wraps_numbers=True,
     )
 )
 

@@ -88,6 +88,7 @@ class Declaration(metaclass=Fields):
             "kernel": "a body is written in other operators and has no kernel of its own",
             "meta": "the shape of what a body gives follows from its operators",
         },
+        "strict": {"wraps_numbers": "no number is taken for a tensor"},
         "node": {"number": "a node that is named whole has no number"},
     }
     conditions = {
@@ -200,6 +201,8 @@ beside (`"mixed"`)."""
     """The argument that may be given as several: `x.view(2, 3)`."""
     strict: bool = False
     """Whether `Tensor` means a tensor, and no Python number is made one."""
+    wraps_numbers: bool = False
+    """Whether a Python number in the place of a tensor becomes one without dimensions before the call is dispatched."""
     lazy_bits: bool = False
     """Whether the operator takes tensors with a conjugate or negative bit as they are."""
     check_out: Callable | None = None

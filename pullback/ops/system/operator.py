@@ -15,12 +15,14 @@ import types
 from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
+
 from ...core import small
 from ...core.calls import choose, plan_key
-from ...core.dtype import dtype
+from ...core.dtype import by_numpy, dtype
 from ...core.layers import above
 from ...core.modes import LISTENING, ambient
-from ...core.tensor import PLAIN, Tensor
+from ...core.tensor import PLAIN, Tensor, wrap
 from .declaration import ELEMENTWISE as ELEMENTWISE
 from .declaration import LINEAR as LINEAR
 from .declaration import NONDIFFERENTIABLE as NONDIFFERENTIABLE
@@ -33,6 +35,12 @@ from .schema import Schema, Unfit, wrong_type
 def missing(what: str) -> Missing:
     """The missing gradient of one argument, where PyTorch has a word for it: "igamma: input"."""
     return Missing(what)
+
+
+def wrap_number(value: bool | int | float | complex) -> Tensor:
+    """A tensor without dimensions, in the widest dtype of its kind."""
+    array = np.array(value)
+    return wrap(array, by_numpy[array.dtype])
 
 
 registry: dict[str, Operator] = {}
@@ -184,16 +192,18 @@ class Operator:
         """Canonical arguments from Python values; raises TypeErrors that name the argument."""
         arguments = self.schema.arguments
         out = []
-        strict = self.declared.strict  # Tensor means Tensor: no Python numbers
+        strict, wraps = self.declared.strict, self.declared.wraps_numbers
         for argument, value in zip(arguments, args, strict=False):
             try:
                 if (
-                    strict
+                    (strict or wraps)
                     and argument.base == "Tensor"
                     and not argument.is_list
                     and not isinstance(value, (Tensor, type(None)))
                 ):
-                    raise Unfit
+                    if strict or not isinstance(value, (bool, int, float, complex)):
+                        raise Unfit  # Tensor means Tensor
+                    value = wrap_number(value)
                 out.append(argument.convert_value(value))
             except Unfit:
                 raise wrong_type(self.display, argument, value) from None
@@ -385,7 +395,12 @@ def make_inplace(op: Operator) -> Operator:
     head, _, tail = text.partition("(")
     name, dot, overload = head.partition(".")
     arguments = tail.rpartition("->")[0]
-    inplace = Operator(f"{name}_{dot}{overload}({arguments}-> Tensor(a!)", op.family, vjp=op.vjp)
+    inplace = Operator(
+        f"{name}_{dot}{overload}({arguments}-> Tensor(a!)",
+        op.family,
+        vjp=op.vjp,
+        wraps_numbers=op.declared.wraps_numbers,
+    )
     inplace.inplace_of = op
     return inplace
 

@@ -21,6 +21,17 @@ def disable_global_flags() -> None:
     _frozen = True
 
 
+@contextmanager
+def unfrozen() -> Iterator[None]:
+    """A block in which switches may be assigned to, frozen or not."""
+    global _frozen
+    before, _frozen = _frozen, False
+    try:
+        yield
+    finally:
+        _frozen = before
+
+
 class _Guarded(types.ModuleType):
     """A module whose switches cannot be assigned to once they are frozen."""
 

@@ -35,6 +35,7 @@ from .functions import (
     trace_module,
 )
 from .modules import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule
+from .modules import ScriptObject as ScriptObject
 from .settings import (
     enable_onednn_fusion,
     export_opnames,

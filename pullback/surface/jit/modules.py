@@ -21,6 +21,14 @@ def no_graph(owner: Any, *args: Any) -> NoReturn:
     )
 
 
+class ScriptObject:
+    """An object of a class that TorchScript compiled. It compiles nothing here, so that there are none: programs ask by
+    `isinstance` whether they were given one."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise TypeError(f"{type(self).__name__}: No constructor defined!")
+
+
 class ScriptModule(Module):
     """Base of scripted modules; a class may also inherit from it and mark methods with `script_method`.
 

@@ -72,3 +72,13 @@ def test_memory_of_a_conjugate_view_is_not_what_it_means():
 def test_resizing_to_the_same_shape_keeps_strides():
     x = torch.empty(2, 3).t()
     assert x.resize_as_(x).stride() == (1, 3) and x.resize_(3, 2).stride() == (1, 3)
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True])
+def test_a_number_is_copied_into_every_element(value):
+    x = torch.zeros(2, 3)
+    assert x.copy_(value) is x
+    assert x.tolist() == [[float(value)] * 3] * 2
+    assert torch.ops.aten.copy_(torch.zeros(2, dtype=torch.int64), value).tolist() == [int(value)] * 2
+    with pytest.raises(TypeError, match="must be Tensor, not str"):
+        x.copy_("3")

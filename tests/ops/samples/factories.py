@@ -42,6 +42,13 @@ EXEMPT: dict[str, str] = {
     "_scaled_mm": "takes 8-bit floats alone; tested in tests/ops/linalg/test_scaled.py",
     "is_pinned": "gives a Python value; tested in tests/cuda",
     "_grouped_mm": "cuts by the numbers of an argument; tested in tests/nn",
+    **dict.fromkeys((
+        "fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine.tensor_qparams",
+        "fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+        "fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask",
+        "_fake_quantize_learnable_per_tensor_affine", "_fake_quantize_learnable_per_channel_affine",
+        "fused_moving_avg_obs_fake_quant",
+    ), "its gradient is none of the steps that it computes; tested in tests/ops/network/test_fake_quantize.py"),
     "_int_mm": "takes bytes alone; tested in tests/ops/linalg/test_contraction.py",
     **dict.fromkeys(("empty.memory_format", "empty_strided", "empty_like", "new_empty", "new_empty_strided"), UNSET),
     **dict.fromkeys((

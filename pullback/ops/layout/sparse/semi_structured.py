@@ -6,6 +6,8 @@ from __future__ import annotations
 class SparseSemiStructuredTensor:
     """A tensor of which two of every four elements are zero, in a format of NVIDIA's sparse tensor cores."""
 
+    _DEFAULT_ALG_ID = 0  # which of a library's algorithms its products take; programs set it before they make one
+
     def __init__(self, *args, **kwargs):
         raise RuntimeError(f"{type(self).__name__} needs a GPU with sparse tensor cores; it is not supported here")
 
