@@ -70,8 +70,15 @@ setup(
         Extension(
             "pullback.core._shapes",
             [f"{SOURCES}/_shapes.c"],
-            depends=[f"{SOURCES}/native_arrays.h"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves")],
             extra_compile_args=["-O2", "-fwrapv"],
+            optional=True,
+        ),
+        Extension(
+            "pullback.core._linalg",
+            [f"{SOURCES}/_linalg.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves")],
+            extra_compile_args=["-O2", "-fwrapv", "-fno-math-errno", "-Wno-strict-prototypes"],
             optional=True,
         ),
         Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),

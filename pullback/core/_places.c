@@ -93,7 +93,7 @@ static void copy_element(char *y, const char *x, int size) {
 /* ---- results: a copy of the first argument, or that itself */
 static Array *copy_of(const Array *a) {
     Array *r = new_array(a->nd, a->shape, kind(a));
-    if (r) memcpy(r->data, a->data, (size_t)(count_of(a) * item_sizes[kind(a)]));
+    if (r) memcpy(r->data, a->data, (size_t)(count_of(a) * size_of(a)));
     return r;
 }
 
@@ -134,7 +134,7 @@ static PyObject *py_gather(PyObject *self, PyObject *args) {
     NONE_UNLESS(at);
     Array *r = new_array(index->nd, index->shape, kind(a));
     if (r) {
-        int size = item_sizes[kind(a)];
+        int size = size_of(a);
         positions(a, index, dim, at, at);
         for (i64 k = 0; k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
     }
@@ -162,7 +162,7 @@ static PyObject *scatter(PyObject *args, int how, int in_place) {
     i64 *from = PyMem_Malloc(sizeof(*from) * (size_t)count);
     Array *r = !from ? (Array *)PyErr_NoMemory() : in_place ? a : copy_of(a);
     if (r) {
-        int size = item_sizes[kind(a)];
+        int size = size_of(a);
         positions(a, index, dim, at, at);
         positions(src, index, -1, NULL, from);
         if (how == SET)
@@ -216,7 +216,7 @@ static PyObject *py_scatter_value(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
     char value[8];
     NONE_UNLESS(a && index && is_small(a) && element(argument(args, 3), kind(a), value));
-    int dim = dim_of(argument(args, 1), a), size = item_sizes[kind(a)];
+    int dim = dim_of(argument(args, 1), a), size = size_of(a);
     NONE_UNLESS(dim >= 0 && covers(a, index, dim));
     i64 *at = indices(index, size_at(a, dim), 0), count = count_of(index);
     NONE_UNLESS(at);
@@ -254,7 +254,7 @@ static PyObject *py_index_select(PyObject *self, PyObject *args) {
     memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
     shape[dim] = (Py_ssize_t)many;
     Array *r = new_array(a->nd, shape, kind(a));
-    i64 block = s.inner * item_sizes[kind(a)];
+    i64 block = s.inner * size_of(a);
     for (i64 o = 0; r && o < s.outer; o++)
         for (i64 k = 0; k < many; k++) memcpy(r->data + (o * many + k) * block, a->data + (o * s.n + at[k]) * block, (size_t)block);
     PyMem_Free(at);
@@ -275,7 +275,7 @@ static PyObject *blocks(PyObject *args, int how, int in_place) {
     i64 many = index->shape[0], *at = indices(index, s.n, 0);
     NONE_UNLESS(at);
     Array *r = in_place ? a : copy_of(a);
-    i64 block = s.inner * item_sizes[kind(a)];
+    i64 block = s.inner * size_of(a);
     if (r && how == SET)
         for (i64 o = 0; o < s.outer; o++)
             for (i64 k = 0; k < many; k++) memcpy(r->data + (o * s.n + at[k]) * block, src->data + (o * many + k) * block, (size_t)block);
@@ -305,7 +305,7 @@ static PyObject *py_index_fill(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0)), *index = array_of(argument(args, 2));
     char value[8];
     NONE_UNLESS(a && index && is_small(a) && a->nd && index->nd <= 1 && kind(index) == I64 && element(argument(args, 3), kind(a), value));
-    int dim = dim_of(argument(args, 1), a), size = item_sizes[kind(a)];
+    int dim = dim_of(argument(args, 1), a), size = size_of(a);
     NONE_UNLESS(dim >= 0);
     Shape s = shape_of(a, dim);
     i64 *at = indices(index, s.n, 1), many = count_of(index);
@@ -324,7 +324,7 @@ static PyObject *py_take(PyObject *self, PyObject *args) {
     i64 *at = indices(index, count_of(a), 1), count = count_of(index);
     NONE_UNLESS(at);
     Array *r = new_array(index->nd, index->shape, kind(a));
-    int size = item_sizes[kind(a)];
+    int size = size_of(a);
     for (i64 k = 0; r && k < count; k++) copy_element(r->data + k * size, a->data + at[k] * size, size);
     PyMem_Free(at);
     return tensor_of(r);
@@ -398,13 +398,13 @@ static PyObject *py_copy_(PyObject *self, PyObject *args) {
     NONE_UNLESS(!memcmp(a->shape, src->shape, sizeof(*a->shape) * (size_t)a->nd));
     PyObject *other = argument(args, 1);
     NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
-    memcpy(a->data, src->data, (size_t)(count_of(a) * item_sizes[kind(a)]));
+    memcpy(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
     return written(argument(args, 0));
 }
 
 static PyObject *fill(PyObject *target, const char *value, Array *a) {
     i64 count = count_of(a);
-    int size = item_sizes[kind(a)];
+    int size = size_of(a);
     for (i64 k = 0; k < count; k++) copy_element(a->data + k * size, value, size);
     return written(target);
 }
@@ -412,7 +412,7 @@ static PyObject *fill(PyObject *target, const char *value, Array *a) {
 static PyObject *py_zero_(PyObject *self, PyObject *args) {
     Array *a = array_of(argument(args, 0));
     NONE_UNLESS(a && is_small(a) && is_writable(a));
-    memset(a->data, 0, (size_t)(count_of(a) * item_sizes[kind(a)]));
+    memset(a->data, 0, (size_t)(count_of(a) * size_of(a)));
     return written(argument(args, 0));
 }
 

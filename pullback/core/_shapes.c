@@ -4,11 +4,8 @@
  * is not of that kind (another dtype, many elements, none, arguments that are refused, an order of memory that a result would keep): the
  * caller then runs the operator's rules, which know the rest.
  */
-#include "native_arrays.h"
-#include <string.h>
+#include "native_moves.h"
 
-#define NONE_UNLESS(condition) \
-    if (!(condition)) Py_RETURN_NONE
 enum { MOST_MOVED = 1 << 18, MOST_JOINED = 64 };
 
 static int is_moved(const Array *a) {
@@ -26,51 +23,6 @@ static int is_rows_only(const Array *a) {
 static Array *rows_of(PyObject *tensor) {
     Array *a = strided_of(tensor);
     return is_rows_only(a) ? a : NULL;
-}
-
-/* The integers of a tuple, or -1 where it is not one of at most `most` small ones. */
-static int integers_of(PyObject *value, Py_ssize_t *into, int most) {
-    if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) > most) return -1;
-    int n = (int)PyTuple_GET_SIZE(value);
-    for (int i = 0; i < n; i++) {
-        PyObject *v = PyTuple_GET_ITEM(value, i);
-        if (!PyLong_CheckExact(v)) return -1;
-        into[i] = PyLong_AsSsize_t(v);
-        if (into[i] == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return -1;
-        }
-        if (into[i] > 1 << 30 || into[i] < -(1 << 30)) return -1;
-    }
-    return n;
-}
-
-static int integer_of(PyObject *value, Py_ssize_t *into) {
-    PyObject *one = PyLong_CheckExact(value) ? PyTuple_Pack(1, value) : NULL;
-    int n = one ? integers_of(one, into, 1) : -1;
-    Py_XDECREF(one);
-    return n == 1;
-}
-
-/* ---- copies of blocks: every element of `shape`, each dimension by its own step in bytes */
-static void copy_run(char *y, Py_ssize_t to, const char *x, Py_ssize_t from, Py_ssize_t n, int size) {
-    if (to == size && from == size)
-        memcpy(y, x, (size_t)(n * size));
-    else if (size == 4)
-        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 4);
-    else if (size == 8)
-        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, 8);
-    else
-        for (Py_ssize_t i = 0; i < n; i++) memcpy(y + i * to, x + i * from, (size_t)size);
-}
-
-static void copy_block(char *y, const Py_ssize_t *to, const char *x, const Py_ssize_t *from, const Py_ssize_t *shape, int nd, int size) {
-    if (nd == 0)
-        memcpy(y, x, (size_t)size);
-    else if (nd == 1)
-        copy_run(y, to[0], x, from[0], shape[0], size);
-    else
-        for (Py_ssize_t i = 0; i < shape[0]; i++) copy_block(y + i * to[0], to + 1, x + i * from[0], from + 1, shape + 1, nd - 1, size);
 }
 
 /* ---- joined */
