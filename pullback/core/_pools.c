@@ -1,0 +1,205 @@
+/* Pooling in C, for calls so small that what surrounds a loop counts: averages and largest elements, of regular and adaptive windows.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as a tensor (a tuple of values and places), nothing recorded; or
+ * None where the call is not of that kind (another dtype than float32 and float64, memory that is not row-major, many elements, arguments
+ * that are refused): the caller then runs the operator's rules, which know the rest.
+ */
+#include "native_moves.h"
+
+enum { MOST_WINDOWS = 512, MOST_POOLED = 1 << 17 };
+typedef struct {
+    i64 from, to, counted;
+} Window;
+typedef struct {
+    i64 size, out, step;
+    Window at[MOST_WINDOWS];
+} Axis;
+
+#define T float
+#define NAME(f) f##_f32
+#include "native_pools.h"
+#define T double
+#define NAME(f) f##_f64
+#include "native_pools.h"
+
+/* ---- windows */
+/* Those of a regular pool along one dimension; 0 where the operator refuses, or there are too many. */
+static int regular(Axis *axis, i64 size, i64 kernel, i64 stride, i64 padding, i64 dilation, int ceil) {
+    if (kernel < 1 || stride < 1 || dilation < 1 || padding < 0 || padding > ((kernel - 1) * dilation + 1) / 2) return 0;
+    i64 reach = dilation * (kernel - 1) + 1, left = size + 2 * padding - reach;
+    if (left < 0) return 0;
+    i64 out = (left + (ceil ? stride - 1 : 0)) / stride + 1;
+    if (ceil && (out - 1) * stride >= size + padding) out--; /* the last window would begin in the padding */
+    if (out < 1 || out > MOST_WINDOWS) return 0;
+    *axis = (Axis){size, out, dilation, {{0}}};
+    for (i64 i = 0; i < out; i++) {
+        i64 from = i * stride - padding, to = from + reach, end = to < size + padding ? to : size + padding;
+        Window *w = &axis->at[i];
+        w->counted = end - from;
+        w->to = to < size ? to : size;
+        w->from = from < 0 ? from + (-from + dilation - 1) / dilation * dilation : from;
+        if (w->from >= w->to) return 0; /* padding alone */
+    }
+    return 1;
+}
+
+static int adaptive(Axis *axis, i64 size, i64 out) {
+    if (out < 1 || out > MOST_WINDOWS) return 0;
+    *axis = (Axis){size, out, 1, {{0}}};
+    for (i64 i = 0; i < out; i++) {
+        Window *w = &axis->at[i];
+        w->from = i * size / out;
+        w->to = ((i + 1) * size + out - 1) / out;
+        w->counted = w->to - w->from;
+    }
+    return 1;
+}
+
+/* (planes, spatial...) of float32 or float64, row-major and in no order of channels too. */
+static Array *planes_of(PyObject *tensor, int spatial) {
+    Array *a = array_of(tensor);
+    if (!a || kind(a) > F64 || count_of(a) == 0 || count_of(a) > MOST_POOLED || (a->nd != spatial + 1 && a->nd != spatial + 2)) return NULL;
+    return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
+}
+
+/* `spatial` integers of a list, the last ones of three; one alone stands for all. Missing ones are `other`. */
+static int three(PyObject *value, int spatial, i64 other, i64 *into) {
+    Py_ssize_t given[3];
+    int n = integers_of(value, given, spatial);
+    if (n != spatial && n != 1) return 0;
+    for (int i = 0; i < 3; i++) into[i] = i < 3 - spatial ? other : given[n == 1 ? 0 : i - (3 - spatial)];
+    return 1;
+}
+
+static int sizes_of(const Array *a, int spatial, i64 *size) {
+    for (int i = 0; i < 3; i++) size[i] = i < 3 - spatial ? 1 : a->shape[a->nd - 3 + i];
+    return 1;
+}
+
+static Array *pooled(const Array *a, int spatial, const Axis *axes, int k) {
+    Py_ssize_t shape[MOST_DIMS];
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    for (int i = 3 - spatial; i < 3; i++) shape[a->nd - 3 + i] = (Py_ssize_t)axes[i].out;
+    return new_array(a->nd, shape, k);
+}
+
+static i64 planes_in(const Array *a, const Axis *axes) { return count_of(a) / (axes[0].size * axes[1].size * axes[2].size); }
+
+static PyObject *averaged(const Array *a, int spatial, const Axis *axes, i64 divisor) {
+    Array *r = pooled(a, spatial, axes, kind(a));
+    if (!r) return NULL;
+    if (kind(a) == F32)
+        average_windows_f32((const float *)a->data, (float *)r->data, planes_in(a, axes), axes, axes + 1, axes + 2, divisor);
+    else
+        average_windows_f64((const double *)a->data, (double *)r->data, planes_in(a, axes), axes, axes + 1, axes + 2, divisor);
+    return tensor_of(r);
+}
+
+static PyObject *largest(const Array *a, int spatial, const Axis *axes, int with_places) {
+    Array *r = pooled(a, spatial, axes, kind(a)), *places = r ? pooled(a, spatial, axes, I64) : NULL;
+    if (!places) {
+        Py_XDECREF(r);
+        return NULL;
+    }
+    if (kind(a) == F32)
+        largest_in_windows_f32((const float *)a->data, (float *)r->data, (i64 *)places->data, planes_in(a, axes), axes, axes + 1, axes + 2);
+    else
+        largest_in_windows_f64((const double *)a->data, (double *)r->data, (i64 *)places->data, planes_in(a, axes), axes, axes + 1, axes + 2);
+    PyObject *values = tensor_of(r);
+    if (!with_places || !values) {
+        Py_DECREF(places);
+        return values;
+    }
+    PyObject *indices = tensor_of(places), *result = indices ? PyTuple_Pack(2, values, indices) : NULL;
+    Py_DECREF(values);
+    Py_XDECREF(indices);
+    return result;
+}
+
+/* ---- regular: self, kernel_size, stride, padding, ... */
+static int regular_axes(PyObject *args, const Array *a, int spatial, PyObject *dilation, PyObject *ceil, Axis *axes) {
+    i64 size[3], kernel[3], stride[3], padding[3], gap[3] = {1, 1, 1};
+    PyObject *given = argument(args, 2), *steps = PyTuple_Check(given) && !PyTuple_GET_SIZE(given) ? argument(args, 1) : given;
+    if (!sizes_of(a, spatial, size) || !three(argument(args, 1), spatial, 1, kernel) || !three(steps, spatial, 1, stride)) return 0;
+    if (!three(argument(args, 3), spatial, 0, padding) || (dilation && !three(dilation, spatial, 1, gap))) return 0;
+    for (int i = 0; i < 3; i++)
+        if (!regular(&axes[i], size[i], kernel[i], stride[i], padding[i], gap[i], ceil == Py_True && i >= 3 - spatial)) return 0;
+    return spatial < 3 || dilation || (size[0] >= kernel[0] && size[1] >= kernel[1] && size[2] >= kernel[2]);
+}
+
+static PyObject *average(PyObject *args, int spatial) { /* ..., ceil_mode, count_include_pad, divisor_override */
+    Array *a = planes_of(argument(args, 0), spatial);
+    NONE_UNLESS(a);
+    Axis axes[3];
+    Py_ssize_t divisor = 0;
+    PyObject *other = PyTuple_GET_SIZE(args) > 6 ? argument(args, 6) : Py_None;
+    NONE_UNLESS(regular_axes(args, a, spatial, NULL, argument(args, 4), axes));
+    NONE_UNLESS(other == Py_None || (integer_of(other, &divisor) && divisor > 0));
+    if (argument(args, 5) != Py_True)
+        for (int i = 0; i < 3; i++)
+            for (i64 k = 0; k < axes[i].out; k++) axes[i].at[k].counted = axes[i].at[k].to - axes[i].at[k].from;
+    return averaged(a, spatial, axes, divisor);
+}
+
+static PyObject *maximum(PyObject *args, int spatial, int with_places) { /* ..., dilation, ceil_mode */
+    Array *a = planes_of(argument(args, 0), spatial);
+    NONE_UNLESS(a);
+    Axis axes[3];
+    NONE_UNLESS(regular_axes(args, a, spatial, argument(args, 4), argument(args, 5), axes));
+    return largest(a, spatial, axes, with_places);
+}
+
+/* ---- adaptive: self, output_size */
+static PyObject *adapted(PyObject *args, int spatial, int is_average) {
+    Array *a = planes_of(argument(args, 0), spatial);
+    NONE_UNLESS(a);
+    i64 size[3], out[3];
+    Axis axes[3];
+    NONE_UNLESS(PyTuple_Check(argument(args, 1)) && PyTuple_GET_SIZE(argument(args, 1)) == spatial && three(argument(args, 1), spatial, 1, out));
+    sizes_of(a, spatial, size);
+    for (int i = 0; i < 3; i++) NONE_UNLESS(adaptive(&axes[i], size[i], out[i]));
+    return is_average ? averaged(a, spatial, axes, 0) : largest(a, spatial, axes, 1);
+}
+
+#define POOL(name, call) \
+    static PyObject *name(PyObject *self, PyObject *args) { return call; }
+POOL(py_avg_pool1d, average(args, 1))
+POOL(py_avg_pool2d, average(args, 2))
+POOL(py_avg_pool3d, average(args, 3))
+POOL(py_max_pool1d, maximum(args, 1, 0))
+POOL(py_max_pool2d, maximum(args, 2, 0))
+POOL(py_max_pool3d, maximum(args, 3, 0))
+POOL(py_max_pool1d_places, maximum(args, 1, 1))
+POOL(py_max_pool2d_places, maximum(args, 2, 1))
+POOL(py_max_pool3d_places, maximum(args, 3, 1))
+POOL(py_adaptive_avg1d, adapted(args, 1, 1))
+POOL(py_adaptive_avg2d, adapted(args, 2, 1))
+POOL(py_adaptive_avg3d, adapted(args, 3, 1))
+POOL(py_adaptive_max1d, adapted(args, 1, 0))
+POOL(py_adaptive_max2d, adapted(args, 2, 0))
+POOL(py_adaptive_max3d, adapted(args, 3, 0))
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"avg_pool1d.default", py_avg_pool1d, METH_O, NULL},
+    {"avg_pool2d.default", py_avg_pool2d, METH_O, NULL},
+    {"avg_pool3d.default", py_avg_pool3d, METH_O, NULL},
+    {"max_pool1d.default", py_max_pool1d, METH_O, NULL},
+    {"max_pool2d.default", py_max_pool2d, METH_O, NULL},
+    {"max_pool3d.default", py_max_pool3d, METH_O, NULL},
+    {"max_pool1d_with_indices.default", py_max_pool1d_places, METH_O, NULL},
+    {"max_pool2d_with_indices.default", py_max_pool2d_places, METH_O, NULL},
+    {"max_pool3d_with_indices.default", py_max_pool3d_places, METH_O, NULL},
+    {"adaptive_avg_pool1d.default", py_adaptive_avg1d, METH_O, NULL},
+    {"_adaptive_avg_pool2d.default", py_adaptive_avg2d, METH_O, NULL},
+    {"_adaptive_avg_pool3d.default", py_adaptive_avg3d, METH_O, NULL},
+    {"adaptive_max_pool1d.default", py_adaptive_max1d, METH_O, NULL},
+    {"adaptive_max_pool2d.default", py_adaptive_max2d, METH_O, NULL},
+    {"adaptive_max_pool3d.default", py_adaptive_max3d, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pools", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__pools(void) { return PyModule_Create(&module); }
