@@ -1,6 +1,7 @@
 """What every test may rely on: the same seed at its start, and the ambient state as every program finds it."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -19,6 +20,14 @@ native.raise_rule_errors = True  # an error in a lowering rule is a failure, not
 def _ambient_state() -> dict:
     """What a test must leave as it found it: all that changes the meaning of a later call."""
     return {"mode": ambient.mode, "default dtype": process.default_dtype, "deterministic": process.deterministic}
+
+
+def pytest_sessionfinish() -> None:
+    """Keep what was measured: a worker that is slow to end is killed, and what it would have written then is lost."""
+    measured = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
+    if measured is not None:
+        measured.stop()
+        measured.save()
 
 
 @pytest.fixture(autouse=True)
