@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
 from collections import OrderedDict
 
@@ -9,7 +10,7 @@ from ..core import modes
 from ..core.geometry import Geometry
 from ..core.layers import extend
 from ..core.modes import ambient
-from ..core.node import Node, current_autograd, edge_of, own_autograd, requires_grad
+from ..core.node import SAVED, Node, SavedTensor, current_autograd, edge_of, own_autograd, requires_grad
 from ..core.storage import storage_of
 from ..core.tensor import CUDA, DISPATCH_SUBCLASS, META, SPARSE, TRANSFORMED, Tensor, undeletable
 from ..ops.system.inplace import told_mode
@@ -353,9 +354,19 @@ def name(self: Tensor) -> None:
     """
 
 
+def use_count(self: Tensor) -> int:
+    """How many own the tensor: the program, however many names it has there, and each place in a graph that keeps it."""
+    owners = (
+        isinstance(r, (Node, SavedTensor)) or r.__class__ is tuple and len(r) == 4 and r[0] is SAVED
+        for r in gc.get_referrers(self)
+    )
+    return 1 + sum(owners)
+
+
 extend(
     Tensor,
     __name__,
+    _use_count=use_count,
     backward=backward,
     _grad=property(get_grad, set_grad, del_grad),
     grad=property(get_grad, set_grad, del_grad),

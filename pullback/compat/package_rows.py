@@ -98,6 +98,7 @@ ROWS: dict[str, dict[str, str]] = {
 TORCH_ROWS: dict[str, str] = {
     "_shape_as_tensor": f"{_FUNCTIONS}:shape_as_tensor",
     "_assert_async": f"{_FUNCTIONS}:assert_async",
+    "_assert_tensor_metadata": "pullback.ops.make.assertions:assert_tensor_metadata",
     "_check_tensor_all": f"{_FUNCTIONS}:check_tensor_all",
     "_check_tensor_all_with": f"{_FUNCTIONS}:check_tensor_all_with",
     "_convert_indices_from_coo_to_csr": f"{_FUNCTIONS}:rows_to_compressed",

@@ -384,7 +384,7 @@ EXTENSIONS: dict[str, dict[str, str]] = {
         ),
         "autograd.methods": (
             "backward data detach_ grad grad_dtype grad_fn name register_hook register_post_accumulate_grad_hook retain_grad "
-            "retains_grad volatile _backward_hooks _view_func _grad _grad_fn"
+            "retains_grad volatile _backward_hooks _view_func _use_count _grad _grad_fn"
         ),
         "capture.fake.mode": "constant fake_device",
         "surface.settings": "is_distributed is_same_size",

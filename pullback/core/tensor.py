@@ -201,6 +201,8 @@ class Tensor(TensorMethods):
 
         if not self._array.ndim:
             wrap_dim_of_scalar(dim)
+        if dim.__class__ is bool:
+            raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
         return self._array.shape[wrap_dim(dim, self._array.ndim)]
 
     def numel(self) -> int:
@@ -213,6 +215,8 @@ class Tensor(TensorMethods):
         if dim is None:
             return strides
 
+        if dim.__class__ is bool:
+            raise TypeError("stride(): argument 'dim' (position 1) must be int, not bool")
         return strides[wrap_dim(dim, self._array.ndim)]
 
     def storage_offset(self) -> int:

@@ -12,6 +12,10 @@ import re
 import sys
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import zipfile
 
 _HUBCONF = "hubconf.py"
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of the hash in the name of a file
@@ -123,6 +127,32 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     finally:
         if os.path.exists(partial):
             os.unlink(partial)
+
+
+def _safe_extract_zip(archive: zipfile.ZipFile, folder: str) -> None:
+    """Unpack an archive; nothing of it where a name leads out of the folder."""
+    root = os.path.realpath(folder)
+    for written in archive.namelist():
+        name = written.replace("\\", "/")  # as some systems part folders
+        if name.startswith("/") or re.match("[A-Za-z]:", name):
+            raise ValueError(f"Archive entry has an absolute path, which is not allowed: {written}")
+        if os.path.commonpath((root, os.path.realpath(os.path.join(root, name)))) != root:
+            raise ValueError(f"Archive entry leads out of the folder by directory traversal: {written}")
+    archive.extractall(folder)
+
+
+def _legacy_zip_load(path: str, model_dir: str, map_location=None, weights_only: bool = False):
+    """The weights in an archive of one file."""
+    import zipfile
+
+    from ..serialization import load
+
+    with zipfile.ZipFile(path) as archive:
+        files = archive.infolist()
+        if len(files) != 1:
+            raise RuntimeError(f"Only one file (not dir) is allowed in the zipfile, but {path} has {len(files)}")
+        _safe_extract_zip(archive, model_dir)
+    return load(os.path.join(model_dir, files[0].filename), map_location=map_location, weights_only=weights_only)
 
 
 def load_state_dict_from_url(

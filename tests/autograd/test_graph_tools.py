@@ -105,3 +105,14 @@ def test_tangents_of_custom_functions():
     assert tangent_of(function_with(lambda t: t.view_as(t), view=True), x, t).tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="view"):
         tangent_of(function_with(lambda t: t * 2, view=True), x, t)
+
+
+def test_graphs_own_the_tensors_that_they_keep():
+    a = torch.rand(2, requires_grad=True)
+    assert a._use_count() == 1
+    doubled = a * 2
+    assert a._use_count() == 2  # its AccumulateGrad
+    square, wave = a * a, a.sin()
+    assert a._use_count() == 5
+    del doubled, square, wave
+    assert a._use_count() == 1

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import zipfile
 
 import pytest
 
@@ -156,3 +157,20 @@ def test_rare_modules_are_not_loaded_by_import():
     rare = ("profiler", "cuda", "cpu", "backends", "hub", "futures", "streams", "names")
     out = subprocess.run([sys.executable, "-c", code % (rare,)], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+def test_archives_that_lead_out_of_their_folder_are_not_unpacked(tmp_path):
+    for name, words in {
+        "../outside": "directory traversal", "sub/../../outside": "directory traversal",
+        "..\\outside": "directory traversal", "/outside": "absolute path", "C:\\outside": "absolute path",
+    }.items():  # fmt: skip
+        with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+            archive.writestr("fine", "")
+            archive.writestr(name, "")
+        with zipfile.ZipFile(tmp_path / "bad.zip") as archive, pytest.raises(ValueError, match=words):
+            torch.hub._safe_extract_zip(archive, str(tmp_path / "models"))
+    assert not (tmp_path / "models").exists() and not (tmp_path / "outside").exists()
+    torch.save({"w": torch.ones(2)}, tmp_path / "weights.pt")
+    with zipfile.ZipFile(tmp_path / "good.zip", "w") as archive:
+        archive.write(tmp_path / "weights.pt", "inner.pt")
+    assert torch.hub._legacy_zip_load(str(tmp_path / "good.zip"), str(tmp_path / "models"))["w"].tolist() == [1, 1]

@@ -162,5 +162,6 @@ def _cast(x: str, source: dtype, target: dtype) -> str:
         and not target.is_complex
         and target is not dtypes.int64
     ):
-        return f"({C_TYPES[target]})(i64){x}"
+        through = "i32" if target.is_signed or target.itemsize == 1 else "i64"  # as operators cast: `cast_array`
+        return f"({C_TYPES[target]})({through}){x}"
     return f"({C_TYPES[target]}){x}"

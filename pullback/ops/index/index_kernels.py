@@ -99,6 +99,8 @@ def raise_out_of_range(indices, shape) -> None:
     picked = [(i, shape[d]) for d, i in enumerate(indices) if i is not None]
     for position, (index, size) in enumerate(picked):
         if index.size and (index.min() < -size or index.max() >= size):
+            if not size:
+                raise IndexError("index is out of bounds for dimension with size 0")
             bad = index[(index < -size) | (index >= size)].flat[0]
             raise IndexError(f"index {bad} is out of bounds for dimension {position} with size {size}")
 

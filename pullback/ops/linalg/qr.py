@@ -8,6 +8,7 @@ reflections are not orthogonal.
 
 from __future__ import annotations
 
+from ...core.promotion import can_cast
 from ...core.tensor import Tensor
 from ..elementwise.arithmetic import conj
 from ..family.base import composite, operator
@@ -166,9 +167,18 @@ def _ones_on_diagonal(like: Tensor, count: int) -> Tensor:
     return diagonal_matrix(like.new_ones(like.shape[-2]))[..., :count]
 
 
+def _castable_out(result: Tensor, out: Tensor) -> None:
+    if not can_cast(result.dtype, out.dtype):
+        raise RuntimeError(
+            f"torch.linalg.householder_product: Expected result to be safely castable from {result.dtype.scalar_name} "
+            f"dtype, but got result with dtype {out.dtype.scalar_name}"
+        )
+
+
 householder_product = operator(
     "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
     check=_check_householder,
+    check_out=_castable_out,
     kernel=kernels.householder_product,
     strides=by_column,
     meta=lambda input, tau: spec(input, input.shape),

@@ -317,6 +317,11 @@ def _new_sparse(t: Tensor, args: tuple, device) -> Tensor:
     options = {"dtype": t.dtype, "device": device or t.device}
     if args and isinstance(args[0], Tensor):
         return make(*args, **options)
+    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({type(args[0]).__name__}), but expected a size, or "
+            "indices, values and size"
+        )
     whole = tuple(args[0]) if len(args) == 1 and not isinstance(args[0], int) else args
     return make(whole or (0,), **options)
 
@@ -488,6 +493,11 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
         and (hasattr(first, "__len__") or hasattr(first, "__iter__"))
     ):
         return _place(*array_from(first if hasattr(first, "__len__") else list(first), d), device)
+    if len(args) > 1 and isinstance(first, (tuple, list)):
+        got = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({got}), but expected sizes, or one size, or data"
+        )
     return _place(np.zeros(sizes_from("new", args), d.numpy), d, device)
 
 

@@ -154,13 +154,13 @@ def sizes_from(function: str, size: tuple, given=None) -> tuple:
         only = size[0]
         if isinstance(only, (tuple, list)) or isinstance(only, Tensor) and only.ndim:
             size = tuple(only)
-        elif not hasattr(only, "__index__") and not getattr(only, "is_symbolic", False):
+        elif only.__class__ is bool or not hasattr(only, "__index__") and not getattr(only, "is_symbolic", False):
             raise TypeError(
                 f"{function}(): argument 'size' (position 1) must be tuple of ints, not {type(only).__name__}"
             )
     out = []
     for i, s in enumerate(size):
-        if isinstance(s, float) or not (hasattr(s, "__index__") or getattr(s, "is_symbolic", False)):
+        if isinstance(s, (float, bool)) or not (hasattr(s, "__index__") or getattr(s, "is_symbolic", False)):
             raise TypeError(
                 f"{function}(): argument 'size' (position 1) must be tuple of ints, but found element of type {type(s).__name__} at pos {i}"
             )

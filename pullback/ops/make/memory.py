@@ -13,7 +13,7 @@ from ...core.modes import is_grad_enabled, outside_transforms, whole_in_graphs
 from ...core.node import own_autograd
 from ...core.promotion import result_type
 from ...core.shared_memory import share
-from ...core.storage import UntypedStorage, check_bounds, storage_of, window
+from ...core.storage import UntypedStorage, check_bounds, span_bytes, storage_of, window
 from ...core.tensor import (
     DISPATCH_SUBCLASS,
     FAKE,
@@ -70,11 +70,18 @@ def _set_(self, source=None, storage_offset=0, size=None, stride=None) -> Tensor
         told_mode("set_memory", self, source)
         self._array, self._memory, self._offset = source._array, storage_of(source), source._offset
     else:
+        if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
+            raise RuntimeError(f"set_(): expected a storage of {self.dtype}, but got one of {source.dtype}")
         storage = (source.untyped() if isinstance(source, TypedStorage) else source)._storage
         if size is None:
             size = (storage.length // self.dtype.itemsize,)
         size = (size,) if isinstance(size, int) else tuple(size)
 
+        if stride is None and size != self._array.shape:  # a new shape, laid out here, has the memory it needs
+            stride = contiguous_strides(size)
+            need = span_bytes(size, stride, storage_offset, self.dtype.itemsize)
+            if need > storage.length and storage.may_resize:
+                UntypedStorage.of(storage).resize_(need)
         stride = tuple(stride) if stride is not None else contiguous_strides(size)
         check_bounds(storage, size, stride, storage_offset, self.dtype.itemsize)
         self._array, self._memory, self._offset = (
@@ -259,6 +266,10 @@ def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
     formats = None if isinstance(ambiguity_check, bool) else list(ambiguity_check)
     if formats is not None and not all(isinstance(f, devices.memory_format) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if self._keys & SPARSE:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a dense tensor first."
+        )
     shape, stride = self._array.shape, stride_of(self)
     if ambiguity_check is True and (1 in shape or len(set(stride)) < self.ndim):
         raise RuntimeError(

@@ -134,12 +134,29 @@ def _real_only(kernel: str):
     return check
 
 
+def _same_dtype(result, out) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(f"expected scalar_type {result.dtype.scalar_name} but found {out.dtype.scalar_name}")
+
+
+def _check_running(name: str):
+    check_dtype = _real_only(name)
+
+    def check(self, dim):
+        if not self._array.ndim and dim not in (-1, 0):
+            raise IndexError(f"Expected reduction dim -1 or 0 for scalar but got {dim}")
+        check_dtype(self, dim)
+
+    return check
+
+
 def _running(name: str, kernel):
     return along(
         f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
         lower=running_extreme(name.removeprefix("cum")),
         kernel=kernel,
-        check=_real_only(f"{name}_cpu"),
+        check=_check_running(f"{name}_cpu"),
+        check_out=_same_dtype,
         split=True,
         vjp=lambda g, self_shape, indices, dim: _scatter_add(g, self_shape, indices, dim),
     )
@@ -172,11 +189,6 @@ def _logcumsumexp_vjp(g, self, out, dim):
 def _check_float(self, dim):
     if self.dtype.category < 2:
         raise not_implemented("logcumsumexp_out_cpu", self.dtype)
-
-
-def _same_dtype(result, out) -> None:
-    if out.dtype is not result.dtype:
-        raise RuntimeError(f"expected scalar_type {result.dtype.scalar_name} but found {out.dtype.scalar_name}")
 
 
 logcumsumexp = along(

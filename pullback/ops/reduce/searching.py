@@ -6,10 +6,11 @@ The shapes of `unique`'s results depend on the data: they have no shape rule.
 from __future__ import annotations
 
 import math
+import warnings
 
 from ...core import dtype as dtypes
 from ...core.geometry import wrap_dim
-from ...core.tensor import Tensor, wrap_dim_of_scalar
+from ...core.tensor import META, Tensor, wrap_dim_of_scalar
 from ..family.base import composite, operator
 from ..system.calls import front
 from ..system.operator import NONDIFFERENTIABLE, DataDependent, Spec, missing
@@ -51,6 +52,8 @@ def _check_search(sequence, values, out_int32, right, side, sorter):
         raise RuntimeError(
             "torch.searchsorted(): the size of boundaries' last dimension should be less than 2147483647"
         )
+    if not (sequence._keys | values._keys) & META:
+        _warn_of_copies(sequence, values)
 
 
 def _check_sorter(sequence, sorter) -> None:
@@ -65,6 +68,18 @@ def _check_sorter(sequence, sorter) -> None:
         raise RuntimeError(
             f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}"
         )
+
+
+def _warn_of_copies(sequence: Tensor, values: Tensor) -> None:
+    """Rows that do not lie in one piece are copied first, in PyTorch and here."""
+    for t, what in ((values, "input value"), (sequence, "boundary")):
+        if not t.is_contiguous():
+            warnings.warn(
+                f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra "
+                "data copy when converting non-contiguous tensor to contiguous, please use contiguous input value tensor "
+                "if possible.",
+                stacklevel=4,
+            )
 
 
 def _search(xp, sequence, values, out_int32, right, side, sorter):

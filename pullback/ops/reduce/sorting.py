@@ -265,8 +265,15 @@ def _quantiles(name: str, ignore_nan: bool):
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         return _quantile(name, self, self.new_full((), q), dim, keepdim, interpolation, ignore_nan)
 
-    tensor = composite(f"{name}(Tensor self, Tensor q, {tail}", autocast_cpu="float32", **HIDDEN)(by_tensor)
-    number = composite(f"{name}.scalar(Tensor self, float q, {tail}", autocast_cpu="float32", **HIDDEN)(by_number)
+    def check_out(result, out):
+        if out.dtype is not result.dtype:
+            raise RuntimeError(
+                f"{name}() out tensor must be same dtype as the input tensor, {result.dtype}, but has {out.dtype}"
+            )
+
+    options = {"autocast_cpu": "float32", "check_out": check_out, **HIDDEN}
+    tensor = composite(f"{name}(Tensor self, Tensor q, {tail}", **options)(by_tensor)
+    number = composite(f"{name}.scalar(Tensor self, float q, {tail}", **options)(by_number)
     return overloaded(name, tensor, number)
 
 

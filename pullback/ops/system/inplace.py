@@ -304,10 +304,13 @@ def cast_array(array, source, target):
 
 
 def _float_to_narrow_int(array, target):
-    """Floats truncate through int64, so that values outside the narrow range wrap as they do in PyTorch."""
+    """Floats truncate as they do in PyTorch: to int32, where what lies outside, and NaN, is the lowest number, and from
+    there to narrower ones, which wrap; to unsigned ones beyond bytes through int64."""
     if target.name == "uint64":
         return array.astype(target.numpy)
     wide = array.astype("f8") if array.dtype.itemsize < 4 else array
+    if target.is_signed or target.itemsize == 1:
+        return wide.astype("i4").astype(target.numpy, copy=False)
     return wide.astype("i8").astype(target.numpy)
 
 

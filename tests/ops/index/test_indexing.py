@@ -224,3 +224,8 @@ def test_bytes_as_a_mask_are_deprecated_and_short_numbers_are_indices():
     assert x[torch.tensor(1, dtype=torch.int16)].item() == 1
     with pytest.raises(IndexError, match="must be long, int, byte or bool"):
         x[torch.tensor([1], dtype=torch.int16)]
+
+
+def test_indices_into_nothing():
+    with pytest.raises(IndexError, match="out of bounds for dimension with size 0"):
+        torch.zeros(0, 3)[torch.tensor([0])]

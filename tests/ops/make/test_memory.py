@@ -82,3 +82,23 @@ def test_a_number_is_copied_into_every_element(value):
     assert torch.ops.aten.copy_(torch.zeros(2, dtype=torch.int64), value).tolist() == [int(value)] * 2
     with pytest.raises(TypeError, match="must be Tensor, not str"):
         x.copy_("3")
+
+
+def test_set_gives_a_new_shape_the_memory_it_needs():
+    t = torch.randn(1)
+    t.set_(t.untyped_storage(), 100, (2, 3))
+    assert t.shape == (2, 3) and t.storage_offset() == 100 and t.untyped_storage().nbytes() == 424
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 424"):
+        t.set_(t.untyped_storage(), 1000, t.size())
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 8"):
+        t.set_(torch.randn(2).untyped_storage(), 0, (4,), (1,))
+    with pytest.raises(RuntimeError, match="expected a storage of torch.float32"):
+        t.set_(torch.randn(2, dtype=torch.float64).storage())
+
+
+def test_sparse_tensors_have_no_order_of_dimensions_and_are_made_of_no_storage():
+    sparse = torch.eye(2).to_sparse()
+    with pytest.raises(AttributeError, match="Can't get dim order on sparse type"):
+        sparse.dim_order()
+    with pytest.raises(TypeError, match="got .UntypedStorage."):
+        sparse.new(torch.ones(3).untyped_storage())

@@ -47,3 +47,17 @@ def test_devices_by_strings_that_are_none():
         torch.device("not a device")
     with pytest.raises(TypeError, match="requires a callable"):
         torch.autocast("cpu")(3)
+
+
+def test_a_bool_is_no_size():
+    for make in (torch.zeros, torch.ones, torch.empty, torch.randn, torch.rand):
+        with pytest.raises(TypeError, match="must be tuple of ints"):
+            make(True)
+        with pytest.raises(TypeError, match="element of type bool at pos 0"):
+            make((True, 2))
+    with pytest.raises(TypeError, match=r"size\(\): argument 'dim' .* must be int, not bool"):
+        torch.ones(2, 3).size(True)
+    with pytest.raises(TypeError, match=r"stride\(\): argument 'dim' .* must be int, not bool"):
+        torch.ones(2, 3).stride(True)
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        torch.LongTensor((6, 0), 1, 1)

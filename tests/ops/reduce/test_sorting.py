@@ -120,3 +120,24 @@ def test_histograms():
     assert torch.bincount(torch.tensor([1, 2, 2]), minlength=5).tolist() == [0, 1, 2, 0, 0]
     with pytest.raises(RuntimeError, match="1-d non-negative integral inputs"):
         torch.bincount(torch.tensor([-1]))
+
+
+def test_out_of_quantiles_and_running_extremes_has_the_dtype_of_the_result():
+    x = torch.rand(3)
+    with pytest.raises(RuntimeError, match=r"quantile\(\) out tensor must be same dtype as the input tensor"):
+        torch.quantile(x, 0.5, out=torch.empty((), dtype=torch.float64))
+    values, places = torch.empty(0, dtype=torch.int16), torch.empty(0, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="expected scalar_type Float but found Short"):
+        torch.cummax(x, 0, out=(values, places))
+    with pytest.raises(RuntimeError, match="expected scalar_type Long but found Int"):
+        torch.cummin(x, 0, out=(torch.empty(0), places.int()))
+    with pytest.raises(IndexError, match="Expected reduction dim -1 or 0 for scalar but got 100"):
+        torch.cummax(torch.rand(()), 100)
+
+
+def test_searches_say_that_they_copy():
+    edges = torch.linspace(0, 1, 10)
+    with pytest.warns(UserWarning, match="boundary tensor is non-contiguous"):
+        torch.searchsorted(edges[::2], torch.rand(3))
+    with pytest.warns(UserWarning, match="input value tensor is non-contiguous"):
+        torch.bucketize(torch.rand(3, 2).t(), edges)
