@@ -76,8 +76,10 @@ ROWS: dict[str, dict[str, str]] = {
         "linearize": "pullback.func:linearize",
         "make_fx": "pullback.capture.trace.make_fx:make_fx",
         "compile": "functorch.compile:",
+        "einops": "functorch.einops:",
         "experimental": "functorch.experimental:",
     },
+    "functorch.einops": {"rearrange": "pullback.func.rearrange:rearrange"},
     "functorch.experimental": {
         "chunk_vmap": "pullback.func:chunk_vmap",
         "functionalize": "pullback.func:functionalize",

@@ -187,7 +187,13 @@ class StorageBase(Storage):
             raise NotImplementedError("Not available for 'meta' device type")
         return self.buffer
 
+    def check_own_memory(self, what: str) -> None:
+        """Raise for the storage of a wrapper subclass, whose tensors hold the memory that there is."""
+        if self.__dict__.get("of_wrapper"):
+            raise RuntimeError(f"Attempted to {what} on an invalid python storage.")
+
     def data_ptr(self) -> int:
+        self.check_own_memory("access the data pointer")
         buffer = self.buffer
         return 0 if buffer is None or not self.length else address_of(buffer)
 
@@ -205,6 +211,7 @@ class StorageBase(Storage):
     def resize_(self, nbytes: int) -> StorageBase:
         """Grow or shrink the memory; contents that fit are kept."""
         storage = self
+        self.check_own_memory("call resize_()")
         if not storage.may_resize:
             raise RuntimeError("Trying to resize storage that is not resizable")
         if storage.buffer is None:
@@ -217,6 +224,7 @@ class StorageBase(Storage):
         return self
 
     def copy_(self, source: StorageBase, non_blocking: bool = False) -> StorageBase:
+        self.check_own_memory("call copy_()")
         if self.buffer is not None:
             assign(self.buffer, source._bytes())
         return self
@@ -249,6 +257,7 @@ class StorageBase(Storage):
         theirs.replace_buffer(*first)
 
     def fill_(self, value: int) -> StorageBase:
+        self.check_own_memory("call fill_()")
         if self.buffer is not None:
             self.buffer.fill(value)
         return self

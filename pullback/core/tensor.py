@@ -281,7 +281,10 @@ class Tensor(TensorMethods):
 
     # ---- memory
     def untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage.of(storage_of(self))
+        result = UntypedStorage.of(storage_of(self))
+        if self._keys & (DISPATCH_SUBCLASS | FAKE) == DISPATCH_SUBCLASS and isinstance(self._array, Geometry):
+            result.__dict__["of_wrapper"] = True
+        return result
 
     def data_ptr(self) -> int:
         if isinstance(self._array, Geometry):

@@ -18,7 +18,7 @@ from ...core.promotion import promote_types, scalar_dtype
 from ...core.size import Size
 from ...core.storage import StorageBase, UntypedStorage, storage_of
 from ...core.symbolic import concrete, symbolic
-from ...core.tensor import FAKE, SPARSE, Tensor, set_requires_grad, wrap, wrap_meta
+from ...core.tensor import FAKE, LAYOUTS, SPARSE, Tensor, set_requires_grad, wrap, wrap_meta
 from ..eager.functions import bypassing
 from ..shape.views import alias as alias_op
 from ..system.calls import front
@@ -386,23 +386,59 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Ten
 
 @front("torch.from_dlpack", "utils.dlpack.from_dlpack")
 def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
-    """A tensor on the memory of an object with `__dlpack__` (or of a capsule)."""
-    if hasattr(ext_tensor, "__dlpack__"):
-        kind, index = ext_tensor.__dlpack_device__()
-        if int(kind) == 2:
-            where = devices.device("cuda", int(index))
-            array = library(where).from_dlpack(ext_tensor)
-            return wrap(array, numpy_to_dtype(array.dtype), where)
-        return from_numpy(np.from_dlpack(ext_tensor))
+    """A tensor on the memory of an object with `__dlpack__` (or of a capsule), or with `copy=True` on memory of its own."""
+    if hasattr(ext_tensor, "__dlpack__") and int(ext_tensor.__dlpack_device__()[0]) == 2:
+        where = devices.device("cuda", int(ext_tensor.__dlpack_device__()[1]))
+        array = library(where).from_dlpack(ext_tensor)
+        result = wrap(array.copy() if copy else array, numpy_to_dtype(array.dtype), where)
+    else:
+        array = _array_of_capsule(_capsule_of(ext_tensor))
+        result = from_numpy(array.copy() if copy else array)
+    wanted = result.device if device is None else devices.indexed(device)
+    if wanted is result.device:
+        return result
+    if wanted.type == "meta":
+        raise BufferError("Cannot pack tensors on meta")
+    if copy is False:
+        raise ValueError(
+            f"cannot move DLPack tensor from device {result.device} to {wanted} without copying: copy=False"
+        )
+    return result.to(wanted)
 
-    class _Capsule:
+
+def _capsule_of(ext_tensor):
+    """The capsule of an object, by the newest protocol that it knows; a capsule itself."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        return ext_tensor
+    try:
+        return ext_tensor.__dlpack__(max_version=(1, 0))
+    except TypeError:  # written before versions were
+        return ext_tensor.__dlpack__()
+
+
+def _array_of_capsule(capsule) -> np.ndarray:
+    class Exporter:
         def __dlpack__(self, **kwargs):
-            return ext_tensor
+            return capsule
 
         def __dlpack_device__(self):
             return (1, 0)
 
-    return from_numpy(np.from_dlpack(_Capsule()))
+    versioned = "dltensor_versioned" in repr(capsule)
+    array = np.from_dlpack(Exporter())
+    # A capsule of the old protocol cannot say whether its memory may be written: NumPy takes it that it may not, PyTorch that it may.
+    return array if versioned or array.flags.writeable or not array.size else _writable(array)
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """The same memory, to be written to."""
+    import ctypes
+
+    first, last = np.lib.array_utils.byte_bounds(array)
+    memory = (ctypes.c_byte * (last - first)).from_address(first)
+    memory.owner = array
+    start = array.__array_interface__["data"][0] - first
+    return np.ndarray(array.shape, array.dtype, memory, start, array.strides)
 
 
 @front("torch.to_dlpack", "utils.dlpack.to_dlpack")
@@ -420,14 +456,25 @@ def from_file(
     return lifted(on_storage(UntypedStorage.from_file(filename, bool(shared), size * d.itemsize), d))
 
 
-def _dlpack(self: Tensor, stream=None, **kwargs):
+def _dlpack(self: Tensor, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if self._keys & LAYOUTS:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
+    if stream is not None and not self.is_cuda:
+        raise AssertionError(f"stream should be None on cpu. Got {stream}")
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
     if isinstance(self._array, Geometry):
         raise BufferError("Cannot pack tensors on meta" if not self._keys & FAKE else core_tensor.NO_DATA_POINTER)
-    return self._array.__dlpack__()
+    if dl_device is not None and tuple(dl_device) != _dlpack_device(self):
+        raise BufferError(
+            f"Can't export a tensor on {self.device} to the DLPack device {tuple(dl_device)}: move it first"
+        )
+    array = self._array.copy() if copy else self._array
+    if max_version is None or tuple(max_version) < (1, 0):
+        return array.__dlpack__()
+    return array.__dlpack__(max_version=tuple(max_version))
 
 
 def _dlpack_device(self) -> tuple[int, int]:

@@ -59,3 +59,41 @@ def test_normal_takes_tensors_without_dimensions_for_numbers():
     for mean in (torch.ones(1), torch.tensor(0.0, requires_grad=True)):
         with pytest.raises(TypeError, match="invalid combination"):
             torch.normal(mean, 1.0, (10,))
+
+
+def test_memory_that_others_hand_over_may_be_written_to():
+    own = torch.ones(3)
+    shared = torch.from_dlpack(own)
+    shared[0] = 5
+    assert own.tolist() == [5, 1, 1]
+    copied = torch.from_dlpack(own, copy=True)
+    copied[0] = 7
+    assert own.tolist() == [5, 1, 1]
+    array = np.arange(3.0)
+    torch.from_dlpack(array, copy=True)[0] = 9
+    assert array.tolist() == [0, 1, 2]
+
+    class Old:  # a producer that knows no versions, and whose capsule cannot say that it may be written to
+        def __dlpack__(self):
+            return array[::2].__dlpack__()
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    torch.from_dlpack(Old())[1] = 8
+    assert array.tolist() == [0, 1, 8]
+    torch.from_dlpack(torch.to_dlpack(own))[2] = 3
+    assert own.tolist() == [5, 1, 3]
+
+
+def test_what_is_not_handed_over():
+    x = torch.ones(2)
+    assert np.from_dlpack(x).flags.writeable
+    with pytest.raises(AssertionError, match="stream should be None on cpu"):
+        x.__dlpack__(stream=0)
+    with pytest.raises(BufferError, match="layout other than torch.strided"):
+        x.to_sparse().__dlpack__()
+    with pytest.raises(BufferError, match=r"DLPack device \(2, 0\)"):
+        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match="meta"):
+        torch.from_dlpack(x, device="meta")

@@ -123,3 +123,20 @@ def test_an_object_may_have_its_own_override():
             return self.answer, func.__name__
 
     assert torch.cat([torch.ones(1), Listed(7)]) == (7, "cat")
+
+
+def test_the_storage_of_a_wrapper_holds_no_memory():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    storage = Wrapper(torch.ones(2)).untyped_storage()
+    assert storage.nbytes() == 8
+    for use in (storage.data_ptr, lambda: storage.resize_(0), lambda: storage.fill_(0), lambda: storage.copy_(storage)):
+        with pytest.raises(RuntimeError, match="on an invalid python storage"):
+            use()
