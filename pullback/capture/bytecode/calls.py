@@ -9,7 +9,6 @@ through the journal. Anything else ends the graph.
 from __future__ import annotations
 
 import collections
-import enum
 import functools
 import inspect
 import operator
@@ -20,7 +19,7 @@ import weakref
 from typing import Any
 
 from ...amp.autocast import autocast
-from ...core import modes, tree
+from ...core import modes
 from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...nn.lazy import LazyModuleMixin
@@ -28,13 +27,13 @@ from ...nn.module import Module
 from ...nn.parameter import Parameter
 from ..front.config import config
 from ..front.effects import effect_of
-from ..front.fakes import holds_fakes
 from . import comptime, custom_functions, modules
 from .builtin_calls import GROWING, HANDLED, MUTATING, PURE, PURE_MODULES, PURE_TYPES
 from .journal import ALL, Effect
 from .lookups import ABSENT, class_attribute
 from .native import DEEP, Callback, Native
-from .outside import CONSTANTS, CONTAINERS, is_ours, is_symbol, module_of
+from .outside import CONSTANTS, CONTAINERS, is_ours, module_of
+from .picturing import Images, is_frozen
 from .signals import Break, Enter
 from .world import NOT_ENTERED as COROUTINES
 from .world import looks_at_frames
@@ -168,14 +167,8 @@ class Calls(Native):
             if function in config.reorderable_logging_functions:
                 return self.call_later(function, args, kwargs)
         if is_whole:
-            given = (tuple(map(self.deep, args)), {k: self.deep(v) for k, v in kwargs.items()})
-            for leaf in tree.tree_leaves(given):
-                if not (isinstance(leaf, (*CONSTANTS, Tensor, enum.Enum, type)) or is_symbol(leaf)) and holds_fakes(
-                    leaf, 4
-                ):
-                    raise Break(
-                        f"it gives a function that the graph calls as it is a {type(leaf).__name__} with tensors"
-                    )
+            images = Images(self, is_frozen)
+            given = (tuple(map(images.of, args)), {k: images.of(v) for k, v in kwargs.items()})
             return self.refusing(self.trace.call, (function, *given), {})
         if handler is not None:
             return handler(self, *args, **kwargs)

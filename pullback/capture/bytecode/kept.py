@@ -23,6 +23,7 @@ from ..front.reads import CHANGES
 from .journal import Effect
 from .lookups import class_attribute
 from .outside import CONSTANTS, SIMPLE, is_ours, is_symbol, module_of
+from .picturing import is_pictured, methods_named
 from .signals import Break
 
 if TYPE_CHECKING:
@@ -87,10 +88,13 @@ def check_hook(world: Tracing, hook) -> None:
 def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwargs: dict) -> None:
     """End the graph before a custom function that does more than compute, or is given what it may change."""
     values = (*args, *kwargs.values())
-    given = next((v for v in values if isinstance(v, (list, dict)) and is_nest(v)), None)
+    objects = [v for v in values if is_pictured(v)]
+    given = next((v for v in values if isinstance(v, (list, dict)) and is_nest(v)), next(iter(objects), None))
     for value in values:
-        if not isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType)) and not is_nest(value):
+        known = isinstance(value, (*CONSTANTS, Tensor, dtype, enum.Enum, types.FunctionType))
+        if not known and not is_pictured(value) and not is_nest(value):
             raise Break(f"it gives {cls.__name__}.apply a {type(value).__name__}, which may be changed there")
+    _check_methods(world, cls, objects)
     for name in ("forward", "setup_context", "backward", "vjp", "jvp"):
         class_attribute(cls, name)  # noted: another may be put there
     for function in (cls.forward, cls.setup_context, cls.users_backward()):
@@ -100,6 +104,17 @@ def check_custom_function(world: Tracing, cls: type[Function], args: tuple, kwar
         if found is not None:
             raise Break(f"it applies {cls.__name__}, whose {function.__name__} {found}")
         Reads(world, f"{cls.__name__}.{function.__name__}").of(function)
+
+
+def _check_methods(world: Tracing, cls: type[Function], objects: list) -> None:
+    """What methods of objects that a custom function is given do and read counts as its own."""
+    functions = [f for f in (cls.forward, cls.setup_context, cls.users_backward()) if isinstance(f, types.FunctionType)]
+    codes = [f.__code__ for f in functions]
+    for kind in dict.fromkeys(map(type, objects)):
+        for method in methods_named(kind, codes):
+            for found in effects(method):
+                raise Break(f"it gives {cls.__name__}.apply a {kind.__name__}, whose {method.__name__} {found}")
+            Reads(world, f"{kind.__name__}.{method.__name__}").of(method)
 
 
 def is_nest(value) -> bool:

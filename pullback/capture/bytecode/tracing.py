@@ -31,6 +31,7 @@ from .lookups import ABSENT, class_attribute
 from .module_stack import module_stack
 from .operations import Operations
 from .outside import CONSTANTS, CONTAINERS, ITERATORS, Outside
+from .picturing import Images
 from .polyfills import sequence
 from .signals import Break
 from .sources import Source
@@ -434,7 +435,8 @@ class Tracing(Operations):
             return given(self, *args, **kwargs)
         if function is custom_functions.APPLY:
             kept.check_custom_function(self, args[0], args[1:], kwargs)
-            args, kwargs = tuple(map(self.deep, args)), {k: self.deep(v) for k, v in kwargs.items()}
+            images = Images(self)
+            args, kwargs = (args[0], *map(images.of, args[1:])), {k: images.of(v) for k, v in kwargs.items()}
         return super().call(function, args, kwargs)
 
     def is_listening(self) -> bool:

@@ -14,6 +14,7 @@ import builtins
 import dis
 import enum
 import functools
+import inspect
 import math
 import operator
 import types
@@ -215,7 +216,9 @@ def carried(function: types.FunctionType) -> Iterator[tuple[str, object]]:
     for i, value in enumerate(function.__defaults__ or ()):
         yield f"default {i}", value
     yield from (function.__kwdefaults__ or {}).items()
-    yield from function.__dict__.items()
+    yield from (
+        (k, v) for k, v in function.__dict__.items() if not isinstance(v, inspect.Signature)
+    )  # which is for readers
 
 
 # ---- code

@@ -23,6 +23,7 @@ from ...ops.system.overrides import call_form
 from ..fake.mode import FakeTensorMode, is_fake
 from ..front.inputs import stand_in
 from .graph_trace import GraphTrace, marks_of
+from .images import objects
 from .subclasses import (
     Rebuild,
     attributes_of,
@@ -71,7 +72,7 @@ class WholeCall:
         leaves = list(self.leaves)
         for i, v in zip(self.places, given, strict=True):
             leaves[i] = v
-        args, kwargs = tree.tree_unflatten(leaves, self.spec)
+        args, kwargs = objects(tree.tree_unflatten(leaves, self.spec))
         if self.autocast is None:
             return self.function(*args, **kwargs)
         with casting(self.autocast):
@@ -259,8 +260,15 @@ class ProgramTrace(GraphTrace):
         leaves, spec = tree.tree_flatten(tree.tree_map(lasting, (args, kwargs)))
         given, leaves = leaves, [self._inside(v) for v in leaves]
         inside_args, inside_kwargs = tree.tree_unflatten(leaves, spec)
+        made: list = []
+        inside_args, inside_kwargs = objects((inside_args, inside_kwargs), made)
         with stepped_aside(self):
             out = function(*inside_args, **inside_kwargs)
+        for image, built in made:
+            if image.differs(built):
+                self.refuse(
+                    f"a function that the graph calls as it is changes a {type(built).__name__} that it is given"
+                )
         self._note_grad_mode()
         whole = WholeCall(function, leaves, spec)
         original = next((a for a, b in zip(given, leaves, strict=True) if b is out and isinstance(out, Tensor)), out)
