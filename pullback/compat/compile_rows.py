@@ -95,7 +95,21 @@ ROWS: dict[str, dict[str, str]] = {
         "detect_fake_mode": "pullback.capture.fake.mode:detect_fake_mode",
         "set_locals_to_steal": "pullback.capture.front.boxing:set_locals_to_steal",
         "same": "pullback.testing.comparison:same",
+        "clone_inputs": "pullback.compat.dynamo_names:clone_inputs",
+        **{
+            name: f"pullback.capture.front.metrics:{name}"
+            for name in (
+                "CompilationMetrics",
+                "DEFAULT_COMPILATION_METRICS_LIMIT",
+                "_compilation_metrics",
+                "clear_compilation_metrics",
+                "get_compilation_metrics",
+                "set_compilation_metrics_limit",
+            )
+        },
     },
+    "torch._dynamo.debug_utils": {"same_two_models": "pullback.compat.dynamo_names:same_two_models"},
+    "torch._inductor.utils": {"fresh_cache": "pullback.compat.dynamo_names:fresh_cache"},
     "torch._dynamo.exc": {
         "Unsupported": f"{_COMPILE}:Unsupported",
         "UserError": f"{_COMPILE}:UserError",
@@ -129,6 +143,7 @@ ROWS: dict[str, dict[str, str]] = {
         "OptimizedModule": f"{_COMPILE}:OptimizedModule",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
+        "_debug_get_cache_entry_list": "pullback.compat.dynamo_names:_debug_get_cache_entry_list",
     },
     "torch._logging": {name: f"pullback.core.logs:{name}" for name in ("set_logs", "getArtifactLogger")},
     "torch._dynamo.backends.debugging": {

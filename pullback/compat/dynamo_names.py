@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pathlib
 import sys
+import tempfile
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from .. import cuda
+from ..capture.front.compile import state
 from ..capture.front.config import config
-from ..core import modes
+from ..core import modes, tree
 from ..core.device import device as Device
 from ..core.modes import ambient
+from ..core.node import requires_grad
+from ..core.tensor import Tensor
+from ..nn.module import Module
+from ..testing.comparison import same
 
 range_iterator: Any = type(iter(range(0)))
 
@@ -50,3 +60,63 @@ def disable_cache_limit() -> Iterator[None]:
     """A block in which a function is compiled again as often as its arguments ask for."""
     with config.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
         yield
+
+
+def clone_inputs(example_inputs: Any) -> Any:
+    """Inputs with copies of their tensors, which want gradients where the originals do; a mapping is of the same class."""
+    if isinstance(example_inputs, dict):
+        result = copy.copy(example_inputs)
+        for key, value in result.items():
+            result[key] = _cloned(value) if isinstance(value, Tensor) else clone_inputs(value)
+        return result
+    if isinstance(example_inputs, (list, tuple)):
+        return [_cloned(v) if isinstance(v, Tensor) else v for v in example_inputs]
+    return example_inputs
+
+
+def _cloned(t: Tensor) -> Tensor:
+    result = t.detach().clone().requires_grad_(t.requires_grad)
+    if t.grad is not None:  # type: ignore[attr-defined]
+        result.grad = _cloned(t.grad)  # type: ignore[attr-defined]
+    return result
+
+
+def same_two_models(
+    gm: Callable, opt_gm: Callable, example_inputs: Any, only_fwd: bool = False, *, require_fp64: bool = False, ignore_non_fp: bool = False,
+) -> bool:  # fmt: skip
+    """Whether two modules give the same, and the same gradients, for copies of the same inputs."""
+    runs = [_run_forward_and_backward(m, clone_inputs(example_inputs), only_fwd) for m in (gm, opt_gm)]
+    return same(*runs, equal_nan=True)
+
+
+def _run_forward_and_backward(module: Callable, inputs: Any, only_forward: bool) -> list:
+    module = copy.deepcopy(module)
+    out = module(**inputs) if isinstance(inputs, dict) else module(*inputs)
+    leaves = [v for v in tree.tree_leaves(out) if isinstance(v, Tensor)]
+    if not only_forward and any(requires_grad(v) for v in leaves):
+        sum(v.float().sum() for v in leaves if requires_grad(v)).backward()
+    wanted = [*(module.parameters() if isinstance(module, Module) else ()), *tree.tree_leaves(inputs)]
+    return [*leaves, *[t.grad for t in wanted if isinstance(t, Tensor) and t.grad is not None]]  # type: ignore[attr-defined]
+
+
+@contextmanager
+def fresh_cache(cache_entries: dict | None = None, dir: str | None = None, delete: bool = True) -> Iterator[None]:
+    """A block in which native code is made anew, in a folder of its own; `cache_entries` gets the sizes of its files."""
+    with tempfile.TemporaryDirectory(dir=dir) as folder:
+        before = os.environ.get("PULLBACK_CACHE")
+        os.environ["PULLBACK_CACHE"] = folder
+        try:
+            yield
+            if isinstance(cache_entries, dict):
+                cache_entries.update({p.name: p.stat().st_size for p in pathlib.Path(folder).rglob("*") if p.is_file()})
+        finally:
+            os.environ.pop("PULLBACK_CACHE") if before is None else os.environ.update(PULLBACK_CACHE=before)
+
+
+def _debug_get_cache_entry_list(code: Any) -> list:
+    """The entries (conditions with a graph each) that compiled functions of some code have."""
+    code = getattr(code, "__code__", code)
+    if not isinstance(code, types.CodeType):
+        raise TypeError("expected a code object!")
+    found = [f for f in state.functions if getattr(innermost_fn(f.fn), "__code__", None) is code]
+    return [entry for f in found for entry in f.front.entries()]

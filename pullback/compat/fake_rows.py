@@ -44,6 +44,8 @@ ROWS: dict[str, dict[str, str]] = {
     },
     "torch._prims": {"utils": "torch._prims_common:"},
     "torch._prims_common": {
+        "ELEMENTWISE_TYPE_PROMOTION_KIND": "pullback.ops.elementwise.promotion_kinds:ELEMENTWISE_TYPE_PROMOTION_KIND",
+        "elementwise_dtypes": "pullback.ops.elementwise.promotion_kinds:elementwise_dtypes",
         "compare_tensor_meta": "pullback.capture.fake.comparison:compare_metadata",
         "suggest_memory_format": "pullback.capture.fake.comparison:suggest_memory_format",
         "make_contiguous_strides_for": "pullback.core.geometry:contiguous_strides",

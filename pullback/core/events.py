@@ -10,6 +10,7 @@ changes none of them.
 | `entered` | `function`, `conditions` | what a captured graph depends on, in words |
 | `broke` | `function`, `reason`, `where` | a graph ended before the function did |
 | `recompiled` | `function`, `reason` | no graph of a function fits a call |
+| `refused` | `function`, `error` | a backend raised for a captured graph, or there may be no further one |
 | `cut` | `joint`, `forward`, `backward` | a joint graph was cut into two |
 | `lowered` | `program` | a graph became loops, as far as it has some; what has none is in its `reasons` |
 | `native` | `program` | those loops became native code |

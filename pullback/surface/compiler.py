@@ -59,7 +59,9 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
 def graph_break(msg: str = "") -> None:
     """Where the graph of a program that is being captured must end; elsewhere it does nothing."""
     if ambient.captures:
-        raise _compile.Unsupported("Call to `torch._dynamo.graph_break()`" + (f": {msg}" if msg else ""))
+        raise _compile.Unsupported(
+            "Call to `torch._dynamo.graph_break()` (User-inserted graph break)" + (f": {msg}" if msg else "")
+        )
 
 
 def is_compiling() -> bool:

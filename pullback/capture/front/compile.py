@@ -189,6 +189,10 @@ class CompiledFunction:
         except (Unsupported, DataDependentOutputException, DynamicOutputShapeException):
             raise
         except Exception as error:
+            publish("refused", function=self, error=error)
+            if config.suppress_errors:
+                warnings.warn(f"compile: {self.name} runs a graph as it is: its backend raised {error!r}", RuntimeWarning, stacklevel=2)  # fmt: skip
+                return graph.run
             if backend in BACKENDS.values() or getattr(error, "is_expected", False):  # some are signals to the caller
                 raise
             raise BackendCompilerFailed(backend, error) from error
@@ -231,6 +235,10 @@ class CompiledFunction:
         counters["graph_break"][reason] += 1
         warnings.warn(f"compile: {self.name} runs uncompiled: {reason}", RuntimeWarning, stacklevel=5)
 
+    def _refused(self, error: Exception) -> Exception:
+        publish("refused", function=self, error=error)
+        return error
+
     def may_recompile(self, graphs: int, why: str, warn: bool = True) -> bool:
         """Whether another graph may be made; where not, the function runs uncompiled, and says so."""
         if self.on_guard_failure is not None:
@@ -240,14 +248,13 @@ class CompiledFunction:
         if state.stance.name == "eager_on_recompile":
             return False
         if state.stance.name == "fail_on_recompile" or config.error_on_recompile:
-            raise RecompileError(f"compile: {self.name} would be compiled again: {why}")
+            raise self._refused(RecompileError(f"compile: {self.name} would be compiled again: {why}"))
         limit = min(config.recompile_limit, config.cache_size_limit)
         if graphs < limit:
             return True
         if config.fail_on_recompile_limit_hit:
-            raise RecompileError(
-                f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
-            )
+            words = f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit); another would be made because {why}"
+            raise self._refused(RecompileError(words))
         if warn:
             warnings.warn(
                 f"compile: {self.name} has {limit} graphs, the limit (config.recompile_limit), and runs uncompiled for "
@@ -275,13 +282,17 @@ class Segments:
         self.driver.segments.clear()
         self.whole.segments.clear()
 
-    def conditions(self) -> list[str]:
-        """What the graphs depend on, in words."""
+    def entries(self) -> list[Entry]:
+        """The graphs, with what they depend on, in the order in which they are tried."""
         segments = [
             *self.driver.segments.values(),
             *(self.whole.segments.values() if self.whole is not self.driver else ()),
         ]
-        return [line for segment in segments for entry in segment.entries for line in entry.conditions]
+        return [entry for segment in segments for entry in segment.entries]
+
+    def conditions(self) -> list[str]:
+        """What the graphs depend on, in words."""
+        return [line for entry in self.entries() for line in entry.conditions]
 
 
 def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
