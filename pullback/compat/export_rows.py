@@ -17,6 +17,7 @@ ROWS: dict[str, dict[str, str]] = {
         "register_dataclass_as_pytree_node": f"{_HOME}.structures:register_dataclass",
     },
     "torch._export.verifier": {name: f"{_HOME}.verifier:{name}" for name in ("SpecViolationError", "Verifier")},
+    "torch.export._wrapper_utils": {"_WrapperModule": f"{_HOME}.modules:CalledFunction"},
     "torch._export.serde": {},
     "torch._export.serde.dynamic_shapes": {
         "_dump_dynamic_shapes": f"{_HOME}.written_shapes:dump_dynamic_shapes",

@@ -6,11 +6,11 @@ from ..core.settings import Settings
 
 config = Settings(
     "torch._export.config",
+    detect_non_strict_fake_tensor_leaks=False,  # True: export warns of fakes that outlive it
     inert=dict(
         use_new_tracer_experimental=False,  # programs are traced by calling them
         use_legacy_dynamo_graph_capture=False,
         error_on_lifted_constant_tensors=False,
-        detect_non_strict_fake_tensor_leaks=False,
         use_new_tracer=False,
     ),
 )

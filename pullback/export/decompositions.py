@@ -48,6 +48,13 @@ class CustomDecompTable(dict):
             raise TypeError(f"a decomposition must be a function, got {type(value).__name__} for {key}")
         super().__setitem__(key, value)
 
+    has_materialized = True  # what is known is in the table from the start
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        if key not in self and not default:
+            raise KeyError(f"{key} is not in the table")
+        return super().pop(key, *default)
+
     def copy(self) -> CustomDecompTable:
         return CustomDecompTable(self)
 

@@ -7,6 +7,7 @@ always holds: a `Dim` is the same size wherever it stands; one made of another (
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any
 
@@ -204,7 +205,8 @@ class AdditionalInputs:
         rows = [tree.tree_flatten(other) for other in others]
         if any(other != spec for _, other in rows):
             raise ValueError("AdditionalInputs: the examples differ in structure from the arguments of export")
-        return tree.tree_unflatten([_moving(v, [r[i] for r, _ in rows]) for i, v in enumerate(leaves)], spec)
+        moving = iter([_moving(value, [r[i] for r, _ in rows]) for i, value in enumerate(leaves)])
+        return {name: _like(value, moving) for name, value in first.items()}
 
     def verify(self, ep: Any) -> None:
         """Run every example through the exported program: one that does not fit raises."""
@@ -224,9 +226,21 @@ def _moving(value: Any, others: list) -> Any:
         return None
     if type(value) is int and all(type(o) is int for o in others):
         return Dim.DYNAMIC
+    what = "values, but" if all(type(o) is type(value) for o in others) else "types, so"
     raise ValueError(
-        f"The following inputs were found to have differing values, but they cannot be marked as dynamic: {value!r} and {others}."
+        f"The following inputs were found to have differing {what} they cannot be marked as dynamic: {(value, *others)}."
     )
+
+
+def _like(value: Any, leaves: Iterator) -> Any:
+    """The next leaves in the structure of a value; objects that are no containers of Python's are lists of theirs."""
+    if isinstance(value, Tensor) or tree.optree.tree_is_leaf(value, none_is_leaf=True, namespace="pullback"):
+        return next(leaves)
+    children, _, keys, _ = tree.optree.tree_flatten_one_level(value, none_is_leaf=True, namespace="pullback")
+    found = [_like(child, leaves) for child in children]
+    if isinstance(value, dict):
+        return dict(zip(keys, found, strict=True))
+    return type(value)(found) if type(value) in (tuple, list) else found
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:

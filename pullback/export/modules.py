@@ -169,3 +169,14 @@ def call_name(fqn: str, key: str) -> str:
     """The name of one call of a submodule: the submodule's, numbered from the second call on."""
     _, at, count = key.partition("@")
     return f"{fqn}@{count}" if at else fqn
+
+
+class CalledFunction(Module):
+    """A function as a module, so that it can be exported."""
+
+    def __init__(self, f: Any) -> None:
+        super().__init__()
+        self.f = f
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*args, **kwargs)

@@ -7,6 +7,7 @@ differentiated by whoever runs it: composite operators stay whole, writes stay w
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from ..core.tensor import Tensor
 from ..func.stateless import replaced_state
 from ..graph import GraphModule, Node, traceback
 from ..nn.module import Module
+from .config import config as settings
 from .constraints import ExportEnv, Links, conditions_of, context_of, ranges_of, specs_of
 from .conversions import OPERATORS, KeptConversions
 from .exported_program import ExportedProgram
@@ -40,6 +42,7 @@ from .graph_signature import (
     TensorArgument,
 )
 from .inputs import argument_names, leaf_names, leaf_places
+from .leaks import warn_of_leaks
 from .modules import ModuleStack, attribute, changed_attributes, restored, snapshot
 from .numbers import fill_numbers, symbolic_builtins
 
@@ -121,6 +124,7 @@ class Export:
         self.trace.finish_grad_mode(at_start)
         outputs, out_spec = self._outputs(out)
         self.trace.stacks = False
+        self._note_requires_grad()
         assert_promises(self.trace, self.env)
         self.trace.graph.output(tuple(outputs))
         fill_numbers(self.trace.graph, self.fake_mode)
@@ -130,8 +134,18 @@ class Export:
         self.env.traced = True
         result = self._program(constants, out_spec)
         result._recording = bool(at_start)
+        if settings.detect_non_strict_fake_tensor_leaks:
+            del out, outputs, given
+            warn_of_leaks(self.fake_mode, self.trace, list(self.state.values()))
         result._module_aliases = {n: names[0] for names in self.modules.names.known.values() for n in names[1:]}
         return result
+
+    def _note_requires_grad(self) -> None:
+        """What stands on inputs wants gradients where they do."""
+        values = [*self.state.values(), *self.flat]
+        for node, value in zip(self._placeholders(), values, strict=False):
+            if isinstance(value, Tensor) and value.requires_grad and isinstance(node.meta.get("val"), Tensor):
+                node.meta["val"] = node.meta["val"].detach().requires_grad_()
 
     def _placeholders(self) -> list[Node]:
         return self.trace.graph.find_nodes(op="placeholder")
@@ -209,6 +223,12 @@ class Export:
                 raise ValueError(
                     f"The tensor attribute self.{name} was assigned during export. Such attributes must be registered as buffers using the `register_buffer` API (https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer)."
                 )
+            if isinstance(value, Tensor):
+                warnings.warn(
+                    f"The tensor attribute self.{name} was assigned during export. Such attributes must be registered as buffers using the "
+                    "`register_buffer` API: the assignment is not part of the exported program", stacklevel=5,
+                )  # fmt: skip
+                continue
             warnings.warn(f"export: the assignment to self.{name} is not part of the exported program", stacklevel=5)
         return out
 
@@ -249,7 +269,7 @@ class Export:
 
     def _lift_constants(self) -> list[InputSpec]:
         """Tensors that the program reached become inputs, before the user's."""
-        graph, attributes = self.trace.graph, tensors_of(self.mod)
+        graph, attributes, aliases = self.trace.graph, tensors_of(self.mod), names_of_tensors(self.mod)
         lifted = self._placeholders()[len(self.state) + len(self.flat) :]
         reached = list(zip(lifted, self.trace.lifted_tensors, strict=True))
         reached += [(n, self.trace.constants[n.target]) for n in graph.find_nodes(op="get_attr")
@@ -265,7 +285,10 @@ class Export:
             node.replace_all_uses_with(result)
             graph.erase_node(node)
             self.replaced[node] = result
-            self.constants[target] = t.detach() if t.requires_grad else t  # a program has no leaves but its parameters
+            for name in aliases.get(id(t), (target,)):
+                self.constants[name] = (
+                    t.detach() if t.requires_grad else t
+                )  # a program has no leaves but its parameters
             specs.append(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(result.name), target))
         return specs
 
@@ -322,6 +345,11 @@ class Export:
         )  # fmt: skip
 
 
+LOGGING = {
+    getattr(logging.Logger, name) for name in ("log", "debug", "info", "warning", "error", "critical", "exception")
+}
+
+
 class Whole(Exception):
     """The bytecode of a program gave one graph."""
 
@@ -334,7 +362,8 @@ def refuse_breaks(mod: Module, args: tuple, kwargs: dict) -> None:
     def stop(graph: GraphModule, examples: list) -> Callable:
         raise Whole
 
-    with config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+    options = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True}
+    with config.patch(**options, ignore_logging_functions=config.ignore_logging_functions | LOGGING):
         try:
             CompiledFunction(mod, stop, fullgraph=True)(*args, **kwargs)
         except Whole:
@@ -349,12 +378,17 @@ def argument_of(result: Any) -> Any:
 
 
 def tensors_of(mod: Module) -> dict[int, str]:
-    """The tensors that are plain attributes of modules, by identity."""
-    found: dict[int, str] = {}
+    """The tensors that are plain attributes of modules, by identity: their first names."""
+    return {key: names[0] for key, names in names_of_tensors(mod).items()}
+
+
+def names_of_tensors(mod: Module) -> dict[int, list[str]]:
+    """All names of the tensors that are plain attributes of modules, by identity."""
+    found: dict[int, list[str]] = {}
     for prefix, module in mod.named_modules():
         for name, value in vars(module).items():
             if isinstance(value, Tensor):
-                found.setdefault(id(value), f"{prefix}.{name}" if prefix else name)
+                found.setdefault(id(value), []).append(f"{prefix}.{name}" if prefix else name)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 
 import pytest
@@ -10,7 +11,8 @@ import pullback as torch
 from pullback import nn
 from pullback.capture.front.config import config as compiling
 from pullback.capture.shapes.config import config
-from pullback.export import AdditionalInputs, Dim, ShapesCollection, dims, export
+from pullback.capture.shapes.questions import sym_and
+from pullback.export import AdditionalInputs, Dim, ShapesCollection, dims, export, register_dataclass
 
 from .models import Add
 
@@ -252,3 +254,39 @@ def test_bounds_that_leave_one_value() -> None:
 
     with pytest.raises(ValueError, match="tracing inferred a static shape of 32 for dimension inputs"):
         export(Bounded(), (torch.ones(32),), dynamic_shapes=({0: Dim.DYNAMIC(min=32)},))
+
+
+def test_examples_of_registered_objects() -> None:
+    class Sums(nn.Module):
+        def forward(self, d):
+            return d.n + d.t
+
+    Given = register_new_dataclass()
+    examples = AdditionalInputs()
+    examples.add((Given(4, torch.ones(4)),))
+    assert examples.dynamic_shapes(Sums(), (Given(3, torch.ones(3)),)) == {"d": [Dim.DYNAMIC, (Dim.DYNAMIC,)]}
+    with pytest.raises(ValueError, match=r"differing types, so they cannot be marked as dynamic: \(True, 4\)"):
+        examples.dynamic_shapes(Sums(), (Given(True, torch.ones(3)),))
+
+
+def register_new_dataclass() -> type:
+    @dataclasses.dataclass
+    class Given:
+        n: int
+        t: torch.Tensor
+
+    register_dataclass(Given)
+    return Given
+
+
+def test_promises_that_hold_together_are_asserted_one_by_one() -> None:
+    class Promises(nn.Module):
+        def forward(self, x):
+            n = x.item()
+            torch._check(sym_and(n >= 4, n <= 8))
+            return torch.ones(n)
+
+    run = export(Promises(), (torch.tensor(5),)).module()
+    assert run(torch.tensor(8)).shape == (8,)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 8"):
+        run(torch.tensor(9))

@@ -296,3 +296,49 @@ def test_state_that_hooks_rename_is_found():
     model._register_state_dict_hook(rename)
     x = torch.ones(2)
     assert torch.equal(export(model, (x,)).module()(x), model(x))
+
+
+def test_what_is_said_while_a_module_is_exported() -> None:
+    class Compiles(nn.Module):
+        def forward(self, x):
+            return torch.compile(lambda y: y + 1)(x)
+
+    with pytest.warns(UserWarning, match="torch.compile is ignored when called inside torch.export region"):
+        assert export(Compiles(), (torch.ones(2),)).module()(torch.ones(2)).tolist() == [2, 2]
+
+    class Chooses(nn.Module):
+        def forward(self, pred, x):
+            return torch.cond(pred, torch.sin, torch.cos, (x,))
+
+    with pytest.warns(UserWarning, match="Pred is a Python constant"):
+        export(Chooses(), (True, torch.ones(2)))
+
+    class Assigns(nn.Module):
+        def forward(self, x):
+            self.total = x.sum()
+            return x + 2
+
+    with pytest.warns(UserWarning, match="The tensor attribute self.total was assigned during export"):
+        export(Assigns(), (torch.ones(2),))
+
+
+def test_inputs_want_gradients_as_they_did() -> None:
+    program = export(nn.Linear(2, 2), (torch.ones(2, 2, requires_grad=True),))
+    assert [n.meta["val"].requires_grad for n in program.graph.find_nodes(op="placeholder")] == [True, True, True]
+    program = export(nn.Linear(2, 2), (torch.ones(2, 2),)).run_decompositions({})
+    assert program.module()(torch.ones(2, 2)).requires_grad
+
+
+def test_a_constant_with_two_names() -> None:
+    class Holds(nn.Module):
+        def __init__(self, held, inner=None) -> None:
+            super().__init__()
+            self.held, self.inner = held, inner
+
+        def forward(self, x):
+            return x + self.held + (0 if self.inner is None else self.inner(x))
+
+    held = torch.ones(2)
+    program = export(Holds(held, Holds(held)), (torch.ones(2),))
+    assert sorted(program.constants) == ["held", "inner.held"]
+    assert program.module()(torch.ones(2)).tolist() == [4, 4]

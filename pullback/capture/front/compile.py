@@ -163,6 +163,8 @@ class CompiledFunction:
             or state.stance.name == "force_eager"
             or ambient.mode & (modes.TRANSFORM | modes.FUNCTION | modes.DISPATCH | modes.CAPTURE | modes.FORWARD)
         ):
+            if any(getattr(trace.fake_mode, "export", False) for trace in ambient.captures):
+                warnings.warn("torch.compile is ignored when called inside torch.export region", stacklevel=3)
             return self.fn(*args, **kwargs)
         if state.stance.name == "eager_then_compile" and not self.has_run:
             self.has_run = True

@@ -7,6 +7,7 @@ fake mode has symbols for them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -181,6 +182,11 @@ def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = (
     tensor([2.])
     """
     if isinstance(pred, (bool, int, float)):
+        if ambient.captures:
+            warnings.warn(
+                "Pred is a Python constant. When used with torch.cond, it specializes on one of the branches: to keep both, make it a "
+                "boolean tensor or a SymBool.", stacklevel=2,
+            )  # fmt: skip
         return true_fn(*operands) if pred else false_fn(*operands)
     _check(pred, true_fn, false_fn, operands)
     leaves, spec = tree.tree_flatten(operands)

@@ -215,6 +215,8 @@ class ShapeEnv(SymbolMaker):
         known = self.statically(question)
         if known is not None:
             return known
+        if isinstance(question, Logic) and question.operator == "and":
+            return all(self.expect_true(part, message) for part in question.args)
         if self.hint(question) is not None and not self.prefer_deferred_runtime_asserts_over_guards:
             return self.decide(question)
         last = max(

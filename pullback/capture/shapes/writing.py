@@ -109,7 +109,8 @@ class _Writer:
             return (f"not {self.within(e.arg, _ATOM)}" if self.python else f"~{self.within(e.arg, _ATOM)}"), _LOW
         if kind == "Logic":
             joint = f" {e.operator} " if self.python else (" & " if e.operator == "and" else " | ")
-            return joint.join(f"({self.write(a)})" for a in e.args), _LOW
+            level = _LOW + 1 if self.python else _ATOM
+            return joint.join(self.within(a, level) for a in e.args), _LOW
         if self.python:
             return f"{self._side(e.lhs)} {e.operator} {self._side(e.rhs)}", _LOW
         if e.operator in ("==", "!="):

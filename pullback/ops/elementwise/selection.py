@@ -12,6 +12,7 @@ from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes
 from ...core.tensor import Tensor
 from ..eager.elementwise import KernelCase
+from ..family.base import composite
 from ..family.pointwise import POINTWISE, pointwise
 from ..system.calls import front
 from ..system.scalars import c_name, check_fits, is_bool, is_complex
@@ -252,6 +253,11 @@ where_op = pointwise(
     inplace=False,
     vjp={"self": lambda g, condition: where(condition, g, 0), "other": lambda g, condition: where(condition, 0, g)},
 )
+
+
+@composite("where(Tensor condition) -> Tensor[]", function=False, method=False)
+def where_true(condition):
+    return list(condition.nonzero(as_tuple=True))
 
 
 def where(condition: Tensor, x, y) -> Tensor:

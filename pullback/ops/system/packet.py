@@ -130,6 +130,9 @@ class OpNamespace:
         setattr(self, name, result)
         return result
 
+    def __iter__(self):
+        return iter(self.__dir__())
+
     def __dir__(self):
         prefix = f"{self.name}::"
         return (

@@ -86,7 +86,8 @@ def test_what_methods_of_an_object_read_is_tested() -> None:
     box, f = Box(3, torch.ones(2)), lambda x, box: Scaled.apply(x, box)
     compiled = torch.compile(f, backend="aot_eager", fullgraph=True)
     try:
-        for SCALE in (1.0, 2.0):
+        for value in (1.0, 2.0):
+            SCALE = value
             assert ran(compiled, box) == ran(f, box)
     finally:
         SCALE = 1.0
