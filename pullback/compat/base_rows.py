@@ -282,5 +282,6 @@ ROWS: dict[str, dict[str, str]] = {
         "draw_graph": "pullback.joint.picture:draw_graph",
         "get_default_op_list": "pullback.joint.costs:get_default_op_list",
         "OpTypes": "pullback.joint.costs:OpTypes",
+        "CheckpointPolicy": "pullback.core.checkpointing:CheckpointPolicy",
     },
 }

@@ -143,6 +143,7 @@ ROWS: dict[str, dict[str, str]] = {
         "OptimizedModule": f"{_COMPILE}:OptimizedModule",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
+        "unsupported": "pullback.compat.dynamo_names:unsupported",
         "_debug_get_cache_entry_list": "pullback.compat.dynamo_names:_debug_get_cache_entry_list",
     },
     "torch._logging": {name: f"pullback.core.logs:{name}" for name in ("set_logs", "getArtifactLogger")},

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .. import Size, Tensor, no_grad
+from ..core.modes import ambient
+from ..ops.make.assertions import assert_async_msg
 from . import constraints
 from .parameters import lazy_property
 
@@ -174,10 +176,12 @@ class Distribution:
             if lazy or constraints.is_dependent(constraint):
                 continue
             value = getattr(self, name)
+            what = f"parameter {name} ({type(value).__name__} of shape {tuple(value.shape)})"
+            if _is_asserted(constraint.check(value), f"Expected {what} of {type(self).__name__} to satisfy the constraint {constraint!r}"):  # fmt: skip
+                continue
             if not constraint.check(value).all():
                 raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
-                    f"of distribution {self!r} to satisfy the constraint {constraint!r}, "
+                    f"Expected {what} of distribution {self!r} to satisfy the constraint {constraint!r}, "
                     f"but found invalid values:\n{value}"
                 )
 
@@ -194,6 +198,9 @@ class Distribution:
                 "distribution with `validate_args=False` to turn off validation.",
                 stacklevel=2,
             )
+            return
+        words = f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support ({support!r})"
+        if _is_asserted(support.check(value), words):
             return
         if not support.check(value).all():
             raise ValueError(
@@ -213,3 +220,11 @@ class Distribution:
         state = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
         shown = ", ".join(f"{name}: {v if v.numel() == 1 else v.size()}" for name, v in state.items())
         return f"{type(self).__name__}({shown})"
+
+
+def _is_asserted(valid: Tensor, words: str) -> bool:
+    """Whether the program that asks is being captured: then its graph asserts, each time it runs, that all is valid."""
+    if not ambient.captures:
+        return False
+    assert_async_msg(valid.all(), words)
+    return True

@@ -62,7 +62,9 @@ def captured(f: Callable, args: tuple, kwargs: dict) -> Exported:
     """One call of a function as a graph; its sizes are symbols where the function allows that."""
     try:
         return _captured(f, args, kwargs, True)
-    except Unsupported:
+    except Unsupported as error:
+        if hasattr(error, "observed"):  # it is the program's own
+            raise
         return _captured(f, args, kwargs, False)
 
 

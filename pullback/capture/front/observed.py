@@ -10,17 +10,17 @@ import functools
 import linecache
 
 from ..bytecode.tracebacks import lines_of
-from ..trace.program import Unsupported
+from ..trace.program import UncapturedHigherOrderOpError, Unsupported
 
 
 @functools.lru_cache(maxsize=256)
-def _both(cls: type[BaseException]) -> type[BaseException] | None:
+def _both(cls: type[BaseException], kind: type[BaseException]) -> type[BaseException] | None:
     """A class that is both; None where objects cannot be."""
 
     def __str__(self) -> str:
         return self.words
 
-    bases = (Unsupported,) if issubclass(Unsupported, cls) else (Unsupported, cls)
+    bases = (kind,) if issubclass(kind, cls) else (kind, cls)
     try:
         return type(cls.__name__, bases, {"__str__": __str__, "__module__": cls.__module__, "__qualname__": cls.__qualname__})  # fmt: skip
     except TypeError:
@@ -32,7 +32,8 @@ def observed(error: Exception) -> Exception:
     if isinstance(error, Unsupported):
         return error
     cls = type(error)
-    both = _both(cls)
+    within = getattr(error, "in_operator", None)  # a function that an operator takes has raised it
+    both = _both(cls, Unsupported if within is None else UncapturedHigherOrderOpError)
     if both is None:
         return error
     try:
@@ -53,8 +54,10 @@ def observed(error: Exception) -> Exception:
                 setattr(result, name, getattr(error, name))
     except (TypeError, AttributeError):
         return error
+    result.observed = True
     result.words = (
         f"{error}\n\nObserved exception: the program raises {cls.__name__} while it is captured, and nothing in it catches that"
+        + (f"\nHigher Order Operator: {within}" if within is not None else "")
         + _line(error)
     )  # `str(error)` first: some classes make it of more than their arguments
     result.__traceback__, result.__cause__ = error.__traceback__, error.__cause__

@@ -12,7 +12,8 @@ below autograd, functions use nothing but their operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from ...autograd.nodes import delayed_error
@@ -39,6 +40,18 @@ class Part(NamedTuple):
     examples: list[Example]
 
 
+@contextmanager
+def naming_errors(name: str) -> Iterator[None]:
+    """Errors that leave the block say in which operator they were raised: who captures the program tells."""
+    try:
+        yield
+    except Exception as error:
+        if not hasattr(error, "in_operator"):
+            with suppress(AttributeError):  # a class without a `__dict__`
+                error.in_operator = name  # type: ignore[attr-defined]
+        raise
+
+
 class HigherOrderOperator:
     """An operator some of whose arguments are functions. Subclass it; the instance is `torch.ops.higher_order.NAME`."""
 
@@ -56,6 +69,11 @@ class HigherOrderOperator:
         self._cacheable = cacheable
         self.rules: dict[Any, Callable] = {}  # what users registered: mode class, tensor class or key name -> rule
         setattr(ops.higher_order, name, self)
+
+    @property
+    def shown_name(self) -> str:
+        """How users call it."""
+        return "torch.cond" if self._name == "cond" else f"torch.ops.higher_order.{self._name}"
 
     # ---- what an operator says of itself
     def parts(self, *args) -> list[Part]:
@@ -92,7 +110,7 @@ class HigherOrderOperator:
 
     def capture_rule(self, trace, *args, **kwargs):
         """One node in the graph of a program that is being captured, above autograd."""
-        with subprogram.paused_capture(trace):
+        with subprogram.paused_capture(trace), naming_errors(self.shown_name):
             args = self.closed(args, lambda functions: subprogram.capture_functions(trace, functions, self.runs_once))
             args, kwargs = tree.tree_map_only(Tensor, trace._inside, (args, kwargs))
             out = distinct(self(*args, **kwargs), args)

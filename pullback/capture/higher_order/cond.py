@@ -19,7 +19,7 @@ from ...core.tensor import FAKE, TRANSFORMED, Tensor, stride_of
 from ...ops.system.operator import public
 from .autograd import recorded, wanted_of
 from .backward import backward_graph
-from .base import HigherOrderOperator, Part
+from .base import HigherOrderOperator, Part, naming_errors
 from .subgraph import examples, fake_mode_for
 
 
@@ -188,7 +188,8 @@ def cond(pred, true_fn: Callable, false_fn: Callable, operands: tuple | list = (
                 "boolean tensor or a SymBool.", stacklevel=2,
             )  # fmt: skip
         return true_fn(*operands) if pred else false_fn(*operands)
-    _check(pred, true_fn, false_fn, operands)
+    with naming_errors(cond_op.shown_name):
+        _check(pred, true_fn, false_fn, operands)
     leaves, spec = tree.tree_flatten(operands)
     if not is_traced([pred, *leaves]):
         return cond_op.plain(pred, true_fn, false_fn, operands)

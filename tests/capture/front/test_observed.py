@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pullback as torch
-from pullback.capture.trace.program import Unsupported
+from pullback.capture.trace.program import UncapturedHigherOrderOpError, Unsupported
 
 
 class Odd(ValueError):
@@ -45,3 +45,18 @@ def test_an_error_without_fullgraph_is_the_programs_own() -> None:
     with pytest.raises(TypeError) as found:
         torch.compile(f, backend="eager")(torch.ones(2))
     assert type(found.value) is TypeError
+
+
+def test_errors_of_functions_that_operators_take() -> None:
+    def f(x, y):
+        return torch.cond(x.sum() > 0, lambda x, y: x + y, lambda x: x, (x, y))
+
+    with pytest.raises(
+        UncapturedHigherOrderOpError, match="takes 1 positional(.|\n)*Higher Order Operator: torch.cond"
+    ) as found:
+        torch.compile(f, backend="eager", fullgraph=True)(torch.ones(2), torch.ones(2))
+    assert isinstance(found.value, TypeError)
+    assert torch.compile(f, backend="eager")(torch.ones(2), torch.ones(2)).tolist() == [
+        2,
+        2,
+    ]  # the branch that is taken is right
