@@ -3,7 +3,8 @@
  * `Call` is all that calls of one signature share: where its tensors stand among the arguments, what is allocated, and either one
  * kernel that takes a structure (addresses, numbers of the layout, Python's numbers) or a plan (see `runtime.launcher`).
  * `plain(op, args, mode)` finds the call of a signature and makes it; `remember` puts one there. A signature is the operator and, of each
- * tensor, dtype, shape and strides; of everything else, class and value, unless the kernel is told the value with each launch.
+ * tensor (an argument, or one of a list), dtype, shape and strides; of everything else, class and value, unless the kernel is told the
+ * value with each launch. The place of a tensor in a list is `argument + NESTED * (item + 1)`.
  * `fits` and `addresses` are what compiled graphs ask of their arguments.
  *
  * What always holds: a signature is found only by arguments that are plain tensors of one device and plain values, while no operator is
@@ -15,14 +16,14 @@
 #include <structmember.h>
 
 enum { ARRAY, DTYPE, DEVICE, KEYS, AUTOGRAD, OFFSET, SLOTS };
-enum { MOST_PARTS = 96, MOST_TENSORS = 24, MOST_SLOTS = 256, MOST_BYTES = 2048 };
+enum { NESTED = 256, MOST_PARTS = 96, MOST_TENSORS = 24, MOST_SLOTS = 256, MOST_BYTES = 2048 };
 static const char *slot_names[SLOTS] = {"_array", "_own_dtype", "_own_device", "_keys", "_autograd", "_offset"};
 
 typedef int (*launch_t)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 typedef long (*run_t)(const int64_t *, long, char **, void *const *, const void *, void *, void *, long, void *, long, const void *);
 
 static PyTypeObject *tensor_type, *parameter_type;
-static PyObject *wants_gradient, *get_stream, *allocate, *address_of, *overridden, *assemble, *make_view, *tables, *zero;
+static PyObject *wants_gradient, *get_stream, *allocate, *address_of, *overridden, *assemble, *make_view, *named, *tables, *zero;
 static PyObject *data_name, *ptr_name, *shape_name, *strides_name, *transpose_name;
 static Py_ssize_t at[SLOTS];
 static long device_keys;
@@ -32,15 +33,17 @@ static inline PyObject *get(PyObject *object, int slot) { return *(PyObject **)(
 
 static inline int is_tensor(PyObject *a) { return Py_IS_TYPE(a, tensor_type) || Py_IS_TYPE(a, parameter_type); }
 
-/* setup(Tensor, Parameter, requires_grad, stream, allocate, address or None, overridden, assemble, view, keys, cuLaunchKernel) */
+/* setup(Tensor, Parameter, requires_grad, stream, allocate, address or None, overridden, assemble, view, keys, cuLaunchKernel, classes whose
+ * objects are parts of signatures) */
 static PyObject *py_setup(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if (n != 11 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PySet_Check(args[6])) {
-        PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch)");
+    if (n != 12 || !PyType_Check(args[0]) || !PyType_Check(args[1]) || !PySet_Check(args[6]) || !PyTuple_Check(args[11])) {
+        PyErr_SetString(PyExc_TypeError, "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch, named)");
         return NULL;
     }
     PyObject **kept[] = {(PyObject **)&tensor_type, (PyObject **)&parameter_type, &wants_gradient, &get_stream, &allocate,
                          &address_of, &overridden, &assemble, &make_view};
     for (int i = 0; i < 9; i++) Py_XSETREF(*kept[i], Py_NewRef(args[i]));
+    Py_XSETREF(named, Py_NewRef(args[11]));
     device_keys = PyLong_AsLong(args[9]);
     launch = (launch_t)(uintptr_t)PyLong_AsUnsignedLongLong(args[10]);
     for (int i = 0; i < SLOTS; i++) {
@@ -299,15 +302,26 @@ static PyObject *results_of(Call *call, PyObject **arrays) {
     return result;
 }
 
-/* The arguments as a node remembers them: canonical; a new tuple, or the same. */
+/* The tensor at a place among the arguments. */
+static PyObject *tensor_at(PyObject *args, PyObject *number) {
+    const Py_ssize_t place = PyLong_AsSsize_t(number);
+    PyObject *a = PyTuple_GET_ITEM(args, place % NESTED);
+    return place < NESTED ? a : PySequence_Fast_GET_ITEM(a, place / NESTED - 1);
+}
+
+/* The arguments as a node remembers them: canonical; a new tuple, or the same. A place below 0 is of a list that becomes a tuple. */
 static PyObject *canonical(Call *call, PyObject *args) {
     if (call->fixed == Py_None) return Py_NewRef(args);
     PyObject *from = PyTuple_GET_ITEM(call->fixed, 0), *places = PyTuple_GET_ITEM(call->fixed, 1);
     PyObject *result = PyTuple_New(PyTuple_GET_SIZE(from));
     for (Py_ssize_t i = 0; result && i < PyTuple_GET_SIZE(from); i++) {
         PyObject *place = PyTuple_GET_ITEM(places, i);
-        PyObject *value = place == Py_None ? PyTuple_GET_ITEM(from, i) : PyTuple_GET_ITEM(args, PyLong_AsSsize_t(place));
-        PyTuple_SET_ITEM(result, i, Py_NewRef(value));
+        const Py_ssize_t k = place == Py_None ? 0 : PyLong_AsSsize_t(place);
+        PyObject *value = place == Py_None ? Py_NewRef(PyTuple_GET_ITEM(from, i))
+                          : k < 0          ? PySequence_Tuple(PyTuple_GET_ITEM(args, -k - 1))
+                                           : Py_NewRef(PyTuple_GET_ITEM(args, k));
+        if (value) PyTuple_SET_ITEM(result, i, value);
+        else Py_CLEAR(result);
     }
     return result;
 }
@@ -366,7 +380,7 @@ static PyObject *make_call(Call *call, PyObject *args, int wanted, PyObject *mod
         Py_DECREF(checked);
     }
     for (Py_ssize_t i = 0; i < inputs; i++) {
-        PyObject *t = PyTuple_GET_ITEM(args, PyLong_AsSsize_t(PyTuple_GET_ITEM(call->inputs, i)));
+        PyObject *t = tensor_at(args, PyTuple_GET_ITEM(call->inputs, i));
         if (address(get(t, ARRAY), addresses + i)) return NULL;
         if (planned && addresses[i] % 16) return Py_NewRef(Py_NotImplemented);
     }
@@ -424,7 +438,7 @@ static int add_tensor(Signature *s, PyObject *t, int recording) {
     return wrong;
 }
 
-static int add_value(Signature *s, PyObject *a, int travels) {
+static int add_value(Signature *s, PyObject *a, int travels, int recording) {
     PyTypeObject *type = Py_TYPE(a);
     int wrong = add(s, PyLong_FromVoidPtr(type));
     if (wrong) return wrong;
@@ -441,10 +455,12 @@ static int add_value(Signature *s, PyObject *a, int travels) {
         wrong = add(s, PyLong_FromSsize_t(n));
         for (Py_ssize_t i = 0; i < n && !wrong; i++) {
             PyObject *item = PySequence_Fast_GET_ITEM(a, i);
-            wrong = is_tensor(item) ? 1 : add_value(s, item, 0);
+            wrong = is_tensor(item) ? add_tensor(s, item, recording) : add_value(s, item, 0, recording);
         }
         return wrong;
     }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(named); i++)
+        if ((PyObject *)type == PyTuple_GET_ITEM(named, i)) return add(s, Py_NewRef(a));
     return 1;
 }
 
@@ -460,7 +476,7 @@ static int sign(Signature *s, PyObject *args, long floats, long ints, int record
             wrong = add_tensor(s, a, recording);
         } else {
             const long travelling = Py_IS_TYPE(a, &PyFloat_Type) ? floats : ints;
-            wrong = add_value(s, a, i < 63 && travelling >> i & 1);
+            wrong = add_value(s, a, i < 63 && travelling >> i & 1, recording);
         }
     }
     if (!wrong && !s->device) wrong = 1;
@@ -616,7 +632,7 @@ static PyObject *py_addresses(PyObject *self, PyObject *tensors) {
 
 static PyMethodDef methods[] = {
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
-     "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch)"},
+     "setup(Tensor, Parameter, requires_grad, stream, allocate, address, overridden, assemble, view, keys, launch, named)"},
     {"call", (PyCFunction)(void (*)(void))py_call, METH_FASTCALL, "call(...) -> what calls of one signature share"},
     {"recalled", (PyCFunction)(void (*)(void))py_recalled, METH_FASTCALL, "recalled(call, fixed) -> call"},
     {"found", (PyCFunction)(void (*)(void))py_found, METH_FASTCALL, "found(op, args) -> call or None"},

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from functools import cache, partial
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from ...core.cupy_library import device_count
-from ...core.device import device
+from ...core.device import device, layout, memory_format
+from ...core.dtype import dtype
 from ...core.extension import extension
 from ...core.modes import GRAD, ambient, process
 from ...core.node import requires_grad
@@ -29,6 +31,7 @@ from ...ops.system.operator import NONDIFFERENTIABLE, Operator
 from . import elements
 
 MOST_CALLS = 1 << 12  # signatures of one operator that are remembered
+NESTED = 256  # how places of tensors in lists are counted: see `core/_device.c`
 
 native: Any = extension("_device")
 _declared: dict[Operator, tuple[int, int]] = {}
@@ -50,6 +53,7 @@ def setup(stream: Any, allocate: Any, address: Any, keys: int, launch: int) -> N
         make_view,
         keys,
         launch,
+        (dtype, device, memory_format, layout),
     )
 
 
@@ -77,9 +81,9 @@ def _stream(cupy) -> Any:
     return get_current_stream_ptr
 
 
-def run_plain(op: Operator, args: tuple) -> Any:
-    """A call that is nothing but kernels and their record; None where it may be more."""
-    mode = ambient.mode
+def run_plain(op: Operator, args: tuple, seen: int = 0) -> Any:
+    """A call that is nothing but kernels and their record; None where it may be more. `seen`: listeners that have had it already."""
+    mode = ambient.mode & ~seen
     if mode & ~GRAD or process.deterministic or not ready():
         return None
     result = native.plain(op, args, mode)
@@ -115,7 +119,7 @@ def _may_be_plain(op: Operator) -> bool:
 def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
     """The native call of a signature that has been executed, if it has one."""
     pairs = list(zip(args, canonical, strict=True))
-    if any(isinstance(c, Tensor) and c is not a for a, c in pairs):
+    if any(isinstance(c, Tensor) and c is not a or has_tensors(c) and not _same_tensors(a, c) for a, c in pairs):
         return None
     if op.family is VIEW:
         call = _view_call(op, canonical)
@@ -126,9 +130,28 @@ def _call(op: Operator, args: tuple, canonical: tuple) -> Any:
     if call is None or all(a is c for a, c in pairs):
         return call
     mask = _travelling(op)
-    varies = [k if isinstance(c, Tensor) or _bit(mask, a, k) else None for k, (a, c) in enumerate(pairs)]
-    fixed = tuple([None if isinstance(c, Tensor) else c for _, c in pairs])
+    varies = [_place(mask, k, a, c) for k, (a, c) in enumerate(pairs)]
+    fixed = tuple([c if place is None else None for (_, c), place in zip(pairs, varies, strict=True)])
     return native.recalled(call, (fixed, tuple(varies)))
+
+
+def _place(mask: tuple[int, int], k: int, a: Any, c: Any) -> int | None:
+    """Which of the given arguments a canonical one is, in the extension's way of counting; None where it is always the same."""
+    if has_tensors(c):
+        return k if a is c else -k - 1
+    return k if isinstance(c, Tensor) or _bit(mask, a, k) else None
+
+
+def has_tensors(value: Any) -> bool:
+    """Whether an argument is a sequence with tensors in it."""
+    return isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value)
+
+
+def _same_tensors(a: Any, c: Any) -> bool:
+    """Whether the tuple that a sequence of tensors became is of the same objects."""
+    if a is c:
+        return True
+    return type(c) is tuple and type(a) in (tuple, list) and len(a) == len(c) and all(map(is_, a, c))
 
 
 def _view_call(op: Operator, args: tuple) -> Any:

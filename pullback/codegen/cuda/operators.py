@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from typing import Any
 
+from ...core import device as devices
 from ...core.device import device
 from ...core.dtype import dtype
 from ...core.geometry import Geometry
@@ -27,7 +28,7 @@ from ...ops.lowering import NotLowerable
 from ...ops.system.operator import Operator
 from ...ops.system.return_types import pack_results
 from ...runtime.build import CompileFailed, NoCompiler
-from .calls import native, ready, record_of, remember
+from .calls import NESTED, has_tensors, native, ready, record_of, remember
 from .segment import CudaSegment
 
 MOST_PROGRAMS = 64  # of one operator
@@ -60,7 +61,7 @@ def has_programs(op: Operator) -> bool:
 
 def _call(op: Operator, args: tuple, where: device) -> Any:
     """The native call of a signature, or None."""
-    if _programs[op] >= MOST_PROGRAMS or len(op.tensors(args)) != sum(isinstance(a, Tensor) for a in args):
+    if _programs[op] >= MOST_PROGRAMS or len(op.tensors(args)) != len(_tensors(args)) or not _stays(op, args, where):
         return None
     try:
         segment = _segment(op, args, where)
@@ -79,15 +80,19 @@ def _call(op: Operator, args: tuple, where: device) -> Any:
 def _segment(op: Operator, args: tuple, where: device) -> CudaSegment | None:
     """The graph of one call, lowered; None where it has no loops."""
     graph = Graph()
-    nodes: list = []
-    for k, a in enumerate(args):
+
+    def node_of(a: Any, place: int) -> Any:
+        if has_tensors(a):
+            return tuple([node_of(v, place + NESTED * (j + 1)) for j, v in enumerate(a)])
         if not isinstance(a, Tensor):
-            nodes.append(a)
-            continue
-        nodes.append(graph.placeholder(f"x{k}"))
-        nodes[-1].meta["val"] = _outline(a._array.shape, stride_of(a), a.dtype, where)
+            return a
+        node = graph.placeholder(f"x{place}")
+        node.meta["val"] = _outline(a._array.shape, stride_of(a), a.dtype, where)
+        return node
+
+    nodes = [node_of(a, k) for k, a in enumerate(args)]
     try:
-        result = op.family.run_meta(op, tuple([n.meta["val"] if isinstance(n, Node) else n for n in nodes]))
+        result = op.family.run_meta(op, tuple([_values(n) for n in nodes]))
     except Exception:  # whoever computes it says what is wrong
         return None
     packed = isinstance(result, (tuple, list))
@@ -96,6 +101,31 @@ def _segment(op: Operator, args: tuple, where: device) -> CudaSegment | None:
         for t in (result if packed else (result,))
     ]
     return _lowered(graph, op, nodes, tuple(there) if packed else there[0])
+
+
+def _tensors(args: tuple) -> list[int]:
+    """The places of tensors among arguments and in their lists."""
+    nested = [(k, j) for k, a in enumerate(args) if has_tensors(a) for j, v in enumerate(a) if isinstance(v, Tensor)]
+    return [k for k, a in enumerate(args) if isinstance(a, Tensor)] + [k + NESTED * (j + 1) for k, j in nested]
+
+
+def _stays(op: Operator, args: tuple, where: device) -> bool:
+    """Whether a call's result is where its tensors are, in memory like theirs."""
+    if not op.declared.cross_device:
+        return True
+    named = dict(zip([a.name for a in op.schema.arguments], args, strict=True))
+    return (
+        named.get("device") in (None, where)
+        and named.get("layout") in (None, devices.strided)
+        and not named.get("pin_memory")
+    )
+
+
+def _values(node: Any) -> Any:
+    """What stands for an argument where only shapes are looked at."""
+    if isinstance(node, tuple):
+        return tuple([_values(n) for n in node])
+    return node.meta["val"] if isinstance(node, Node) else node
 
 
 def _outline(shape: tuple, strides: tuple, d: dtype, where: device) -> Tensor:
@@ -116,7 +146,7 @@ def _lowered(graph: Graph, op: Operator, nodes: list, result: Any) -> CudaSegmen
                 wanted.append(part)
     graph.output(tuple(wanted))
     lowering = segment_class.lowering()
-    inputs = [n for n in nodes if isinstance(n, Node)]
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
     nodes = [node, *[w for w in wanted if w is not node]]
     steps = ((how, n) for how, group in ((lowering.input, inputs), (lowering.run_node, nodes)) for n in group)
     if any(isinstance(how(n), NotLowerable) for how, n in steps):  # the first is the last
@@ -126,9 +156,7 @@ def _lowered(graph: Graph, op: Operator, nodes: list, result: Any) -> CudaSegmen
 
 def _native_call(op: Operator, args: tuple, segment: CudaSegment) -> Any:
     """The program of a segment as a native call; None where its results are not all new tensors of their own."""
-    order = {node.name: k for k, node in enumerate(segment.inputs)}
-    tensors = [k for k, a in enumerate(args) if isinstance(a, Tensor)]
-    inputs = tuple([tensors[order[node.name]] for node in segment.given])
+    inputs = tuple([int(str(node.target)[1:]) for node in segment.given])
     news = segment.news
     many = _many(segment, news) if len(news) == len(segment.places) else None
     return segment.native_call(inputs, many, None if many is None else _packer(op, many), record_of(op))

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 
 from ...core import dtype as dtypes
+from ...core.arrays import assign, copy_over
 from ...core.geometry import channels_last_strides, is_channels_last_contiguous, is_contiguous
-from ...core.tensor import Tensor, stride_of
+from ...core.modes import AUTOCAST, GRAD, ambient
+from ...core.tensor import CUDA, Tensor, stride_of
 from ..family.base import composite, operator
 from ..family.formats import like, like_first
 from ..reduce.reductions import HIDDEN, not_implemented
@@ -318,7 +320,20 @@ batch_norm_backward = operator(
     writes_unseen=True,
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    if training and not ambient.mode & ~(GRAD | AUTOCAST) and running_mean is not None and running_var is not None:
+        if input._keys == running_mean._keys == running_var._keys == CUDA:
+            return _on_device(input, weight, bias, running_mean, running_var, momentum, eps)
     return batch_norm_op(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def _on_device(input, weight, bias, running_mean, running_var, momentum, eps):
+    """By the form whose new statistics are results, which has kernels of our own; they are then put where the old ones are, unseen as
+    `native_batch_norm` does it."""
+    before = running_mean, running_var
+    out, _, _, *after = batch_norm_functional(input, weight, bias, *before, True, momentum, eps)
+    for old, new in zip(before, after, strict=True):
+        (copy_over if old._array.flags.c_contiguous else assign)(old._array, new._array)
+    return out
 
 
 @composite(

@@ -45,7 +45,7 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
                 return _plain(op, args, live and mode)
             if op.native is not None and not (live and mode) and (out := op.native(args)) is not None:
                 return out
-        elif op.inplace_of is None and args and getattr(args[0], "_keys", 0) == CUDA:
+        elif op.inplace_of is None and begins_on_device(args):
             result = above.plain_on_device(op, args)
             if result is not None:
                 return result
@@ -54,6 +54,11 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
             return above.profiled(op, args)
         if mode & modes.AUTOCAST:
             args = above.autocast(op, args)
+            if not mode & LISTENERS & ~modes.AUTOCAST and op.layer is op.backend is op.body is op.inplace_of is None:
+                if begins_on_device(args):
+                    result = above.plain_on_device(op, args, modes.AUTOCAST)
+                    if result is not None:
+                        return result
         if mode & (modes.CAPTURE | modes.TRANSFORM) == modes.CAPTURE:
             return ambient.captures[-1].process(op, args)
     if op.body is not None:
@@ -65,6 +70,14 @@ def dispatch(op: Operator, args: tuple, seen: int = 0):
     if op.layer is not None:
         return op.layer(args)
     return autograd_layer(op, args)
+
+
+def begins_on_device(args: tuple) -> bool:
+    """Whether the first argument, or what it begins with, is a plain tensor of a CUDA device."""
+    first = args[0] if args else None
+    if first.__class__ is list or first.__class__ is tuple:
+        first = first[0] if first else None  # type: ignore[index]
+    return getattr(first, "_keys", 0) == CUDA
 
 
 def _plain(op: Operator, args: tuple, recorded: int):

@@ -15,9 +15,9 @@ from ...core import modes
 from ...core.layers import above
 from ...core.modes import ambient
 from ...core.node import requires_grad
-from ...core.tensor import CUDA, DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
+from ...core.tensor import DISPATCH_SUBCLASS, FAKE, LAYOUTS, META, TRANSFORMED, Tensor, stride_of
 from . import overrides
-from .dispatch import dispatch
+from .dispatch import begins_on_device, dispatch
 from .inplace import (
     OVERLAP,
     check_cast,
@@ -36,7 +36,7 @@ def general(function, op: Operator, args: tuple, out=None):
     if ambient.mode & modes.FUNCTION or overrides.any_overridden(args, out):
         positional, keywords = overrides.call_form(op, args, lists=False)
         return overrides.call_overridden(function, positional, keywords if out is None else {**keywords, "out": out})
-    if out is None and args and isinstance(args[0], Tensor) and args[0]._keys == CUDA:
+    if out is None and begins_on_device(args):
         result = above.plain_on_device(op, args)
         if result is not None:
             return result

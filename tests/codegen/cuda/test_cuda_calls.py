@@ -70,7 +70,7 @@ def emulated(monkeypatch):
 
 
 def _nobody():
-    return (torch.Tensor, torch.nn.Parameter, bool, int, int, None, set(), int, int, 0, 0)
+    return (torch.Tensor, torch.nn.Parameter, bool, int, int, None, set(), int, int, 0, 0, ())
 
 
 def check(got, want):
@@ -97,6 +97,9 @@ CALLS = {
     "mm.default": (x, y.t().contiguous()),
     "max.dim": (x, 1, False),
     "var_mean.correction": (x, (1,)),
+    "cat.default": ([x, y, x[:, :7]], 1),
+    "stack.default": ((x, y), 0),
+    "index.Tensor": (x, [None, torch.tensor([3, 1, 39])]),
 }
 
 
@@ -136,6 +139,30 @@ def test_arguments_that_are_converted_are_recorded_as_the_operator_wants_them(em
         check(result.detach(), x.sum(1))
         result.backward(torch.ones(6))
         check(a.grad, torch.ones_like(x))
+
+
+def test_tensors_in_lists_are_recorded_as_the_operator_wants_them(emulated):
+    for _ in range(3):
+        a = x.clone().requires_grad_()
+        result = emulated("cat.default", [y, a], 0)
+        check(result.detach(), torch.cat([y, x]))
+        result.backward(torch.cat([x, y]))
+        check(a.grad, y)
+    check(emulated("cat.default", [y, x, y], 0), torch.cat([y, x, y]))  # another signature
+    check(emulated("cat.default", [y, x], 0), torch.cat([y, x]))  # and nothing is left of tensors before
+
+
+def test_conversions_are_calls_where_they_stay_on_the_device(emulated):
+    op = find("_to_copy.default")
+    convert = lambda t, d, where=None: (t, d, None, where, None, False, None)
+    for d in (torch.bfloat16, torch.float64, torch.bfloat16, torch.int32):
+        got = calls.run_plain(op, convert(x, d))
+        assert got.dtype is d and torch.equal(got, x.to(d))
+    assert calls.native.found(op, convert(x, torch.bfloat16)) is not None
+    assert calls.native.found(op, convert(x, torch.float16)) is None
+    check(calls.run_plain(op, convert(x, torch.float16, x.device)), x.half())
+    elsewhere = convert(x, torch.float32, torch.device("meta"))
+    assert operators.run(op, elsewhere, x.device) is None and calls.run_plain(op, elsewhere) is None
 
 
 def test_what_is_not_plain_is_left_to_others(emulated):
