@@ -75,8 +75,8 @@ def test_indexing(cuda):
     t[0], t[1, 1:3], t[t > 10] = -1, torch.tensor([7.0, 8.0], device=cuda), 0
     host[0], host[1, 1:3], host[host > 10] = -1, torch.tensor([7.0, 8.0]), 0
     assert t.cpu().equal(host)
-    with pytest.raises(IndexError, match="index 9 is out of bounds for dimension 0 with size 3"):
-        t[torch.tensor([0, 9], device=cuda)]
+    with pytest.raises((IndexError, RuntimeError), match="out of bounds"):  # said when the host waits for the device
+        t[torch.tensor([0, 9], device=cuda)].cpu()
 
 
 def test_copies_between_devices(cuda):

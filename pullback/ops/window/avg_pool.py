@@ -7,7 +7,6 @@ other's transpose, and each is the other's derivative.
 from __future__ import annotations
 
 from ...core.dtype import FLOAT
-from ...core.geometry import channels_last_strides
 from ...core.tensor import Tensor
 from ..family.base import composite, operator
 from ..family.formats import like, like_first, prefers_channels_last
@@ -163,7 +162,9 @@ def _declare_adaptive(spatial: int) -> Operator:
             out = self.mean(tuple(range(-spatial, 0)), True)
             if not prefers_channels_last(self):
                 return out
-            return out.as_strided(out.shape, channels_last_strides(out.shape))  # one element each: the same memory
+            for k in range(spatial):  # one element each: the same memory, with the strides of channels-last order
+                out = (out.flatten(1) if k == 0 else out).unsqueeze(1)
+            return out.movedim(-1, 1)
         return dispatch(forward, (self, output_size))
 
     return public

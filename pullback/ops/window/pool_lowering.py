@@ -82,10 +82,12 @@ def lower_max_pool(b: Builder, x: Value, size, stride, padding, dilation, ceil):
 def lower_max_pool_backward(b: Builder, g: Value, x: Value, size, stride, padding, dilation, ceil, indices: Value):
     out, n = b.result(), _dimensions(b)
     lead = len(out.shape) - n
-    if out.dtype not in FLOATS or not out.is_contiguous:
+    step, sizes = out.strides[-1], out.shape[lead:]
+    row_major = tuple([step * math.prod(sizes[d + 1 :]) for d in range(n)])  # as indices count, in channels-last order also
+    if out.dtype not in FLOATS or out.strides[lead:] != row_major:
         return NotLowerable("a pool in this dtype or layout")
     b.fill(out, b.number(0.0, out.dtype))
-    place = (b.raw(indices), 1, math.prod(out.shape[lead:]))
+    place = (b.raw(indices), step, math.prod(sizes))
     b.scatter(out, g.shape, b.raw(g), [*out.strides[:lead], *[0] * n], [place])
     return out
 
