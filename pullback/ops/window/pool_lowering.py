@@ -83,7 +83,7 @@ def lower_max_pool_backward(b: Builder, g: Value, x: Value, size, stride, paddin
     out, n = b.result(), _dimensions(b)
     lead = len(out.shape) - n
     step, sizes = out.strides[-1], out.shape[lead:]
-    row_major = tuple([step * math.prod(sizes[d + 1 :]) for d in range(n)])  # as indices count, in channels-last order also
+    row_major = tuple([step * math.prod(sizes[d + 1 :]) for d in range(n)])  # as indices count; channels-last is so too
     if out.dtype not in FLOATS or out.strides[lead:] != row_major:
         return NotLowerable("a pool in this dtype or layout")
     b.fill(out, b.number(0.0, out.dtype))
