@@ -79,6 +79,11 @@ ROWS: dict[str, dict[str, str]] = {
         "einops": "functorch.einops:",
         "experimental": "functorch.experimental:",
     },
+    "torch._functorch.deprecated": {
+        name: f"pullback.compat.functorch_names:{name}"
+        for name in (*_TRANSFORMS, "functionalize", *(n for n in _FUNCTIONAL if n[0].islower()))
+        if name != "linearize"
+    },
     "functorch.einops": {"rearrange": "pullback.func.rearrange:rearrange"},
     "functorch.experimental": {
         "chunk_vmap": "pullback.func:chunk_vmap",

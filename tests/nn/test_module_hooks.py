@@ -86,3 +86,21 @@ def test_global_hooks_see_every_module():
         nn.Sequential(nn.Linear(1, 1), nn.ReLU())(torch.ones(1, 1))
     nn.Linear(1, 1)(torch.ones(1, 1))
     assert seen == ["weight", "bias", "Sequential", "Linear", "ReLU"]
+
+
+def test_full_hooks_say_that_no_input_wanted_a_gradient():
+    layer = torch.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda *args: None)
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        layer(torch.rand(1, 2)).sum().backward()
+
+
+def test_older_hooks_say_that_they_miss_nodes():
+    class Twice(torch.nn.Module):
+        def forward(self, x):
+            return x.clone().clone()
+
+    module = Twice()
+    module.register_backward_hook(lambda *args: None)
+    with pytest.warns(FutureWarning, match="the forward contains multiple autograd Nodes"):
+        module(torch.rand(2, requires_grad=True))

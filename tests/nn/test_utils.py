@@ -143,3 +143,31 @@ def test_a_fused_layer_does_what_the_two_did():
 def test_skip_init_makes_memory_only():
     m = utils.skip_init(nn.Linear, 3, 4)
     assert m.weight.shape == (4, 3) and m.weight.device.type == "cpu"
+
+
+def test_nothing_is_not_packed():
+    rnn = torch.nn.utils.rnn
+    with pytest.raises(RuntimeError, match="Cannot pack empty tensors"):
+        rnn.pack_padded_sequence(torch.rand(0, 0), [])
+    empty = rnn.PackedSequence(torch.rand(0, 5), torch.tensor([], dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="batch_sizes are empty"):
+        rnn.pad_packed_sequence(empty)
+
+
+def test_states_of_the_first_spectral_norm_are_loaded():
+    """They have the weight itself, and the left vector alone."""
+    layer = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 5))
+    layer(torch.rand(2, 3))
+    state = layer.state_dict()
+    expected = layer.eval()(torch.ones(1, 3))
+    del state._metadata[""]["spectral_norm"]
+    v = state.pop("weight_v")
+    state["weight"] = layer.weight.detach().clone()
+    fresh = torch.nn.utils.spectral_norm(torch.nn.Linear(3, 5))
+    fresh.load_state_dict(state)
+    torch.testing.assert_close(fresh.eval()(torch.ones(1, 3)), expected)
+    torch.testing.assert_close(fresh.weight_v, v, rtol=1e-3, atol=1e-4)
+    del state["weight_u"]
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: .*"weight_u"'):
+        fresh.load_state_dict(state)
+    assert not torch.nn.utils.remove_spectral_norm(fresh)._load_state_dict_pre_hooks

@@ -139,6 +139,10 @@ def pack_padded_sequence(
         lengths = public("torch", "as_tensor")(lengths, dtype=dtypes.int64, device="cpu")
     else:
         lengths = lengths.to(dtype=dtypes.int64)
+    if not input.numel():
+        raise RuntimeError(
+            f"Cannot pack empty tensors: expected input with elements, but got shape {list(input.shape)}"
+        )
     order = None
     if not enforce_sorted:
         lengths, order = lengths.sort(descending=True)
@@ -160,6 +164,8 @@ def pad_packed_sequence(
     """(padded sequences, their lengths)."""
     sizes = sequence.batch_sizes.tolist()
     steps = len(sizes)
+    if not steps:
+        raise RuntimeError("Expected a packed sequence of at least one step, but its batch_sizes are empty")
     if total_length is not None:
         if total_length < steps:
             raise ValueError(

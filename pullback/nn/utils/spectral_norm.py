@@ -89,6 +89,7 @@ class SpectralNorm:
         module.register_buffer(f"{name}_v", v)
         module.register_forward_pre_hook(hook)
         module._register_state_dict_hook(_VersionMark(hook))
+        module._register_load_state_dict_pre_hook(_OlderStates(hook))
         return hook
 
     def remove(self, module: Module) -> None:
@@ -115,6 +116,37 @@ class _VersionMark:
         if key in marks:
             raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
         marks[key] = self.hook._version
+
+
+class _OlderStates:
+    """Brings a state that the first version of the hook wrote to what is loaded now: it kept the weight, and no `name_v`."""
+
+    def __init__(self, hook: SpectralNorm) -> None:
+        self.hook = hook
+
+    def __call__(self, state_dict, prefix: str, local_metadata: dict, strict: bool, missing: list, *rest) -> None:
+        version = local_metadata.get("spectral_norm", {}).get(f"{self.hook.name}.version")
+        key = prefix + self.hook.name
+        current = key not in state_dict and all(f"{key}_{part}" in state_dict for part in ("orig", "u", "v"))
+        if version is not None and version >= 1 or current:
+            return
+        needed = (f"{key}_orig", key, f"{key}_u")
+        absent = [k for k in needed if k not in state_dict]
+        if absent:
+            if strict:
+                missing.extend(absent)
+            return
+        with no_grad():
+            original, weight, u = state_dict[needed[0]], state_dict.pop(key), state_dict[needed[2]]
+            matrix = as_matrix(original, self.hook.dim)
+            state_dict[f"{key}_v"] = _right_vector(matrix, u, (original / weight).mean())
+
+
+def _right_vector(matrix: Tensor, u: Tensor, sigma: Tensor) -> Tensor:
+    """The vector v for which u is along `matrix @ v`, as long as makes u . (matrix @ v) equal `sigma`."""
+    pinverse = public("linalg", "pinv")
+    v = pinverse(matrix.t().mm(matrix)).matmul(matrix.t().mm(u.unsqueeze(1))).squeeze(1)
+    return v.mul(sigma / public("torch", "dot")(u, public("torch", "mv")(matrix, v)))
 
 
 def spectral_norm(
@@ -147,4 +179,8 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     for key, mark in list(module._state_dict_hooks.items()):
         if isinstance(mark, _VersionMark) and mark.hook.name == name:
             del module._state_dict_hooks[key]
+    for key, bound in list(module._load_state_dict_pre_hooks.items()):
+        older = getattr(bound, "hook", bound)
+        if isinstance(older, _OlderStates) and older.hook.name == name:
+            del module._load_state_dict_pre_hooks[key]
     return module

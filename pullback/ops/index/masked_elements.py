@@ -263,9 +263,17 @@ def _static_meta(self, size, fill_value) -> Spec:
     return Spec((size, self._array.ndim), dtypes.int64)
 
 
+def _long_out(result, out) -> None:
+    if out.dtype is not result.dtype:
+        raise RuntimeError(
+            f"nonzero_static: Expected out tensor to have scalar type Long but got scalar type {out.dtype.scalar_name}"
+        )
+
+
 nonzero_static = operator(
     "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
     kernel=_nonzero_static,
+    check_out=_long_out,
     meta=_static_meta,
     vjp=NONDIFFERENTIABLE,
     cost="compute",

@@ -97,7 +97,11 @@ def _check_ragged(data, shape: tuple, dim: int = 0) -> None:
         raise TypeError("not a sequence")
     if len(data) != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
-    if dim + 1 < len(shape) and not isinstance(data, np.ndarray):
+    if isinstance(data, np.ndarray):
+        for at, size in enumerate(data.shape[1:], dim + 1):
+            if at < len(shape) and size != shape[at]:
+                raise ValueError(f"expected sequence of length {shape[at]} at dim {at} (got {size})")
+    elif dim + 1 < len(shape):
         for d in data:
             _check_ragged(d, shape, dim + 1)
 

@@ -51,6 +51,11 @@ class ByWorkers(DataLoaderIterator):
             self.pipes.append(mine)
             self.processes.append(process)
 
+    @property
+    def _workers(self) -> list:
+        """The worker processes, under the name that programs know them by."""
+        return self.processes
+
     # ---- one pass
     def _begin(self) -> None:
         self.sent = self.taken = 0  # numbers of the next task to send, and of the next batch to hand out

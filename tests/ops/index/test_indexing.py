@@ -229,3 +229,8 @@ def test_bytes_as_a_mask_are_deprecated_and_short_numbers_are_indices():
 def test_indices_into_nothing():
     with pytest.raises(IndexError, match="out of bounds for dimension with size 0"):
         torch.zeros(0, 3)[torch.tensor([0])]
+
+
+def test_nonzero_static_writes_whole_numbers_alone():
+    with pytest.raises(RuntimeError, match="Expected out tensor to have scalar type Long"):
+        torch.nonzero_static(torch.tensor([8]), size=1, out=torch.empty(1, 1))

@@ -97,3 +97,8 @@ def test_what_is_not_handed_over():
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises(BufferError, match="meta"):
         torch.from_dlpack(x, device="meta")
+
+
+def test_arrays_of_several_shapes_make_no_tensor():
+    with pytest.raises(ValueError, match=r"expected sequence of length 3 at dim 2 \(got 0\)"):
+        torch.tensor([np.zeros((3, 3)), np.zeros((3, 0))])

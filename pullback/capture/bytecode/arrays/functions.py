@@ -585,7 +585,7 @@ def _spread_method(name: str, function) -> Callable:
 def _astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
     model = asked(np.ndarray.astype if not self.is_scalar else np.generic.astype, (self, dtype), {})
     if model.dtype not in by_numpy or casting != "unsafe":
-        raise Break(f"it casts a NumPy array to {model.dtype}")
+        raise Break(f"it casts a NumPy array to {model.dtype}: ndarray.astype({model.dtype})")
     if self.dtype.kind == "c" and model.dtype.kind not in "cb":
         raise Break("it casts complex numbers to real ones")
     result = self.tensor.to(by_numpy[model.dtype])
