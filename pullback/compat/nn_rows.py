@@ -30,10 +30,6 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.nn.parallel.parallel_apply": {"*": "pullback.nn.parallel"},
     "torch.nn.parallel.data_parallel": {"*": "pullback.nn.parallel"},
     "torch.nn.parallel.distributed": {"DistributedDataParallel": "pullback.nn.parallel:DistributedDataParallel"},
-    "torch.ao.quantization": {"*": "pullback.surface.quantization"},
-    "torch.ao.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
-    "torch.nn.quantized": {"FloatFunctional": "pullback.surface.quantization:FloatFunctional"},
-    "torch.quantization": {"*": "pullback.surface.quantization"},
     "torch.nn.utils._named_member_accessor": {"swap_tensor": "pullback.func.stateless:swap_tensor"},
     "torch.nn.utils.stateless": {"_reparametrize_module": "pullback.func.stateless:replaced_state"},
     "torch.nn._reduction": {
@@ -65,3 +61,54 @@ ROWS["torch.nn.modules.module"] |= {
         )
     },
 }  # fmt: skip
+
+_QUANTIZATION = "pullback.surface.quantization"
+_TRAINED = {f"Conv{n}d": f"{_QUANTIZATION}.modules:QatConv{n}d" for n in (1, 2, 3)} | {
+    name: f"{_QUANTIZATION}.modules:Qat{name}" for name in ("Linear", "Embedding", "EmbeddingBag")
+}
+_FUSED_NAMES = (
+    *(f"Conv{kind}{n}d" for kind in ("Bn", "ReLU", "BnReLU") for n in (1, 2, 3)), "LinearReLU", "LinearBn1d",
+)  # fmt: skip
+_FUSED = {name: f"{_QUANTIZATION}.modules:{name}" for name in (*_FUSED_NAMES, "BNReLU2d", "BNReLU3d")}
+_FUSED_TRAINED = {name: f"{_QUANTIZATION}.modules:Qat{name}" for name in _FUSED_NAMES} | {
+    name: f"{_QUANTIZATION}.modules:{name}" for name in ("freeze_bn_stats", "update_bn_stats")
+}
+_PREPARATION = {
+    name: f"{_QUANTIZATION}.preparation:{name}"
+    for name in (
+        "add_quant_dequant", "convert", "get_default_qat_module_mappings", "prepare", "prepare_qat", "propagate_qconfig_",
+        "quantize", "quantize_dynamic", "quantize_qat",
+    )
+} | {
+    "_add_observer_": f"{_QUANTIZATION}.preparation:add_observer_",
+    "_remove_qconfig": f"{_QUANTIZATION}.preparation:remove_qconfig",
+}  # fmt: skip
+_OBSERVING = {
+    "_PartialWrapper": f"{_QUANTIZATION}.observers:Constructor",
+    "_with_args": f"{_QUANTIZATION}.observers:with_args",
+    "_is_activation_post_process": f"{_QUANTIZATION}.fake_quantize:is_post_process",
+}
+for _root in ("torch.ao.quantization", "torch.quantization"):
+    ROWS |= {
+        _root: {"*": _QUANTIZATION, **_OBSERVING, "_remove_qconfig": _PREPARATION["_remove_qconfig"]},
+        f"{_root}.observer": {"*": f"{_QUANTIZATION}.observers", **_OBSERVING},
+        f"{_root}.fake_quantize": {"*": f"{_QUANTIZATION}.fake_quantize"},
+        f"{_root}.qconfig": {"*": f"{_QUANTIZATION}.configs"},
+        f"{_root}.stubs": {name: f"{_QUANTIZATION}:{name}" for name in ("QuantStub", "DeQuantStub", "QuantWrapper")},
+        f"{_root}.quantize": _PREPARATION,
+        f"{_root}.fuse_modules": {
+            name: f"{_QUANTIZATION}.preparation:{name}"
+            for name in ("fuse_known_modules", "fuse_modules", "fuse_modules_qat")
+        },
+    }
+for _root in ("torch.ao.nn", "torch.nn"):
+    ROWS |= {
+        f"{_root}.quantized": {"FloatFunctional": f"{_QUANTIZATION}:FloatFunctional"},
+        f"{_root}.qat": _TRAINED,
+        f"{_root}.qat.modules": _TRAINED,
+        f"{_root}.intrinsic": {**_FUSED, "_FusedModule": f"{_QUANTIZATION}.modules:FusedModule"},
+        f"{_root}.intrinsic.modules": _FUSED,
+        f"{_root}.intrinsic.modules.fused": {**_FUSED, "_FusedModule": f"{_QUANTIZATION}.modules:FusedModule"},
+        f"{_root}.intrinsic.qat": _FUSED_TRAINED,
+        f"{_root}.intrinsic.qat.modules": _FUSED_TRAINED,
+    }

@@ -18,7 +18,7 @@ from ..system.operator import Spec
 from ..system.overloads import overloaded
 
 _LIMITS = "int quant_min, int quant_max"
-_HIDDEN = {"method": False, "out": False, "named": False}
+_HIDDEN = {"function": False, "method": False, "out": False, "named": False}
 _FLOATS = (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 _ZERO_POINTS = (dtypes.int32, dtypes.float32, dtypes.float16)
 
@@ -255,10 +255,10 @@ def _watch(self, running_min, running_max, averaging_const, ch_axis, per_row) ->
 
 
 def _set_parameters(running_min, running_max, scale, zero_point, low, high, symmetric) -> None:
-    ranges = zip(running_min.tolist(), running_max.tolist(), strict=True)
+    ranges = zip(running_min.flatten().tolist(), running_max.flatten().tolist(), strict=True)
     chosen = [_chosen(least, greatest, low, high, symmetric) for least, greatest in ranges]
     for target, values in zip((scale, zero_point), zip(*chosen, strict=True), strict=True):
-        if target.numel() == 0:
+        if target.numel() != len(values):
             target.resize_(len(values))
         target.copy_(target.new_tensor(values))
 

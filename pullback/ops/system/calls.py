@@ -167,11 +167,13 @@ def export_operator(op: Operator) -> Operator:
     op.function = function  # type: ignore[attr-defined]
     names = (name, *declared.aliases)
     is_method = space == "torch" if declared.method is None else declared.method
+    # Overriding classes tell `x.add(y)` and `torch.add(x, y)` apart by the function that they are offered.
+    method = make_function(name, op, space="Tensor") if is_method and declared.function else function
     for n in names:
         if declared.function:
             export(space, n, function)
         if is_method:
-            export("Tensor", n, function)
+            export("Tensor", n, method)
     if declared.inplace:
         op.inplace_function = inplace = make_function(f"{name}_", op, inplace=True)  # type: ignore[attr-defined]
     if declared.inplace and declared.inplace != "hidden":
@@ -189,24 +191,30 @@ def front(*names: str, spelled=None):
     """
 
     def decorate(body):
-        def function(*args, **kwargs):
-            if spelled is not None:
-                args = spelled(args)
-            if (
-                ambient.mode & 2
-                or not simple(args, kwargs)
-                and (any_overridden(args) or any_overridden(kwargs.values()))
-            ):
-                return call_overridden(function, args, kwargs)
-            return body(*args, **kwargs)
-
-        function.__name__ = function.__qualname__ = names[0].rpartition(".")[2]
-        function.__doc__ = body.__doc__
-        function.__wrapped__ = body
-        function.__module__ = body.__module__
+        functions = {}
         for n in names:
             space, _, short = n.rpartition(".")
-            export(space, short, function)
-        return function
+            home = "Tensor" if space == "Tensor" else "torch"  # a function and a method are two objects
+            if home not in functions:
+                functions[home] = _open_to_overrides(body, short, spelled)
+            export(space, short, functions[home])
+        return next(iter(functions.values()))
 
     return decorate
+
+
+def _open_to_overrides(body, name: str, spelled):
+    """A hand-written function that offers its calls to function modes and overriding classes first."""
+
+    def function(*args, **kwargs):
+        if spelled is not None:
+            args = spelled(args)
+        if ambient.mode & 2 or not simple(args, kwargs) and (any_overridden(args) or any_overridden(kwargs.values())):
+            return call_overridden(function, args, kwargs)
+        return body(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = body.__doc__
+    function.__wrapped__ = body
+    function.__module__ = body.__module__
+    return function

@@ -63,6 +63,8 @@ def attach(exports: dict[str, dict[str, Callable]], members: Mapping[str, object
 def _derived(name: str, known: dict[str, Entry]) -> Entry | None:
     """The entry of a method, or of an in-place form, by that of the function."""
     function = name.removesuffix("_")
+    if name != function and f"torch.{name}" in known:
+        return known[f"torch.{name}"]
     entry = known.get(f"torch.{function}")
     if entry is None:
         return None

@@ -116,3 +116,21 @@ def test_objects_like_tensors_take_their_gradients_themselves():
     assert torch.autograd.grad(y, x, retain_graph=True) == "gradients"
     torch.autograd.backward(y)
     assert seen == [(torch.autograd.grad, ((y,), (x,)), True), (torch.autograd.backward, ((y,),), None)]
+
+
+@pytest.mark.parametrize("name", ["unbind", "add", "max", "relu", "sum"])
+def test_a_method_and_a_function_are_two_things_to_a_class(name):
+    offered = []
+
+    class Listening(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            offered.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, 2).as_subclass(Listening)
+    rest = (x,) if name == "add" else ()
+    getattr(torch, name)(x, *rest)
+    getattr(x, name)(*rest)
+    assert offered == [getattr(torch, name), getattr(torch.Tensor, name)]
+    assert offered[0] is not offered[1]

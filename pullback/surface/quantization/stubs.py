@@ -1,14 +1,11 @@
-"""What programs that can be quantized need before they are: stubs, and arithmetic as modules (`torch.ao.quantization`).
-
-Quantization itself is not built: what would quantize raises and says so. A model written with these runs in floats.
-"""
+"""What programs that can be quantized are written with: marks where integers begin and end, and arithmetic as modules."""
 
 from __future__ import annotations
 
-from ..core.tensor import Tensor
-from ..nn.linear import Identity
-from ..nn.module import Module
-from ..ops.system.operator import public
+from ...core.tensor import Tensor
+from ...nn.linear import Identity
+from ...nn.module import Module
+from ...ops.system.operator import public
 
 
 class QuantStub(Identity):
@@ -54,11 +51,3 @@ class FloatFunctional(Module):
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
         return self.activation_post_process(x @ y)
-
-
-def _absent(*args, **kwargs):
-    raise NotImplementedError("quantization is not implemented in pullback: models run in floats")
-
-
-prepare = prepare_qat = convert = fuse_modules = fuse_modules_qat = quantize = quantize_dynamic = quantize_qat = _absent
-QConfig = default_observer = default_weight_observer = get_default_qconfig = get_default_qat_qconfig = _absent
