@@ -63,7 +63,7 @@ ROWS: dict[str, dict[str, str]] = {
         "list_backends": "pullback.capture.front.backends:list_backends",
         "lookup_backend": "pullback.capture.front.backends:lookup_backend",
         "register_backend": "pullback.capture.front.backends:register_backend",
-        "OptimizedModule": f"{_COMPILE}:OptimizedModule",
+        "OptimizedModule": "pullback.capture.front.optimized_module:OptimizedModule",
         "utils": "torch._dynamo.utils:",
         "compiled_autograd": "torch._dynamo.compiled_autograd:",
         "exc": "torch._dynamo.exc:",
@@ -140,7 +140,7 @@ ROWS: dict[str, dict[str, str]] = {
         "list_backends": "pullback.capture.front.backends:list_backends",
     },
     "torch._dynamo.eval_frame": {
-        "OptimizedModule": f"{_COMPILE}:OptimizedModule",
+        "OptimizedModule": "pullback.capture.front.optimized_module:OptimizedModule",
         "is_dynamo_supported": "pullback.compat.private_names:is_dynamo_supported",
         "innermost_fn": "pullback.compat.dynamo_names:innermost_fn",
         "unsupported": "pullback.compat.dynamo_names:unsupported",

@@ -10,8 +10,11 @@ from __future__ import annotations
 import random
 
 PRELUDE = """
+import functools
+
 import pullback as torch
 
+KEPT = []  # functions and modules that earlier calls made
 G = 1.5
 TABLE = {"k": 0.5}
 LOG = []
@@ -196,6 +199,10 @@ HOOKS = [
     "lambda g: g * G", "lambda g: box.held.append(round(g.sum().item(), 3))", "lambda g: (LOG.append(1), g * 0.5)[1]", "lambda g: g * {t}.detach()",
     "box_hook(box)",
 ]  # fmt: skip
+DECORATORS = [
+    "torch.compile(backend='eager')", "torch.compile", "torch.compiler.disable", "torch.no_grad()", "torch.enable_grad()", "functools.partial",
+    "functools.wraps(helper)", "torch.vmap", "torch.func.functionalize", "(lambda f: f)", "torch.autocast('cpu', enabled=False)",
+]  # fmt: skip
 CHANGES = [
     "box.v = {c}", "items[0] = {c}", "items.append({c})", "world['G'] = {c}", "TABLE['k'] = {c}", "Box.rate = {c}", "Base.rate = {c}",
     "MOD.eval()", "MOD.train()", "MOD.scale = {c}", "Box.doubled = property(lambda self: self.v * {c})", "Box.__len__ = lambda self: {i}",
@@ -240,7 +247,7 @@ class Generator:
         return ["    " + line for line in lines]
 
     def statement(self, depth: int) -> list[str]:
-        kinds = [self.compute] * 6 + [self.effect] * 5 + [self.hook] * 3 + [self.function]
+        kinds = [self.compute] * 6 + [self.effect] * 5 + [self.hook] * 3 + [self.function, self.kept]
         if depth > 0:
             kinds += [self.branch, self.loop, self.handled, self.context, self.generator, self.recording]
         return self.pick(kinds)(depth)
@@ -286,6 +293,26 @@ class Generator:
         call = f"list({name}({t}))[0]" if body.startswith("yield") else f"{name}({t})"
         self.tensors.append(f"t{self.made}")
         return [f"def {name}(a, k={self.number()}):", f"    {body}", f"t{self.made} = {call}"]
+
+    def kept(self, depth: int) -> list[str]:
+        """A function made inside, wrapped and kept, which later calls find: it reads what its own call closed over."""
+        self.made += 1
+        name, t, result = f"f{self.made}", self.tensor(), f"t{self.made}"
+        self.tensors.append(result)
+        if self.random.random() < 0.2:
+            layer = self.pick(
+                ["Layer()", "torch.compile(MOD, backend='eager')", "torch.compile(Layer(), backend='eager')"]
+            )
+            return [f"KEPT.append({layer})", f"{result} = KEPT[{self.pick([0, -1])}]({t})"]
+        factor = self.pick(["n", "step + 1", "box.v", "items[0]", "k[0]", "len(items)"])
+        return [
+            f"k = [{self.number()}]",
+            f"@{self.pick(DECORATORS)}",
+            f"def {name}(a, own={self.constant()}, n=n, k=k):" if self.random.random() < 0.5 else f"def {name}(a):",
+            f"    return a * min({factor}, 2.0)",
+            f"KEPT.append({name})",
+            f"{result} = KEPT[{self.pick([0, -1])}]({t})",
+        ]
 
     def branch(self, depth: int) -> list[str]:
         test = self.pick(

@@ -45,6 +45,7 @@ ENTERED = (
     "pullback.optim.",
     "pullback.func.stateless",
     "pullback.utils.ordered_set",
+    "pullback.capture.front.optimized_module",
 )  # our own code that a program could have written itself
 NOT_ENTERED = ("pullback.nn.functional", "pullback.nn.init")
 UNTOUCHABLE = (
@@ -288,6 +289,11 @@ class Calls(Native):
                 return self.entered(function, args, kwargs)
             if "_torchdynamo_orig_callable" in own:
                 return self.call(own["_torchdynamo_orig_callable"], args, kwargs)
+            if "_torchdynamo_calls" in own:
+                inner = self.call(
+                    operator.getitem, (self.load_attribute(args[0], "_modules"), own["_torchdynamo_calls"]), {}
+                )
+                return self.call(inner, args[1:], kwargs)
             if own.get("_dynamo_marked_constant"):
                 return self.outside.constant(self.concretely(function, args, kwargs))
         if looks_at_frames(function.__code__):

@@ -9,7 +9,6 @@ executes that one step, and the next graph goes on from there; with `fullgraph=T
 from __future__ import annotations
 
 import collections
-import copy
 import functools
 import inspect
 import types
@@ -30,7 +29,6 @@ from ..bytecode.calls import is_ours, module_of
 from ..bytecode.driver import Driver
 from ..bytecode.segment import Entry, Wanted
 from ..bytecode.signals import BREAKS
-from ..bytecode.tracebacks import shown
 from ..fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..trace.program import Unsupported
 from . import guard_manager
@@ -41,6 +39,7 @@ from .dynamic import Sizes
 from .explaining import explaining
 from .guard_filter import filtered
 from .observed import observed
+from .optimized_module import OptimizedModule, as_function
 from .verify import checked
 
 
@@ -314,68 +313,6 @@ def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:
     return (), call
 
 
-class OptimizedModule(Module):
-    """A module whose calls are compiled. Everything else is the module's own."""
-
-    def __init__(self, mod: Module, make: Callable[[Callable], CompiledFunction], how: dict | None = None):
-        """`how`: the arguments of `compile`, by which another process makes it again."""
-        super().__init__()
-        self._modules["_orig_mod"] = mod
-        self.__dict__.pop("training")  # the module's own is read
-        self.__dict__.update(compiled_call=make(mod), make=make, how=how or {})
-
-    def dynamo_ctx(self, fn: Callable) -> Callable:
-        """Another function, compiled as this module is: trainers compile `training_step` like `forward`."""
-        return as_function(fn, self.make(fn))
-
-    def __call__(self, /, *args, **kwargs):
-        try:
-            return self.compiled_call(*args, **kwargs)
-        except BaseException as error:
-            shown(error)
-            raise
-
-    forward = __call__
-
-    def __deepcopy__(self, memo: dict):
-        return type(self)(copy.deepcopy(self._modules["_orig_mod"], memo), self.make, self.how)
-
-    def __reduce__(self):
-        return _compiled_again, (self._modules["_orig_mod"], self.how)
-
-    def __dir__(self):
-        return [*super().__dir__(), *dir(self._modules["_orig_mod"])]
-
-    def __delattr__(self, name: str) -> None:
-        super().__delattr__(name) if name in self.__dict__ else delattr(self._modules["_orig_mod"], name)
-
-    def __getitem__(self, key):
-        return self._modules["_orig_mod"][key]
-
-    def __len__(self) -> int:
-        return len(self._modules["_orig_mod"])
-
-    def __iter__(self):
-        return iter(self._modules["_orig_mod"])
-
-    def __getattr__(self, name: str):
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._modules["_orig_mod"], name)
-
-    def __setattr__(self, name: str, value) -> None:
-        if (
-            name in ("_orig_mod", "_modules", "_parameters", "_buffers")
-            or name not in self.__dict__.get("_modules", {})
-            and not hasattr(self, "_modules")
-        ):
-            super().__setattr__(name, value)
-        elif name == "training" and "_orig_mod" not in self._modules:
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._modules["_orig_mod"], name, value)
-
-
 def compile(
     model: Callable | None = None,
     *,
@@ -444,13 +381,8 @@ def compile(
         return model.compile_with(make, fullgraph)
     if isinstance(model, Module):
         how = dict(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=None if mode else options)
-        return OptimizedModule(model, make, how)
+        return OptimizedModule(model, make, functools.partial(compile, **how))  # type: ignore[arg-type]
     return as_function(model, make(model))
-
-
-def _compiled_again(module: Module, how: dict) -> Callable:
-    """A compiled module that was pickled."""
-    return compile(module, **how)
 
 
 def optimize(
@@ -468,19 +400,3 @@ def optimize(
 def optimize_assert(backend: str | Callable = "inductor", *, dynamic: bool | None = None, **options):
     """`optimize` of one whole graph."""
     return optimize(backend, nopython=True, dynamic=dynamic)
-
-
-def as_function(fn: Callable, compiled: CompiledFunction) -> Callable:
-    """A plain function (so that it binds as a method) around the compiled one."""
-
-    @functools.wraps(fn)
-    def call(*args, **kwargs):
-        try:
-            return compiled(*args, **kwargs)
-        except BaseException as error:
-            shown(error)
-            raise
-
-    call._torchdynamo_orig_callable = fn
-    call.compiled = compiled
-    return call

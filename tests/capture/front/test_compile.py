@@ -604,3 +604,35 @@ def test_what_is_compiled_twice_is_compiled_by_the_outer_backend():
     inner = torch.compile(lambda x: x.sin(), backend=lambda graph, _: seen.append("inner") or graph.forward)
     outer = torch.compile(inner, backend=lambda graph, _: seen.append("outer") or graph.forward)
     assert outer(torch.zeros(2)).tolist() == [0, 0] and seen == ["outer"]
+
+
+def test_compiled_modules_inside_a_compiled_one_are_in_its_graph():
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.calls = nn.Linear(2, 2), 0
+
+        def forward(self, x):
+            self.calls += 1
+            return self.layer(x)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList(torch.compile(Block(), backend="eager") for _ in range(2))
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x * self.blocks[0].layer.weight.sum() + len(list(self.blocks[1].parameters()))
+
+    net, x, graphs = Net(), torch.ones(3, 2), []
+    compiled = torch.compile(net, backend=lambda graph, _: graphs.append(graph) or graph.forward, fullgraph=True)
+    assert torch.equal(compiled(x), net(x)) and len(graphs) == 1
+    assert [block.calls for block in net.blocks] == [2, 2]
+    net.blocks[1].register_forward_hook(lambda module, args, out: out * 2)
+    assert torch.equal(compiled(x), net(x)) and len(graphs) == 2
+    net.blocks[0] = torch.compile(nn.Identity(), backend="eager")
+    net.blocks[0].layer = net.blocks[1].layer
+    assert torch.equal(compiled(x), net(x)) and len(graphs) == 3
+    assert net.blocks[1].calls == 6
