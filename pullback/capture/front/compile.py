@@ -270,14 +270,24 @@ class Segments:
     """The front end for Python functions: their bytecode, in as many graphs as it takes (`bytecode/`)."""
 
     def __init__(self, fn: Callable, policy: CompiledFunction):
-        self.first, function = entry_function(fn)
-        self.driver = Driver(function, policy, Wanted(stolen_names(fn), isinstance(fn, GraphModule)))
+        self.fn, self.policy = fn, policy
         self.module = fn if isinstance(fn, Module) else None  # with hooks, its whole call is the program
+        self._enter()
         self.whole = Driver(type(fn).__call__, policy) if isinstance(fn, Module) else self.driver
 
+    def _enter(self) -> None:
+        self.forward = None if self.module is None else forward_of(self.module)
+        self.first, function = entry_function(self.fn)
+        self.driver = Driver(function, self.policy, Wanted(stolen_names(self.fn), isinstance(self.fn, GraphModule)))
+
     def __call__(self, args: tuple, kwargs: dict):
-        driver = self.driver if self.module is None or not self.module._is_hooked() else self.whole
-        return driver((*self.first, *args), kwargs)
+        module = self.module
+        if module is not None:
+            if module._is_hooked():
+                return self.whole((module, *args), kwargs)
+            if forward_of(module) is not self.forward:  # it was given another
+                self._enter()
+        return self.driver((*self.first, *args), kwargs)
 
     def forget(self) -> None:
         self.driver.segments.clear()
@@ -294,6 +304,11 @@ class Segments:
     def conditions(self) -> list[str]:
         """What the graphs depend on, in words."""
         return [line for entry in self.entries() for line in entry.conditions]
+
+
+def forward_of(module: Module) -> Any:
+    """What a module's `forward` is now: an attribute of its own, or its class's."""
+    return module.__dict__.get("forward") or type(module).forward
 
 
 def entry_function(fn: Callable) -> tuple[tuple, types.FunctionType]:

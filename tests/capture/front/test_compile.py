@@ -636,3 +636,16 @@ def test_compiled_modules_inside_a_compiled_one_are_in_its_graph():
     net.blocks[0].layer = net.blocks[1].layer
     assert torch.equal(compiled(x), net(x)) and len(graphs) == 3
     assert net.blocks[1].calls == 6
+
+
+def test_a_module_given_another_forward_runs_that():
+    module, x = nn.Linear(2, 2), torch.ones(3, 2)
+    compiled = torch.compile(module, backend="eager")
+    assert torch.equal(compiled(x), module(x))
+    module.forward = lambda x: x * 2
+    assert compiled(x).tolist() == [[2.0, 2.0]] * 3
+    handle = module.register_forward_hook(lambda m, args, out: out + 1)
+    assert compiled(x).tolist() == [[3.0, 3.0]] * 3
+    handle.remove()
+    del module.forward
+    assert torch.equal(compiled(x), module(x))
