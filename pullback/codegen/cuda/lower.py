@@ -1,6 +1,6 @@
 """A graph on a CUDA device, lowered to loops: what differs there from the CPU.
 
-Products of float16 and bfloat16 read their operands as they are and sum in float32. What has no kernel here (sorts, complex
+Products of float16 and bfloat16 read their operands as they are and sum in float32. What has no kernel here (sorts of long rows, complex
 numbers, places that are set by the last of several writers) is refused with the reason, and runs as an operator.
 """
 
@@ -19,17 +19,18 @@ from ...core.tensor import Tensor, stride_of
 from ...ops.lowering.builder import Place
 from ...ops.lowering.elements import Element, Unlowerable, number
 from ...ops.lowering.expressions import loads
-from ...ops.lowering.loops import Compute, Convolved, Product, Value
+from ...ops.lowering.loops import Call, Compute, Convolved, Product, Value
 from ...runtime import cudnn
 from ...runtime.cuda import machine
 from ..lower import SUPPORTED, Lowering
-from . import attention
+from . import attention, sorting
 
 FULL = 264  # groups of threads that keep a device busy
 ALONG, ACROSS = 1 << 13, 1 << 9  # elements that are enough for one group, where memory runs along rows and across them
 
 
 MATRIX_UNITS = 80  # the architecture from which on devices have those that attention is written for
+ATTENTION_PARTS, FEWEST_QUERIES = 4, 64  # of causal attention by products; queries that are enough for one
 WITH_BIAS = (dtypes.float32, dtypes.float16, dtypes.bfloat16)  # dtypes of products that cuBLASLt adds a row to
 EVEN, MUCH = 8, 1 << 30  # what sides are rounded up to, and multiplications from which on that is worth the copies
 FEW_CALLS = 2  # of the library for one product of batches; where there would be more, operands are copied
@@ -78,6 +79,20 @@ class CudaLowering(Lowering):
         if result is not None and calls_of(result._array.shape[:-2], stride_of(result)[:-2]) > FEW_CALLS:
             result = None
         return super().product(self.run_on(x), self.run_on(y), result)
+
+    def product_into(self, target: Value, x: Value, y: Value) -> None:
+        few = calls_of(target.shape[:-2], target.strides[:-2]) <= FEW_CALLS
+        self.operands = x.dtype if x.dtype is y.dtype else None
+        if not few or target.strides[-1] != 1 or not self.rounds_products(target.dtype) or not x.shape[-1]:
+            super().product_into(target, x, y)
+            return
+        d = self.wide(x.dtype)
+        self.emit(Product(target, self.for_blas(self.run_on(x), d), self.for_blas(self.run_on(y), d)))
+
+    def queries_together(self, length: int) -> int:
+        """Parts, so that products leave out most of the keys that are not seen."""
+        part = length // ATTENTION_PARTS
+        return part if part >= FEWEST_QUERIES and length % ATTENTION_PARTS == 0 else length
 
     def on_tensor_units(self, d: dtype | None) -> bool:
         """Whether products of a dtype run, or may run, on units that want their operands' rows to begin at even places."""
@@ -216,8 +231,10 @@ class CudaLowering(Lowering):
             raise Unlowerable("floats that are added in no fixed order")
         super().scatter(target, dims, value, strides, places, how)
 
-    def sort(self, v: Value, descending: bool, first: int = 0, last: int | None = None) -> Value:
-        raise Unlowerable("sorting")
+    def sorting(self, target: Value, source: Value, descending: bool, first: int) -> Call:
+        if not sorting.fits(source):
+            raise Unlowerable(f"sorting rows of {source.shape[-1]}: they do not fit into the memory of a block")
+        return sorting.sorted_places(target, source, descending, first)
 
     def _reduce(self, step: Compute, results: int) -> None:
         """A reduction; where its results keep too few threads busy, in two steps."""

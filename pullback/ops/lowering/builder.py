@@ -217,6 +217,14 @@ class Builder:
             self.emit(Product(out, self.for_blas(x, d), self.for_blas(y, d)))
         return out
 
+    def product_into(self, target: Value, x: Value, y: Value) -> None:
+        """`x @ y`, written to a window whose rows BLAS can write."""
+        self.store(target, self.product(x, y))
+
+    def queries_together(self, length: int) -> int:
+        """How many queries of causal attention of a sequence with itself are multiplied together with the keys that they see."""
+        return length
+
     def biased_product(self, x: Value, y: Value, bias: Value) -> Value | None:
         """`x @ y + bias` of matrices and a row, in the result's dtype, by one call of BLAS; None where that is not one call."""
         return None
@@ -294,8 +302,12 @@ class Builder:
                 if v.dtype is self.wide(v.dtype)
                 else self.pointwise(lambda e: e, v, dtype=dtypes.float32)
             )
-            self.emit(Sort(out, source, descending, first))
+            self.emit(self.sorting(out, source, descending, first))
         return out
+
+    def sorting(self, target: Value, source: Value, descending: bool, first: int) -> Call:
+        """The step that sorts."""
+        return Sort(target, source, descending, first)
 
 
 def _indirect(places: Sequence[Place]) -> tuple:

@@ -171,7 +171,16 @@ static void matrices(u32 (&r)[4], const u16 *row) { read_matrices<false>(r, row)
 static void turned_matrices(u32 (&r)[4], const u16 *row) { read_matrices<true>(r, row); }
 static f32 power_of_two(f32 x) { return exp2f(x); }
 """
-MEETING = ("attention_", "over_lanes", "over_block", "over_warps", "running", "from_last", "__syncthreads")
+MEETING = (
+    "attention_",
+    "sorted_places",
+    "over_lanes",
+    "over_block",
+    "over_warps",
+    "running",
+    "from_last",
+    "__syncthreads",
+)
 
 
 def build_host(text: str) -> Path:

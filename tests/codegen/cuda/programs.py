@@ -18,7 +18,7 @@ def same(got, want) -> None:
     """Results on the CPU are those that were expected, in value, dtype, shape and strides."""
     for number, (g, w) in enumerate(zip(got, want, strict=True)):
         assert g.dtype is w.dtype and g.shape == w.shape and g.stride() == w.stride(), number
-        scale = max(float(w.abs().max()), 1e-3) if w.dtype.is_floating_point else 0
+        scale = max(float(w.detach().nan_to_num(0.0, 0.0, 0.0).abs().max()), 1e-3) if w.dtype.is_floating_point else 0
         tolerance = TOLERANCE.get(w.dtype, 0) * scale
         assert torch.allclose(g.double(), w.double(), rtol=0, atol=tolerance, equal_nan=True), (number, g, w)
 
@@ -109,6 +109,31 @@ def products():
     return f, [a, b, c, torch.randn(5, 6, dtype=torch.float64)]
 
 
+def orders():
+    """Rows in order, and what is read off an order: with ties, NaN, zeros of both signs, several dtypes and dimensions."""
+    torch.manual_seed(3)
+    few = torch.randint(-3, 3, (7, 33))
+    floats = few.to(torch.float32) * torch.tensor([1.0, -0.0, 1.0] * 11)
+    floats[2, 5], floats[3, 1:4] = torch.inf, torch.nan
+    args = [
+        torch.randn(5, 1000),
+        floats,
+        few,
+        few.to(torch.int8),
+        floats.double(),
+        floats.bfloat16(),
+        few > 0,
+        torch.rand(3, 2048),
+    ]
+
+    def f(x, y, *rest):
+        turned = y.sort(0, descending=True)
+        whole = [t for z in (x, y, *rest) for t in (*z.sort(), z.argsort(1, descending=True))]
+        return (*whole, *turned, *x.topk(5), *x.topk(3, largest=False), *x.kthvalue(40), *x.median(1))
+
+    return f, args
+
+
 def biased(d):
     """Rows that are added to products: by the product where all sides are even, else by a loop; operands that are turned and cut out."""
 
@@ -139,7 +164,7 @@ PROGRAMS = {
     "rows": rows, "columns": columns, "everything": everything, "elements": elements, "many_elements": many_elements,
     "places": places, "running_sums": running_sums, "products": products, "bfloat16": narrow(torch.bfloat16),
     "float16": narrow(torch.float16), "attention": attention(torch.float32), "attention_bfloat16": attention(torch.bfloat16),
-    "biased": biased(torch.float32), "biased_bfloat16": biased(torch.bfloat16), "biased_float16": biased(torch.float16),
+    "orders": orders, "biased": biased(torch.float32), "biased_bfloat16": biased(torch.bfloat16), "biased_float16": biased(torch.float16),
     "convolutions": convolutions(torch.float32), "convolutions_bfloat16": convolutions(torch.bfloat16),
 }  # fmt: skip
 

@@ -76,3 +76,30 @@ def test_other_sizes_of_heads_are_products(emulated, size):
     assert "attention_" not in "\n".join(f for s in compiled.segments for f in s.source.functions)
     want = F.scaled_dot_product_attention(*[t.double() for t in xs])
     assert float((compiled(*xs)[0].double() - want).abs().max()) < 2e-2
+
+
+def test_causal_attention_by_products_leaves_out_keys_that_are_not_seen(emulated):
+    torch.manual_seed(0)
+    q, k, v, g = (torch.randn(1, 2, 256, 8) for _ in range(4))
+    whole = torch.stack([q, k, v]).permute(0, 1, 3, 2, 4).contiguous().permute(0, 1, 3, 2, 4).requires_grad_()
+
+    def f(whole, g):
+        out = F.scaled_dot_product_attention(*whole, is_causal=True)
+        return (out, *torch.autograd.grad(out, whole, g))
+
+    compiled = emulated(f, whole, g)
+    products = [e for s in compiled.segments for e in s.source.plan.entries if e[0] == 1]
+    assert len(products) == 4 * 2 + 4 * 5
+    assert sum(e[3] * e[4] * e[5] for e in products) < 0.65 * 7 * 256 * 256 * 8
+    want = f(whole.detach().double().requires_grad_(), g.double())
+    for a, b in zip(compiled(whole, g), want, strict=True):
+        assert float((a.double() - b).abs().max()) < 2e-5
+
+
+def test_sequences_that_are_short_or_uneven_are_whole(emulated):
+    for length in (64, 258):
+        xs = [torch.randn(1, 1, length, 8) for _ in range(3)]
+        compiled = emulated(lambda q, k, v: (F.scaled_dot_product_attention(q, k, v, is_causal=True),), *xs)
+        assert sum(e[0] == 1 for s in compiled.segments for e in s.source.plan.entries) == 2
+        want = F.scaled_dot_product_attention(*[x.double() for x in xs], is_causal=True)
+        assert float((compiled(*xs)[0].double() - want).abs().max()) < 1e-5

@@ -106,8 +106,8 @@ def test_sides_are_rounded_up_for_tf32(graph_of, monkeypatch):
 
 
 def test_what_has_no_kernel_says_why(graph_of):
-    reasons = graph_of(lambda x: (x.sort()[0] + 1) * 2, (8,)).reasons
-    assert reasons["sort"] == "sorting"
+    reasons = graph_of(lambda x: (x.sort()[0] + 1) * 2, (5000,)).reasons
+    assert reasons["sort"] == "sorting rows of 5000: they do not fit into the memory of a block"
 
 
 def test_places_in_the_arena_do_not_meet(graph_of):
