@@ -56,8 +56,8 @@ setup(
         Extension(
             "pullback.core._along",
             [f"{SOURCES}/_along.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "along")],
-            extra_compile_args=["-O2", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "lanes", "elements", "along")],
+            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off"],
             optional=True,
         ),
         Extension(
@@ -93,6 +93,20 @@ setup(
             [f"{SOURCES}/_pools.c"],
             depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "pools")],
             extra_compile_args=["-O2", "-fwrapv"],
+            optional=True,
+        ),
+        Extension(
+            "pullback.core._sums",
+            [f"{SOURCES}/_sums.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "lanes", "elements", "sums")],
+            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
+            optional=True,
+        ),
+        Extension(
+            "pullback.core._losses",
+            [f"{SOURCES}/_losses.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "lanes", "elements", "losses")],
+            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
         ),
         Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),

@@ -6,6 +6,7 @@
  * caller then runs the operator's rules, which know the rest. The loops are in native_along.h, once for each type of elements.
  */
 #include "native_arrays.h"
+#include "native_lanes.h"
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +14,14 @@ typedef struct {
     i64 outer, n, inner;
 } Shape;
 
-enum { MOST_SORTED = 256, MEDIAN = -1, NAN_MEDIAN = -2 };
+enum { MOST_SORTED = 256, MOST_FEW = 16, MEDIAN = -1, NAN_MEDIAN = -2, LANES = 16 };
 
 #define T float
 #define NAME(f) f##_f32
 #define IS_NAN REAL_NAN
 #define WIDE float
 #define FLOATING
-#define EXP expf
+#define EXP f_exp
 #include "native_along.h"
 #define T double
 #define NAME(f) f##_f64
@@ -136,7 +137,11 @@ static PyObject *extremes(PyObject *args, int largest, int wants_values, int wan
         return NULL;
     }
     Shape s = shape_of(a, first, last);
-#define CALL(type, suffix) extreme_##suffix((const type *)a->data, s, largest, values ? (type *)values->data : NULL, places ? (i64 *)places->data : NULL)
+#define CALL(type, suffix)                                                                    \
+    if (!places)                                                                              \
+        extreme_values_##suffix((const type *)a->data, s, largest, (type *)values->data);     \
+    else                                                                                      \
+        extreme_##suffix((const type *)a->data, s, largest, values ? (type *)values->data : NULL, (i64 *)places->data)
     BY_KIND(k, CALL)
 #undef CALL
     return wants_values && wants_places ? pair_of(values, places) : tensor_of(values ? values : places);
@@ -246,7 +251,10 @@ static PyObject *sorted(PyObject *args, PyObject *dim, int descending, i64 keep,
     Array *values = wants_values ? new_array(a->nd, shape, k) : NULL, *places = new_array(a->nd, shape, I64);
     int done = 0;
     if (places && (values || !wants_values)) {
-#define CALL(type, suffix) done = sorted_##suffix((const type *)a->data, s, descending, keep, apart, values ? (type *)values->data : NULL, (i64 *)places->data)
+        int few = apart && keep <= MOST_FEW && 4 * keep < s.n;
+#define CALL(type, suffix)                                                                                                          \
+    done = few ? first_few_##suffix((const type *)a->data, s, descending, keep, values ? (type *)values->data : NULL, (i64 *)places->data) \
+               : sorted_##suffix((const type *)a->data, s, descending, keep, apart, values ? (type *)values->data : NULL, (i64 *)places->data)
         BY_KIND(k, CALL)
 #undef CALL
     }

@@ -27,8 +27,71 @@ static void NAME(extreme)(const T *x, Shape s, int largest, T *values, i64 *plac
         }
 }
 
+/* The same without places, LANES elements at a time. */
+CLONED static void NAME(extreme_values)(const T *x, Shape s, int largest, T *values) {
+#define PICK(v, best) (largest ? ((v) > (best) ? (v) : (best)) : ((v) < (best) ? (v) : (best)))
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, values += s.inner) {
+        if (s.inner > 1) { /* columns side by side */
+            memcpy(values, x, sizeof(T) * (size_t)s.inner);
+            for (i64 k = 1; k < s.n; k++) {
+                const T *restrict p = x + k * s.inner;
+                T *restrict best = values;
+                if (largest)
+                    for (i64 i = 0; i < s.inner; i++) best[i] = (p[i] > best[i] || IS_NAN(p[i])) && !IS_NAN(best[i]) ? p[i] : best[i];
+                else
+                    for (i64 i = 0; i < s.inner; i++) best[i] = (p[i] < best[i] || IS_NAN(p[i])) && !IS_NAN(best[i]) ? p[i] : best[i];
+            }
+            continue;
+        }
+        T lanes[LANES], best = x[0];
+        i64 whole = s.n / LANES * LANES;
+        int odd[LANES] = {0}, any = 0;
+        for (int l = 0; l < LANES; l++) lanes[l] = x[0];
+        if (largest)
+            for (i64 k = 0; k < whole; k += LANES)
+                for (int l = 0; l < LANES; l++) {
+                    odd[l] |= IS_NAN(x[k + l]);
+                    lanes[l] = x[k + l] > lanes[l] ? x[k + l] : lanes[l];
+                }
+        else
+            for (i64 k = 0; k < whole; k += LANES)
+                for (int l = 0; l < LANES; l++) {
+                    odd[l] |= IS_NAN(x[k + l]);
+                    lanes[l] = x[k + l] < lanes[l] ? x[k + l] : lanes[l];
+                }
+        for (i64 k = whole; k < s.n; k++) {
+            best = PICK(x[k], best);
+            any |= IS_NAN(x[k]);
+        }
+        for (int l = 0; l < LANES; l++) {
+            best = PICK(lanes[l], best);
+            any |= odd[l];
+        }
+        for (i64 k = 0; any && k < s.n; k++)
+            if (IS_NAN(x[k])) {
+                best = x[k];
+                any = 0;
+            }
+        values[0] = best;
+    }
+#undef PICK
+}
+
 /* How many elements are not zero (a NaN is not). */
-static void NAME(count)(const T *x, Shape s, i64 *counts) {
+CLONED static void NAME(count)(const T *x, Shape s, i64 *counts) {
+    if (s.inner == 1) {
+        for (i64 o = 0; o < s.outer; o++, x += s.n) {
+            i64 all = 0;
+            for (i64 first = 0; first < s.n; first += 4096) {
+                i64 last = first + 4096 < s.n ? first + 4096 : s.n;
+                int found = 0;
+                for (i64 k = first; k < last; k++) found += x[k] != 0;
+                all += found;
+            }
+            counts[o] = all;
+        }
+        return;
+    }
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
             const T *p = x + o * s.n * s.inner + i;
@@ -38,7 +101,26 @@ static void NAME(count)(const T *x, Shape s, i64 *counts) {
         }
 }
 
-static void NAME(product)(const T *x, Shape s, WIDE *results) {
+CLONED static void NAME(product)(const T *x, Shape s, WIDE *results) {
+    for (i64 o = 0; s.inner > 1 && o < s.outer; o++, x += s.n * s.inner, results += s.inner) {
+        for (i64 i = 0; i < s.inner; i++) results[i] = (WIDE)x[i];
+        for (i64 k = 1; k < s.n; k++) {
+            const T *restrict p = x + k * s.inner;
+            WIDE *restrict r = results;
+            for (i64 i = 0; i < s.inner; i++) r[i] = (WIDE)(r[i] * (WIDE)p[i]);
+        }
+    }
+    for (i64 o = 0; s.inner == 1 && s.n >= 2 * LANES && o < s.outer; o++, x += s.n) {
+        WIDE lanes[LANES], product = 1;
+        i64 whole = s.n / LANES * LANES;
+        for (int l = 0; l < LANES; l++) lanes[l] = (WIDE)x[l];
+        for (i64 k = LANES; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] = (WIDE)(lanes[l] * (WIDE)x[k + l]);
+        for (int l = 0; l < LANES; l++) product = (WIDE)(product * lanes[l]);
+        for (i64 k = whole; k < s.n; k++) product = (WIDE)(product * (WIDE)x[k]);
+        *results++ = product;
+    }
+    if (s.inner > 1 || s.n >= 2 * LANES) return;
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
             const T *p = x + o * s.n * s.inner + i;
@@ -140,6 +222,38 @@ static int NAME(sorted)(const T *x, Shape s, int descending, i64 keep, int apart
     return 1;
 }
 
+/* The same where few are kept of many: each element is held against the last of those kept so far, of which there is one more than asked
+ * for, so that equal ones are seen. */
+static int NAME(first_few)(const T *x, Shape s, int descending, i64 keep, T *values, i64 *places) {
+    NAME(Pair) kept[MOST_FEW + 1];
+    for (i64 o = 0; o < s.outer; o++)
+        for (i64 i = 0; i < s.inner; i++) {
+            const T *p = x + o * s.n * s.inner + i;
+            i64 count = 0, odd = 0;
+            for (i64 k = 0; k < s.n; k++) {
+                T v = p[k * s.inner];
+                odd += IS_NAN(v);
+                i64 at = count > keep ? keep : count++;
+                if (at == keep && count > keep && k > keep && !(descending ? LARGER(v, kept[keep].value) : SMALLER(v, kept[keep].value))) continue;
+                while (at > 0 && (descending ? LARGER(v, kept[at - 1].value) : SMALLER(v, kept[at - 1].value))) {
+                    kept[at] = kept[at - 1];
+                    at--;
+                }
+                kept[at].value = v;
+                kept[at].place = k;
+            }
+            if (odd > 1) return 0;
+            for (i64 k = 1; k < count; k++)
+                if (kept[k].value == kept[k - 1].value) return 0;
+            for (i64 k = 0; k < keep; k++) {
+                i64 at = (o * keep + k) * s.inner + i;
+                if (values) values[at] = kept[k].value;
+                places[at] = kept[k].place;
+            }
+        }
+    return 1;
+}
+
 /* One element of each sorted row: the k-th (from 0), or the lower median where k is MEDIAN (a NaN wins) or NAN_MEDIAN (none counts). */
 static int NAME(chosen)(const T *x, Shape s, i64 k, int apart, T *values, i64 *places) {
     NAME(Pair) pairs[2 * MOST_SORTED];
@@ -182,7 +296,7 @@ static void NAME(search)(const T *rows, i64 n, int one_row, const T *values, i64
 
 #ifdef FLOATING
 /* Mean and sum of squared deviations, in double precision. */
-static void NAME(spread)(const T *x, Shape s, double divisor, int root, T *spreads, T *means) {
+CLONED static void NAME(spread)(const T *x, Shape s, double divisor, int root, T *spreads, T *means) {
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
             const T *p = x + o * s.n * s.inner + i;
@@ -200,7 +314,7 @@ static void NAME(spread)(const T *x, Shape s, double divisor, int root, T *sprea
 }
 
 /* The logarithm of the sum of exponentials; the running one writes every partial result. */
-static void NAME(log_sum)(const T *x, Shape s, T *results) {
+CLONED static void NAME(log_sum)(const T *x, Shape s, T *results) {
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
             const T *p = x + o * s.n * s.inner + i;
@@ -208,14 +322,31 @@ static void NAME(log_sum)(const T *x, Shape s, T *results) {
             for (i64 k = 1; k < s.n; k++)
                 if (p[k * s.inner] > top || IS_NAN(p[k * s.inner])) top = p[k * s.inner];
             if (isinf(top)) top = 0;
-            double sum = 0;
-            for (i64 k = 0; k < s.n; k++) sum += EXP(p[k * s.inner] - top);
+            double sum = 0, lanes[LANES] = {0};
+            i64 whole = s.n / LANES * LANES;
+            for (i64 k = 0; k < whole; k += LANES) {
+                T terms[LANES];
+                for (int l = 0; l < LANES; l++) terms[l] = p[(k + l) * s.inner] - top;
+                for (int l = 0; l < LANES; l++) lanes[l] += (double)EXP(terms[l]);
+            }
+            for (i64 k = whole; k < s.n; k++) sum += (double)EXP(p[k * s.inner] - top);
+            for (int l = 0; l < LANES; l++) sum += lanes[l];
             results[o * s.inner + i] = (T)(log(sum) + (double)top);
         }
 }
 
 /* Norms of order 1, 2 and infinity (0: how many are not zero). */
-static void NAME(norm)(const T *x, Shape s, int order, T *results) {
+CLONED static void NAME(norm)(const T *x, Shape s, int order, T *results) {
+    for (i64 o = 0; order == 2 && s.inner == 1 && o < s.outer; o++, x += s.n) {
+        double lanes[LANES] = {0}, sum = 0;
+        i64 whole = s.n / LANES * LANES;
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += (double)x[k + l] * (double)x[k + l];
+        for (i64 k = whole; k < s.n; k++) sum += (double)x[k] * (double)x[k];
+        for (int l = 0; l < LANES; l++) sum += lanes[l];
+        *results++ = (T)sqrt(sum);
+    }
+    if (order == 2 && s.inner == 1) return;
     for (i64 o = 0; o < s.outer; o++)
         for (i64 i = 0; i < s.inner; i++) {
             const T *p = x + o * s.n * s.inner + i;

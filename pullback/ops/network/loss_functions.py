@@ -379,6 +379,7 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     "-> Tensor",
     public="_nn.multi_margin_loss",
     out=False,
+    inlines=("gather.default", "clamp_min.default", "scatter.value", "sum.dim_IntList", "div.Tensor", "mean.default"),
     autocast_cpu="float32",
     autocast_cuda="float32",
 )
@@ -405,7 +406,7 @@ def multi_margin(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    return dispatch(multi_margin_loss, (input, target, p, margin, weight, code))
+    return multi_margin_loss.function(input, target, p, margin, weight, code)
 
 
 def _check_labels(self: Tensor, target: Tensor) -> None:
@@ -423,6 +424,14 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     public="_nn.multilabel_margin_loss",
     out=False,
+    inlines=(
+        "gather.default",
+        "clamp_min.default",
+        "scatter_add.default",
+        "sum.dim_IntList",
+        "div.Tensor",
+        "mean.default",
+    ),
     autocast_cpu="float32",
     autocast_cuda="float32",
 )
@@ -446,4 +455,4 @@ def multilabel_margin_loss(self, target, reduction):
 @front("nn.functional.multilabel_margin_loss")
 def multilabel_margin(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """By how much classes that are not among the labels come within a margin of those that are."""
-    return dispatch(multilabel_margin_loss, (input, target, reduction_code(reduction, size_average, reduce)))
+    return multilabel_margin_loss.function(input, target, reduction_code(reduction, size_average, reduce))

@@ -1,0 +1,256 @@
+/* Normalisations and losses in C, for calls so small that what surrounds a loop counts.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as tensors, nothing recorded; or None where the call is not of
+ * that kind (another dtype than float32 and float64, memory that is not row-major, many elements, none, arguments that are refused,
+ * statistics that are to be moved): the caller then runs the operator's rules, which know the rest. The loops are in native_losses.h.
+ */
+#include "native_moves.h"
+#include "native_lanes.h"
+#include <math.h>
+
+enum { LANES = 16, MOST_TAKEN = 1 << 17 };
+
+#define T float
+#define NAME(f) f##_f32
+#define EXP f_exp
+#include "native_losses.h"
+#define T double
+#define NAME(f) f##_f64
+#define EXP exp
+#include "native_losses.h"
+
+/* Float32 or float64, row-major, in no order of channels too, not many. */
+static Array *floats_of(PyObject *tensor) {
+    Array *a = array_of(tensor);
+    if (!a || kind(a) > F64 || count_of(a) == 0 || count_of(a) > MOST_TAKEN) return NULL;
+    return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
+}
+
+/* An argument that may be None: 0 where it is neither that nor a row of n of the same dtype. */
+static int row_of(PyObject *value, const Array *like, i64 n, const void **into) {
+    *into = NULL;
+    if (value == Py_None) return 1;
+    Array *a = array_of(value);
+    if (!a || kind(a) != kind(like) || a->nd != 1 || a->shape[0] != n) return 0;
+    *into = a->data;
+    return 1;
+}
+
+static int real_of(PyObject *value, double *into) {
+    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
+    *into = PyFloat_AsDouble(value);
+    if (*into == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
+static PyObject *three_of(Array *a, Array *b, Array *c) {
+    PyObject *x = a && b && c ? tensor_of(a) : NULL, *y = x ? tensor_of(b) : NULL, *z = y ? tensor_of(c) : NULL;
+    PyObject *result = z ? PyTuple_Pack(3, x, y, z) : NULL;
+    if (!x) {
+        Py_XDECREF(a);
+        Py_XDECREF(b);
+        Py_XDECREF(c);
+    }
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    Py_XDECREF(z);
+    return result;
+}
+
+#define BOTH(a, function, ...)             \
+    if (kind(a) == F32)                    \
+        function##_f32(__VA_ARGS__);       \
+    else                                   \
+        function##_f64(__VA_ARGS__)
+#define P(x) ((void *)(x))
+
+/* ---- normalisations */
+static PyObject *py_batch_norm(PyObject *self, PyObject *args) { /* input, weight, bias, running_mean, running_var, training, momentum, eps */
+    Array *a = floats_of(argument(args, 0));
+    NONE_UNLESS(a && a->nd >= 2);
+    const void *weight, *bias, *mean, *variance;
+    double eps;
+    i64 c = a->shape[1], samples = a->shape[0], n = count_of(a) / (samples * c);
+    int training = argument(args, 5) == Py_True;
+    NONE_UNLESS(row_of(argument(args, 1), a, c, &weight) && row_of(argument(args, 2), a, c, &bias) && real_of(argument(args, 7), &eps));
+    NONE_UNLESS(row_of(argument(args, 3), a, c, &mean) && row_of(argument(args, 4), a, c, &variance));
+    NONE_UNLESS(training ? !mean && !variance : mean && variance);
+    Py_ssize_t kept[1] = {training ? (Py_ssize_t)c : 0};
+    Array *y = new_array(a->nd, a->shape, kind(a)), *means = new_array(1, kept, kind(a)), *scales = new_array(1, kept, kind(a));
+    if (y && means && scales && n == 1) {
+        double *room = PyMem_Malloc(sizeof(double) * 2 * (size_t)c);
+        if (room) {
+            BOTH(a, column_norm, P(a->data), samples, c, weight, bias, mean, variance, eps, P(y->data), training ? P(means->data) : NULL,
+                 training ? P(scales->data) : NULL, room);
+        } else {
+            Py_CLEAR(y);
+            PyErr_NoMemory();
+        }
+        PyMem_Free(room);
+    } else if (y && means && scales) {
+        BOTH(a, batch_norm, P(a->data), samples, c, n, weight, bias, mean, variance, eps, P(y->data), training ? P(means->data) : NULL,
+             training ? P(scales->data) : NULL);
+    }
+    return three_of(y, means, scales);
+}
+
+static PyObject *py_group_norm(PyObject *self, PyObject *args) { /* input, weight, bias, N, C, HxW, group, eps */
+    Array *a = floats_of(argument(args, 0));
+    const void *weight, *bias;
+    double eps;
+    Py_ssize_t n, c, inside, groups;
+    NONE_UNLESS(a && a->nd >= 2 && integer_of(argument(args, 3), &n) && integer_of(argument(args, 4), &c) && integer_of(argument(args, 5), &inside));
+    NONE_UNLESS(integer_of(argument(args, 6), &groups) && groups > 0 && c > 0 && c % groups == 0 && n * c * inside == count_of(a));
+    NONE_UNLESS(a->shape[0] == n && a->shape[1] == c && row_of(argument(args, 1), a, c, &weight) && row_of(argument(args, 2), a, c, &bias) &&
+                real_of(argument(args, 7), &eps));
+    Py_ssize_t kept[2] = {n, groups};
+    Array *y = new_array(a->nd, a->shape, kind(a)), *means = new_array(2, kept, kind(a)), *scales = new_array(2, kept, kind(a));
+    if (y && means && scales) {
+        BOTH(a, group_norm, P(a->data), n, groups, c / groups, inside, weight, bias, eps, P(y->data), P(means->data), P(scales->data));
+    }
+    return three_of(y, means, scales);
+}
+
+static PyObject *py_glu(PyObject *self, PyObject *args) { /* self, dim */
+    Array *a = floats_of(argument(args, 0));
+    NONE_UNLESS(a && a->nd);
+    int d = dim_of(argument(args, 1), a);
+    NONE_UNLESS(d >= 0 && a->shape[d] % 2 == 0);
+    Py_ssize_t shape[MOST_DIMS], outer = 1;
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[d] /= 2;
+    for (int e = 0; e < d; e++) outer *= a->shape[e];
+    Array *y = new_array(a->nd, shape, kind(a));
+    if (!y) return NULL;
+    BOTH(a, gated, P(a->data), P(y->data), outer, count_of(a) / outer / 2);
+    return tensor_of(y);
+}
+
+static PyObject *py_cross(PyObject *self, PyObject *args) { /* self, other, dim: matrices in any order of memory, along their last dimension */
+    Array *a = strided_of(argument(args, 0)), *b = strided_of(argument(args, 1));
+    NONE_UNLESS(a && b && kind(a) <= F64 && kind(a) == kind(b) && a->nd == 2 && b->nd == 2 && a->shape[0] == b->shape[0] && a->shape[1] == 3 &&
+                b->shape[1] == 3);
+    NONE_UNLESS(dim_of(argument(args, 2), a) == 1 && count_of(a) > 0 && count_of(a) <= MOST_TAKEN && a->strides[1] == size_of(a) && b->strides[1] == size_of(b));
+    NONE_UNLESS(a->strides[0] >= 3 * size_of(a) && b->strides[0] >= 3 * size_of(b) && a->strides[0] % size_of(a) == 0 && b->strides[0] % size_of(b) == 0);
+    Py_ssize_t x[3] = {a->strides[0] / size_of(a), 1, 0}, z[3] = {b->strides[0] / size_of(b), 1, 0};
+    Array *y = new_array(2, a->shape, kind(a));
+    if (!y) return NULL;
+    BOTH(a, cross, P(a->data), P(b->data), P(y->data), a->shape[0], 1, x, z);
+    return tensor_of(y);
+}
+
+/* ---- losses */
+/* Losses of rows as they are asked for: none, mean or sum (0, 1, 2); `alone` is a loss of one row without a dimension. */
+static PyObject *reduced(const double *losses, i64 rows, Py_ssize_t reduction, int alone, int k) {
+    Py_ssize_t shape[1] = {(Py_ssize_t)rows};
+    Array *r = new_array(reduction || alone ? 0 : 1, shape, k);
+    if (!r) return NULL;
+    double sum = 0;
+    for (i64 i = 0; i < rows; i++) {
+        sum += losses[i];
+        if (reduction) continue;
+        if (k == F32)
+            ((float *)r->data)[i] = (float)losses[i];
+        else
+            ((double *)r->data)[i] = losses[i];
+    }
+    if (reduction == 1) sum /= (double)rows;
+    if (reduction && k == F32)
+        *(float *)r->data = (float)sum;
+    else if (reduction)
+        *(double *)r->data = sum;
+    return tensor_of(r);
+}
+
+/* Whether every class is one of n, negative ones included where they end a list. */
+static int are_classes(const Array *t, i64 n, int may_end) {
+    for (i64 i = 0; i < count_of(t); i++) {
+        i64 v = ((const i64 *)t->data)[i];
+        if (v >= n || (v < 0 && !(may_end && v == -1))) return 0;
+    }
+    return 1;
+}
+
+static PyObject *py_multi_margin(PyObject *self, PyObject *args) { /* self, target, p, margin, weight, reduction */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1));
+    const void *weight;
+    double p, margin;
+    Py_ssize_t reduction;
+    NONE_UNLESS(a && t && kind(t) == I64 && a->nd == 2 && t->nd == 1 && t->shape[0] == a->shape[0] && are_classes(t, a->shape[1], 0));
+    NONE_UNLESS(real_of(argument(args, 2), &p) && (p == 1 || p == 2) && real_of(argument(args, 3), &margin));
+    NONE_UNLESS(row_of(argument(args, 4), a, a->shape[1], &weight) && integer_of(argument(args, 5), &reduction) && reduction >= 0 && reduction <= 2);
+    double *losses = PyMem_Malloc(sizeof(double) * (size_t)a->shape[0]);
+    if (!losses) return PyErr_NoMemory();
+    BOTH(a, margins, P(a->data), P(t->data), a->shape[0], a->shape[1], (int)p, margin, weight, losses);
+    PyObject *result = reduced(losses, a->shape[0], reduction, 0, kind(a));
+    PyMem_Free(losses);
+    return result;
+}
+
+static PyObject *py_multilabel_margin(PyObject *self, PyObject *args) { /* self, target, reduction */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1));
+    Py_ssize_t reduction;
+    NONE_UNLESS(a && t && kind(t) == I64 && a->nd == 2 && t->nd == 2 && t->shape[0] == a->shape[0] && t->shape[1] == a->shape[1]);
+    NONE_UNLESS(are_classes(t, a->shape[1], 1) && integer_of(argument(args, 2), &reduction) && reduction >= 0 && reduction <= 2);
+    double *losses = PyMem_Malloc(sizeof(double) * (size_t)a->shape[0] + (size_t)a->shape[1]);
+    if (!losses) return PyErr_NoMemory();
+    BOTH(a, label_margins, P(a->data), P(t->data), a->shape[0], a->shape[1], (char *)(losses + a->shape[0]), losses);
+    PyObject *result = reduced(losses, a->shape[0], reduction, 0, kind(a));
+    PyMem_Free(losses);
+    return result;
+}
+
+static PyObject *py_ctc(PyObject *self, PyObject *args) { /* log_probs, targets, input_lengths, target_lengths, blank, zero_infinity */
+    Array *a = floats_of(argument(args, 0)), *t = array_of(argument(args, 1)), *steps = array_of(argument(args, 2)), *lengths = array_of(argument(args, 3));
+    Py_ssize_t blank;
+    NONE_UNLESS(a && t && steps && lengths && a->nd == 3 && t->nd == 2 && kind(t) == I64 && kind(steps) == I64 && kind(lengths) == I64);
+    i64 time = a->shape[0], samples = a->shape[1], classes = a->shape[2], width = t->shape[1];
+    NONE_UNLESS(steps->nd == 1 && lengths->nd == 1 && steps->shape[0] == samples && lengths->shape[0] == samples && t->shape[0] == samples && width > 0);
+    NONE_UNLESS(integer_of(argument(args, 4), &blank) && blank >= 0 && blank < classes && are_classes(t, classes, 0));
+    for (i64 i = 0; i < samples; i++) {
+        i64 n = ((i64 *)steps->data)[i], l = ((i64 *)lengths->data)[i];
+        NONE_UNLESS(n > 0 && n <= time && l >= 0 && l <= width);
+    }
+    Py_ssize_t shape[3] = {(Py_ssize_t)samples, (Py_ssize_t)time, (Py_ssize_t)(2 * width + 1)};
+    NONE_UNLESS(shape[0] * shape[1] * shape[2] <= 4 * MOST_TAKEN);
+    Array *losses = new_array(1, shape, kind(a)), *alpha = losses ? new_array(3, shape, kind(a)) : NULL;
+    if (!alpha) {
+        Py_XDECREF(losses);
+        return NULL;
+    }
+    for (i64 i = 0; i < samples; i++) {
+        i64 n = ((i64 *)steps->data)[i], l = ((i64 *)lengths->data)[i], step = samples * classes, room = i * time * shape[2];
+        const i64 *labels = (const i64 *)t->data + i * width;
+        if (kind(a) == F32)
+            ((float *)losses->data)[i] =
+                (float)alignment_f32((const float *)a->data + i * classes, step, labels, l, n, time, shape[2], blank, (float *)alpha->data + room);
+        else
+            ((double *)losses->data)[i] =
+                alignment_f64((const double *)a->data + i * classes, step, labels, l, n, time, shape[2], blank, (double *)alpha->data + room);
+    }
+    PyObject *x = tensor_of(losses), *y = x ? tensor_of(alpha) : NULL, *result = y ? PyTuple_Pack(2, x, y) : NULL;
+    if (!x) Py_DECREF(alpha);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"native_batch_norm.default", py_batch_norm, METH_O, NULL},
+    {"native_group_norm.default", py_group_norm, METH_O, NULL},
+    {"glu.default", py_glu, METH_O, NULL},
+    {"linalg_cross.default", py_cross, METH_O, NULL},
+    {"multi_margin_loss.default", py_multi_margin, METH_O, NULL},
+    {"multilabel_margin_loss.default", py_multilabel_margin, METH_O, NULL},
+    {"_ctc_loss.Tensor", py_ctc, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_losses", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__losses(void) { return PyModule_Create(&module); }

@@ -1,0 +1,303 @@
+/* Sums, means, running sums, products with vectors and distances in C, for calls so small that what surrounds a loop counts.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor, nothing recorded; or None where the call
+ * is not of that kind (another dtype, an order of memory that loops do not take, many elements, none, arguments that are refused): the
+ * caller then runs the operator's rules, which know the rest. The loops are in native_sums.h, once for each type of elements.
+ */
+#include "native_moves.h"
+#include "native_lanes.h"
+#include <math.h>
+
+enum { LANES = 16, MOST_SUMMED = 1 << 16 };
+typedef struct {
+    i64 outer, n, inner;
+} Shape;
+
+#define T float
+#define NAME(f) f##_f32
+#define WIDE double
+#define RESULT float
+#define IS_NAN REAL_NAN
+#define FLOATING
+#include "native_sums.h"
+#define T double
+#define NAME(f) f##_f64
+#define WIDE double
+#define RESULT double
+#define IS_NAN REAL_NAN
+#define FLOATING
+#include "native_sums.h"
+#define T i64
+#define NAME(f) f##_i64
+#define WIDE i64
+#define RESULT i64
+#define IS_NAN NEVER
+#include "native_sums.h"
+#define T int
+#define NAME(f) f##_i32
+#define WIDE i64
+#define RESULT i64
+#define IS_NAN NEVER
+#include "native_sums.h"
+#define T unsigned char
+#define NAME(f) f##_u8
+#define WIDE i64
+#define RESULT i64
+#define IS_NAN NEVER
+#include "native_sums.h"
+
+static int is_summed(const Array *a) {
+    Py_ssize_t n = count_of(a);
+    return n > 0 && n <= MOST_SUMMED;
+}
+
+static int takes(const Array *a) {
+    int k = kind(a);
+    return k == F32 || k == F64 || k == I64 || k == I32 || k == U8 || k == BOOL;
+}
+
+/* ---- sums: self, dim, keepdim, dtype */
+/* The dimensions that are summed: marked; 0 where they are refused. None and () are all. */
+static int marked(PyObject *value, int nd, int *summed) {
+    Py_ssize_t dims[MOST_DIMS];
+    memset(summed, 0, sizeof(*summed) * MOST_DIMS);
+    int n = value == Py_None ? 0 : integers_of(value, dims, MOST_DIMS);
+    if (n < 0) return 0;
+    for (int i = 0; i < n; i++) {
+        Py_ssize_t d = dims[i] < 0 ? dims[i] + nd : dims[i];
+        if (d < 0 || d >= nd || summed[d]++) return 0;
+    }
+    for (int d = 0; n == 0 && d < nd; d++) summed[d] = 1;
+    return 1;
+}
+
+/* The dimensions that are summed as one run inside others, in the order of memory: 0 where they are not that. A matrix may be column-major. */
+static int run_of(const Array *a, const int *summed, Shape *s) {
+    *s = (Shape){1, 1, 1};
+    if (a->nd == 2 && !is_row_major(a) && a->strides[0] == size_of(a) && a->strides[1] == a->shape[0] * a->strides[0]) {
+        if (summed[0] == summed[1])
+            s->n = a->shape[0] * a->shape[1];
+        else if (summed[0])
+            *s = (Shape){a->shape[1], a->shape[0], 1};
+        else
+            *s = (Shape){1, a->shape[1], a->shape[0]};
+        return 1;
+    }
+    if (!is_row_major(a)) return 0;
+    int state = 0; /* before the run, in it, after it */
+    for (int d = 0; d < a->nd; d++) {
+        if (summed[d] && state == 2 && a->shape[d] != 1) return 0;
+        if (a->shape[d] != 1) state = summed[d] ? 1 : state == 1 ? 2 : state;
+        *(summed[d] ? &s->n : state == 0 ? &s->outer : &s->inner) *= a->shape[d];
+    }
+    return 1;
+}
+
+static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, int means, int skips_nan) {
+    Array *a = strided_of(argument(args, 0));
+    NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, dtype_at) == Py_None);
+    int reduced[MOST_DIMS], k = kind(a), floating = k <= F64, keep = keep_at >= 0 && argument(args, keep_at) == Py_True;
+    Shape s;
+    NONE_UNLESS((floating || (!means && !skips_nan)) && marked(dim_at < 0 ? Py_None : argument(args, dim_at), a->nd, reduced) && run_of(a, reduced, &s));
+    Py_ssize_t shape[MOST_DIMS];
+    int nd = 0;
+    for (int d = 0; d < a->nd; d++)
+        if (!reduced[d] || keep) shape[nd++] = reduced[d] ? 1 : a->shape[d];
+    Array *r = new_array(nd, shape, floating ? k : I64);
+    void *room = r ? PyMem_Malloc(sizeof(double) * (size_t)s.inner) : NULL;
+    if (!room) {
+        Py_XDECREF(r);
+        return r ? PyErr_NoMemory() : NULL;
+    }
+    double divisor = means ? (double)s.n : 0;
+    switch (k) {
+    case F32: sums_f32((const float *)a->data, s, skips_nan, divisor, (float *)r->data, room); break;
+    case F64: sums_f64((const double *)a->data, s, skips_nan, divisor, (double *)r->data, room); break;
+    case I64: sums_i64((const i64 *)a->data, s, 0, 0, (i64 *)r->data, room); break;
+    case I32: sums_i32((const int *)a->data, s, 0, 0, (i64 *)r->data, room); break;
+    default: sums_u8((const unsigned char *)a->data, s, 0, 0, (i64 *)r->data, room);
+    }
+    PyMem_Free(room);
+    return tensor_of(r);
+}
+
+static PyObject *py_sum_dim(PyObject *self, PyObject *args) { return summed(args, 1, 2, 3, 0, 0); }
+static PyObject *py_sum(PyObject *self, PyObject *args) { return summed(args, -1, -1, 1, 0, 0); }
+static PyObject *py_mean_dim(PyObject *self, PyObject *args) { return summed(args, 1, 2, 3, 1, 0); }
+static PyObject *py_mean(PyObject *self, PyObject *args) { return summed(args, -1, -1, 1, 1, 0); }
+static PyObject *py_nansum(PyObject *self, PyObject *args) { return summed(args, 1, 2, 3, 0, 1); }
+
+static PyObject *py_cumsum(PyObject *self, PyObject *args) { /* self, dim, dtype */
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, 2) == Py_None && a->nd);
+    int d = dim_of(argument(args, 1), a), k = kind(a);
+    NONE_UNLESS(d >= 0);
+    Shape s = {1, a->shape[d], 1};
+    for (int e = 0; e < a->nd; e++) *(e < d ? &s.outer : &s.inner) *= e == d ? 1 : a->shape[e];
+    Array *r = new_array(a->nd, a->shape, k <= F64 ? k : I64);
+    if (!r) return NULL;
+    switch (k) {
+    case F32: running_sums_f32((const float *)a->data, s, (float *)r->data); break;
+    case F64: running_sums_f64((const double *)a->data, s, (double *)r->data); break;
+    case I64: running_sums_i64((const i64 *)a->data, s, (i64 *)r->data); break;
+    case I32: running_sums_i32((const int *)a->data, s, (i64 *)r->data); break;
+    default: running_sums_u8((const unsigned char *)a->data, s, (i64 *)r->data);
+    }
+    return tensor_of(r);
+}
+
+static PyObject *py_trace(PyObject *self, PyObject *args) {
+    Array *a = array_of(argument(args, 0));
+    NONE_UNLESS(a && a->nd == 2 && kind(a) <= F64 && count_of(a) > 0);
+    Array *r = new_array(0, NULL, kind(a));
+    if (!r) return NULL;
+    i64 n = a->shape[0] < a->shape[1] ? a->shape[0] : a->shape[1];
+    double sum = 0;
+    for (i64 i = 0; i < n; i++)
+        sum += kind(a) == F32 ? (double)((const float *)a->data)[i * (a->shape[1] + 1)] : ((const double *)a->data)[i * (a->shape[1] + 1)];
+    if (kind(a) == F32)
+        *(float *)r->data = (float)sum;
+    else
+        *(double *)r->data = sum;
+    return tensor_of(r);
+}
+
+/* ---- products with vectors */
+static Array *floats_of(PyObject *tensor, int nd) {
+    Array *a = array_of(tensor);
+    return a && kind(a) <= F64 && a->nd == nd && is_summed(a) ? a : NULL;
+}
+
+static PyObject *py_dot(PyObject *self, PyObject *args) {
+    Array *x = floats_of(argument(args, 0), 1), *y = floats_of(argument(args, 1), 1);
+    NONE_UNLESS(x && y && kind(x) == kind(y) && x->shape[0] == y->shape[0]);
+    Array *r = new_array(0, NULL, kind(x));
+    if (!r) return NULL;
+    if (kind(x) == F32)
+        row_products_f32((const float *)x->data, (const float *)y->data, 1, 1, x->shape[0], (float *)r->data);
+    else
+        row_products_f64((const double *)x->data, (const double *)y->data, 1, 1, x->shape[0], (double *)r->data);
+    return tensor_of(r);
+}
+
+static int factor_of(PyObject *value, double *into) {
+    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
+    *into = PyFloat_AsDouble(value);
+    if (*into == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
+static PyObject *with_vector(const Array *m, const Array *v, const Array *y, double alpha, double beta) {
+    NONE_UNLESS(m && v && kind(m) == kind(v) && m->shape[1] == v->shape[0]);
+    NONE_UNLESS(!y || (kind(y) == kind(m) && y->nd == 1 && y->shape[0] == m->shape[0]));
+    Array *r = new_array(1, m->shape, kind(m));
+    if (!r) return NULL;
+    if (kind(m) == F32)
+        matrix_vector_f32((const float *)m->data, (const float *)v->data, m->shape[0], m->shape[1], alpha, beta, y ? (const float *)y->data : NULL,
+                          (float *)r->data);
+    else
+        matrix_vector_f64((const double *)m->data, (const double *)v->data, m->shape[0], m->shape[1], alpha, beta, y ? (const double *)y->data : NULL,
+                          (double *)r->data);
+    return tensor_of(r);
+}
+
+static PyObject *py_mv(PyObject *self, PyObject *args) { return with_vector(floats_of(argument(args, 0), 2), floats_of(argument(args, 1), 1), NULL, 1, 0); }
+
+static PyObject *py_addmv(PyObject *self, PyObject *args) { /* self, mat, vec, beta, alpha */
+    Array *y = floats_of(argument(args, 0), 1);
+    double alpha, beta;
+    NONE_UNLESS(y && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
+    return with_vector(floats_of(argument(args, 1), 2), floats_of(argument(args, 2), 1), y, alpha, beta);
+}
+
+static PyObject *py_addr(PyObject *self, PyObject *args) { /* self, vec1, vec2, beta, alpha */
+    Array *y = floats_of(argument(args, 0), 2), *u = floats_of(argument(args, 1), 1), *v = floats_of(argument(args, 2), 1);
+    double alpha, beta;
+    NONE_UNLESS(y && u && v && kind(y) == kind(u) && kind(u) == kind(v) && factor_of(argument(args, 3), &beta) && factor_of(argument(args, 4), &alpha));
+    NONE_UNLESS(y->shape[0] == u->shape[0] && y->shape[1] == v->shape[0]);
+    Array *r = new_array(2, y->shape, kind(y));
+    if (!r) return NULL;
+    if (kind(y) == F32)
+        outer_product_f32((const float *)u->data, (const float *)v->data, y->shape[0], y->shape[1], (float)alpha, (float)beta, (const float *)y->data,
+                          (float *)r->data);
+    else
+        outer_product_f64((const double *)u->data, (const double *)v->data, y->shape[0], y->shape[1], alpha, beta, (const double *)y->data,
+                          (double *)r->data);
+    return tensor_of(r);
+}
+
+static PyObject *py_outer(PyObject *self, PyObject *args) {
+    Array *u = floats_of(argument(args, 0), 1), *v = floats_of(argument(args, 1), 1);
+    NONE_UNLESS(u && v && kind(u) == kind(v) && u->shape[0] <= MOST_SUMMED / v->shape[0]);
+    Py_ssize_t shape[2] = {u->shape[0], v->shape[0]};
+    Array *r = new_array(2, shape, kind(u));
+    if (!r) return NULL;
+    if (kind(u) == F32)
+        outer_product_f32((const float *)u->data, (const float *)v->data, shape[0], shape[1], 1, 0, NULL, (float *)r->data);
+    else
+        outer_product_f64((const double *)u->data, (const double *)v->data, shape[0], shape[1], 1, 0, NULL, (double *)r->data);
+    return tensor_of(r);
+}
+
+static PyObject *py_inner(PyObject *self, PyObject *args) { /* two matrices of few elements */
+    Array *x = floats_of(argument(args, 0), 2), *y = floats_of(argument(args, 1), 2);
+    NONE_UNLESS(x && y && kind(x) == kind(y) && x->shape[1] == y->shape[1] && x->shape[0] * x->shape[1] * y->shape[0] <= 1 << 14);
+    Py_ssize_t shape[2] = {x->shape[0], y->shape[0]};
+    Array *r = new_array(2, shape, kind(x));
+    if (!r) return NULL;
+    if (kind(x) == F32)
+        row_products_f32((const float *)x->data, (const float *)y->data, shape[0], shape[1], x->shape[1], (float *)r->data);
+    else
+        row_products_f64((const double *)x->data, (const double *)y->data, shape[0], shape[1], x->shape[1], (double *)r->data);
+    return tensor_of(r);
+}
+
+/* ---- distances */
+static int order_of(PyObject *value, int *into) {
+    double p;
+    if (!factor_of(value, &p) || !(p == 0 || p == 1 || p == 2 || (isinf(p) && p > 0))) return 0;
+    *into = isinf(p) ? -1 : (int)p;
+    return 1;
+}
+
+static PyObject *py_pdist(PyObject *self, PyObject *args) { /* self, p */
+    Array *x = floats_of(argument(args, 0), 2);
+    int order;
+    NONE_UNLESS(x && x->shape[0] > 1 && x->shape[0] <= 512 && order_of(argument(args, 1), &order));
+    Py_ssize_t n = x->shape[0], shape[1] = {n * (n - 1) / 2};
+    Array *r = new_array(1, shape, kind(x));
+    if (!r) return NULL;
+    if (kind(x) == F32)
+        distances_f32((const float *)x->data, NULL, n, n, x->shape[1], order, (float *)r->data);
+    else
+        distances_f64((const double *)x->data, NULL, n, n, x->shape[1], order, (double *)r->data);
+    return tensor_of(r);
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"sum.dim_IntList", py_sum_dim, METH_O, NULL},
+    {"sum.default", py_sum, METH_O, NULL},
+    {"mean.dim", py_mean_dim, METH_O, NULL},
+    {"mean.default", py_mean, METH_O, NULL},
+    {"nansum.default", py_nansum, METH_O, NULL},
+    {"cumsum.default", py_cumsum, METH_O, NULL},
+    {"trace.default", py_trace, METH_O, NULL},
+    {"dot.default", py_dot, METH_O, NULL},
+    {"vdot.default", py_dot, METH_O, NULL},
+    {"mv.default", py_mv, METH_O, NULL},
+    {"addmv.default", py_addmv, METH_O, NULL},
+    {"addr.default", py_addr, METH_O, NULL},
+    {"outer.default", py_outer, METH_O, NULL},
+    {"inner.default", py_inner, METH_O, NULL},
+    {"_pdist_forward.default", py_pdist, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_sums", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__sums(void) { return PyModule_Create(&module); }

@@ -1,0 +1,129 @@
+/* Sums and products of rows, for one type of elements: read by _sums.c with T, NAME, WIDE (what sums are formed in) and IS_NAN defined.
+ *
+ * Sums along the middle of (outer, n, inner). Of floating-point numbers they are formed in double precision and rounded once.
+ */
+static inline __attribute__((always_inline)) WIDE NAME(row_sum)(const T *x, i64 n, int skips_nan) {
+    WIDE lanes[LANES] = {0}, sum = 0;
+    i64 whole = n / LANES * LANES;
+    if (skips_nan)
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += IS_NAN(x[k + l]) ? 0 : (WIDE)x[k + l];
+    else
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) lanes[l] += (WIDE)x[k + l];
+    for (i64 k = whole; k < n; k++) sum += skips_nan && IS_NAN(x[k]) ? 0 : (WIDE)x[k];
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+/* `room` holds inner sums; `divisor` is 0 for sums, else means are asked for. */
+CLONED static void NAME(sums)(const T *x, Shape s, int skips_nan, double divisor, RESULT *y, WIDE *room) {
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.inner) {
+        if (s.inner == 1) {
+            WIDE sum = NAME(row_sum)(x, s.n, skips_nan);
+            *y = divisor ? (RESULT)((double)sum / divisor) : (RESULT)sum;
+            continue;
+        }
+        for (i64 i = 0; i < s.inner; i++) room[i] = 0;
+        for (i64 k = 0; k < s.n; k++) {
+            const T *restrict p = x + k * s.inner;
+            WIDE *restrict r = room;
+            if (skips_nan)
+                for (i64 i = 0; i < s.inner; i++) r[i] += IS_NAN(p[i]) ? 0 : (WIDE)p[i];
+            else
+                for (i64 i = 0; i < s.inner; i++) r[i] += (WIDE)p[i];
+        }
+        for (i64 i = 0; i < s.inner; i++) y[i] = divisor ? (RESULT)((double)room[i] / divisor) : (RESULT)room[i];
+    }
+}
+
+/* Running sums, each rounded as it is formed. */
+static void NAME(running_sums)(const T *x, Shape s, RESULT *y) {
+    i64 first = 0;
+    for (; s.inner == 1 && first + 4 <= s.outer; first += 4, x += 4 * s.n, y += 4 * s.n) { /* four rows at a time: each waits for itself */
+        RESULT a = 0, b = 0, c = 0, d = 0;
+        for (i64 k = 0; k < s.n; k++) {
+            y[k] = a = k ? (RESULT)(a + (RESULT)x[k]) : (RESULT)x[k];
+            y[s.n + k] = b = k ? (RESULT)(b + (RESULT)x[s.n + k]) : (RESULT)x[s.n + k];
+            y[2 * s.n + k] = c = k ? (RESULT)(c + (RESULT)x[2 * s.n + k]) : (RESULT)x[2 * s.n + k];
+            y[3 * s.n + k] = d = k ? (RESULT)(d + (RESULT)x[3 * s.n + k]) : (RESULT)x[3 * s.n + k];
+        }
+    }
+    s.outer -= first;
+    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.n * s.inner) {
+        for (i64 i = 0; i < s.inner; i++) y[i] = (RESULT)x[i];
+        for (i64 k = 1; k < s.n; k++)
+            for (i64 i = 0; i < s.inner; i++) y[k * s.inner + i] = (RESULT)(y[(k - 1) * s.inner + i] + (RESULT)x[k * s.inner + i]);
+    }
+}
+
+#ifdef FLOATING
+static inline __attribute__((always_inline)) double NAME(dot)(const T *x, const T *y, i64 n) {
+    double lanes[LANES] = {0}, sum = 0;
+    i64 whole = n / LANES * LANES;
+    for (i64 k = 0; k < whole; k += LANES)
+        for (int l = 0; l < LANES; l++) lanes[l] += (double)x[k + l] * (double)y[k + l];
+    for (i64 k = whole; k < n; k++) sum += (double)x[k] * (double)y[k];
+    for (int l = 0; l < LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+/* alpha (matrix @ vector) + beta y, or the product alone where there is no y. */
+CLONED static void NAME(matrix_vector)(const T *m, const T *x, i64 rows, i64 n, double alpha, double beta, const T *y, T *r) {
+    for (i64 i = 0; i < rows; i++) {
+        double product = alpha * NAME(dot)(m + i * n, x, n);
+        r[i] = (T)(y && beta != 0 ? product + beta * (double)y[i] : product);
+    }
+}
+
+/* alpha (x outer z) + beta y, or the product alone. */
+CLONED static void NAME(outer_product)(const T *x, const T *z, i64 rows, i64 n, T alpha, T beta, const T *y, T *restrict r) {
+    for (i64 i = 0; i < rows; i++, r += n) {
+        const T f = alpha * x[i], *restrict from = y ? y + i * n : NULL;
+        if (from && beta != 0)
+            for (i64 j = 0; j < n; j++) r[j] = beta * from[j] + f * z[j];
+        else
+            for (i64 j = 0; j < n; j++) r[j] = f * z[j];
+    }
+}
+
+/* Products of rows: r[i, j] = x[i] . y[j]. */
+CLONED static void NAME(row_products)(const T *x, const T *y, i64 rows, i64 columns, i64 n, T *r) {
+    for (i64 i = 0; i < rows; i++)
+        for (i64 j = 0; j < columns; j++) r[i * columns + j] = (T)NAME(dot)(x + i * n, y + j * n, n);
+}
+
+/* The distances of rows of x from rows of y (from later rows of x where there is no y), of order 0, 1, 2 or infinity (-1). */
+static inline __attribute__((always_inline)) T NAME(distance)(const T *x, const T *y, i64 n, int order) {
+    double sum = 0;
+    if (order == 2) {
+        double lanes[LANES] = {0};
+        i64 whole = n / LANES * LANES;
+        for (i64 k = 0; k < whole; k += LANES)
+            for (int l = 0; l < LANES; l++) {
+                double d = (double)(T)(x[k + l] - y[k + l]);
+                lanes[l] += d * d;
+            }
+        for (i64 k = whole; k < n; k++) sum += (double)(T)(x[k] - y[k]) * (double)(T)(x[k] - y[k]);
+        for (int l = 0; l < LANES; l++) sum += lanes[l];
+        return (T)sqrt(sum);
+    }
+    for (i64 k = 0; k < n; k++) {
+        double d = fabs((double)(T)(x[k] - y[k]));
+        sum = order == 1 ? sum + d : order == 0 ? sum + (d != 0) : d > sum || d != d ? d : sum;
+    }
+    return (T)sum;
+}
+
+CLONED static void NAME(distances)(const T *x, const T *y, i64 rows, i64 columns, i64 n, int order, T *r) {
+    for (i64 i = 0; i < rows; i++)
+        for (i64 j = y ? 0 : i + 1; j < (y ? columns : rows); j++) *r++ = NAME(distance)(x + i * n, (y ? y : x) + j * n, n, order);
+}
+#undef FLOATING
+#endif
+
+#undef T
+#undef NAME
+#undef WIDE
+#undef RESULT
+#undef IS_NAN
