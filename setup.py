@@ -63,8 +63,8 @@ setup(
         Extension(
             "pullback.core._places",
             [f"{SOURCES}/_places.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "places")],
-            extra_compile_args=["-O2", "-fwrapv"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "places")],
+            extra_compile_args=["-O3", "-fwrapv"],
             optional=True,
         ),
         Extension(

@@ -211,6 +211,15 @@ static PyObject *py_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return PyBool_FromLong(done);
 }
 
+/* reducers(): where the loops of reduce are, for other extensions: sums that they form are rounded as these are */
+static PyObject *py_reducers(PyObject *self, PyObject *none) {
+    PyObject *single = PyLong_FromVoidPtr((void *)reduce_f), *precise = single ? PyLong_FromVoidPtr((void *)reduce_d) : NULL;
+    PyObject *both = precise ? PyTuple_Pack(2, single, precise) : NULL;
+    Py_XDECREF(single);
+    Py_XDECREF(precise);
+    return both;
+}
+
 /* softmax_backward(g, result of softmax, gradient, logarithm, n, threads): rows of length n */
 static PyObject *py_softmax_backward(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Array given[3];
@@ -402,6 +411,7 @@ static PyMethodDef methods[] = {
     {"layer_norm", (PyCFunction)(void (*)(void))py_layer_norm, METH_FASTCALL,
      "layer_norm(source, result, weight, bias, mean, rstd, eps, threads) -> bool"},
     {"reduce", (PyCFunction)(void (*)(void))py_reduce, METH_FASTCALL, "reduce(source, result, kind, n, inner, threads) -> bool"},
+    {"reducers", py_reducers, METH_NOARGS, "reducers() -> addresses of the loops of float32 and float64"},
     {"softmax_backward", (PyCFunction)(void (*)(void))py_softmax_backward, METH_FASTCALL,
      "softmax_backward(g, result, gradient, logarithm, n, threads) -> bool"},
     {"layer_norm_backward", (PyCFunction)(void (*)(void))py_layer_norm_backward, METH_FASTCALL,

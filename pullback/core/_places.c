@@ -5,8 +5,7 @@
  * many elements, arguments that are refused, memory that is read and written): nothing has changed then, and the caller runs the
  * operator's rules, which know the rest. Every index is looked at before anything is written.
  */
-#include "native_arrays.h"
-#include <string.h>
+#include "native_moves.h"
 
 enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
 
@@ -34,9 +33,6 @@ enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
     case I64: call(i64, i64); break;    \
     default: call(int, i32);            \
     }
-#define NONE_UNLESS(condition) \
-    if (!(condition)) Py_RETURN_NONE
-
 static PyObject *counter_name, *memory_name;
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
@@ -65,6 +61,13 @@ static int covers(const Array *a, const Array *index, int dim) {
     return 1;
 }
 
+/* Whether an index has the sizes of an array in every dimension but `dim`. */
+static int in_blocks(const Array *a, const Array *index, int dim) {
+    for (int d = 0; d < a->nd; d++)
+        if (d != dim && a->shape[d] != index->shape[d]) return 0;
+    return 1;
+}
+
 /* Positions in a row-major array, for each element of an index: its own place, with `at[k]` along `dim` where that is not negative. */
 static void positions(const Array *a, const Array *index, int dim, const i64 *at, i64 *into) {
     i64 count = count_of(index), place[MOST_DIMS] = {0}, step[MOST_DIMS];
@@ -72,6 +75,17 @@ static void positions(const Array *a, const Array *index, int dim, const i64 *at
     for (int d = a->nd - 1; d >= 0; d--) {
         step[d] = size;
         size *= a->shape[d];
+    }
+    if (dim >= 0 && a->nd > 0 && in_blocks(a, index, dim)) {
+        i64 inner = step[dim], n = a->shape[dim], many = index->shape[dim], outer = count / (many * inner);
+        for (i64 o = 0, k = 0; o < outer; o++)
+            for (i64 j = 0; j < many; j++)
+                for (i64 i = 0; i < inner; i++, k++) into[k] = (o * n + at[k]) * inner + i;
+        return;
+    }
+    if (dim < 0 && a->nd == index->nd && in_blocks(a, index, a->nd ? 0 : -1)) {
+        for (i64 k = 0; k < count; k++) into[k] = k;
+        return;
     }
     for (i64 k = 0; k < count; k++) {
         i64 p = 0;
@@ -393,19 +407,27 @@ static PyObject *py_to(PyObject *self, PyObject *args) {
 }
 
 static PyObject *py_copy_(PyObject *self, PyObject *args) {
-    Array *a = array_of(argument(args, 0)), *src = array_of(argument(args, 1));
+    Array *a = array_of(argument(args, 0)), *src = strided_of(argument(args, 1));
     NONE_UNLESS(a && src && is_small(a) && is_writable(a) && kind(a) == kind(src) && a->nd == src->nd);
     NONE_UNLESS(!memcmp(a->shape, src->shape, sizeof(*a->shape) * (size_t)a->nd));
     PyObject *other = argument(args, 1);
     NONE_UNLESS(is_apart(argument(args, 0), &other, 1));
-    memcpy(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
+    if (is_row_major(src))
+        memcpy(a->data, src->data, (size_t)(count_of(a) * size_of(a)));
+    else
+        copy_block(a->data, a->strides, src->data, src->strides, a->shape, a->nd, size_of(a));
     return written(argument(args, 0));
 }
 
+/* One element many times: what is there already is copied behind itself. */
+static void repeat(char *y, const char *value, i64 count, int size) {
+    i64 bytes = count * size, done = size;
+    if (count) memcpy(y, value, (size_t)size);
+    for (; done < bytes; done *= 2) memcpy(y + done, y, (size_t)(done < bytes - done ? done : bytes - done));
+}
+
 static PyObject *fill(PyObject *target, const char *value, Array *a) {
-    i64 count = count_of(a);
-    int size = size_of(a);
-    for (i64 k = 0; k < count; k++) copy_element(a->data + k * size, value, size);
+    repeat(a->data, value, count_of(a), size_of(a));
     return written(target);
 }
 
@@ -436,8 +458,7 @@ static PyObject *filled(PyObject *args, int options, PyObject *value) {
     for (int d = 0; d < a->nd; d++) NONE_UNLESS(a->shape[d] > 1); /* strides of such dimensions are kept as they are */
     NONE_UNLESS(element(value, k, bytes));
     Array *r = new_array(a->nd, a->shape, k);
-    i64 count = count_of(a);
-    for (i64 i = 0; r && i < count; i++) copy_element(r->data + i * item_sizes[k], bytes, item_sizes[k]);
+    if (r) repeat(r->data, bytes, count_of(a), item_sizes[k]);
     return tensor_of(r);
 }
 

@@ -46,6 +46,20 @@ typedef struct {
 #define IS_NAN NEVER
 #include "native_sums.h"
 
+/* Sums of floating-point numbers are those of _native.c, so that every way to a sum rounds alike. */
+enum { SUM, MEAN = 3 };
+static void (*reduce_singles)(const float *, float *, int, Py_ssize_t, Py_ssize_t, Py_ssize_t);
+static void (*reduce_doubles)(const double *, double *, int, Py_ssize_t, Py_ssize_t, Py_ssize_t);
+
+static PyObject *use_reducers(PyObject *self, PyObject *args) {
+    PyObject *single, *precise;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyLong_Type, &single, &PyLong_Type, &precise)) return NULL;
+    *(void **)&reduce_singles = PyLong_AsVoidPtr(single);
+    *(void **)&reduce_doubles = PyLong_AsVoidPtr(precise);
+    if (PyErr_Occurred()) return NULL;
+    Py_RETURN_NONE;
+}
+
 static int is_summed(const Array *a) {
     Py_ssize_t n = count_of(a);
     return n > 0 && n <= MOST_SUMMED;
@@ -95,7 +109,7 @@ static int run_of(const Array *a, const int *summed, Shape *s) {
 
 static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, int means, int skips_nan) {
     Array *a = strided_of(argument(args, 0));
-    NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, dtype_at) == Py_None);
+    NONE_UNLESS(a && takes(a) && is_summed(a) && argument(args, dtype_at) == Py_None && reduce_singles);
     int reduced[MOST_DIMS], k = kind(a), floating = k <= F64, keep = keep_at >= 0 && argument(args, keep_at) == Py_True;
     Shape s;
     NONE_UNLESS((floating || (!means && !skips_nan)) && marked(dim_at < 0 ? Py_None : argument(args, dim_at), a->nd, reduced) && run_of(a, reduced, &s));
@@ -109,14 +123,18 @@ static PyObject *summed(PyObject *args, int dim_at, int keep_at, int dtype_at, i
         Py_XDECREF(r);
         return r ? PyErr_NoMemory() : NULL;
     }
-    double divisor = means ? (double)s.n : 0;
-    switch (k) {
-    case F32: sums_f32((const float *)a->data, s, skips_nan, divisor, (float *)r->data, room); break;
-    case F64: sums_f64((const double *)a->data, s, skips_nan, divisor, (double *)r->data, room); break;
-    case I64: sums_i64((const i64 *)a->data, s, 0, 0, (i64 *)r->data, room); break;
-    case I32: sums_i32((const int *)a->data, s, 0, 0, (i64 *)r->data, room); break;
-    default: sums_u8((const unsigned char *)a->data, s, 0, 0, (i64 *)r->data, room);
-    }
+    if (floating && !skips_nan && k == F32)
+        reduce_singles((const float *)a->data, (float *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
+    else if (floating && !skips_nan)
+        reduce_doubles((const double *)a->data, (double *)r->data, means ? MEAN : SUM, s.outer, s.n, s.inner);
+    else
+        switch (k) {
+        case F32: sums_f32((const float *)a->data, s, skips_nan, (float *)r->data, room); break;
+        case F64: sums_f64((const double *)a->data, s, skips_nan, (double *)r->data, room); break;
+        case I64: sums_i64((const i64 *)a->data, s, 0, (i64 *)r->data, room); break;
+        case I32: sums_i32((const int *)a->data, s, 0, (i64 *)r->data, room); break;
+        default: sums_u8((const unsigned char *)a->data, s, 0, (i64 *)r->data, room);
+        }
     PyMem_Free(room);
     return tensor_of(r);
 }
@@ -135,14 +153,19 @@ static PyObject *py_cumsum(PyObject *self, PyObject *args) { /* self, dim, dtype
     Shape s = {1, a->shape[d], 1};
     for (int e = 0; e < a->nd; e++) *(e < d ? &s.outer : &s.inner) *= e == d ? 1 : a->shape[e];
     Array *r = new_array(a->nd, a->shape, k <= F64 ? k : I64);
-    if (!r) return NULL;
-    switch (k) {
-    case F32: running_sums_f32((const float *)a->data, s, (float *)r->data); break;
-    case F64: running_sums_f64((const double *)a->data, s, (double *)r->data); break;
-    case I64: running_sums_i64((const i64 *)a->data, s, (i64 *)r->data); break;
-    case I32: running_sums_i32((const int *)a->data, s, (i64 *)r->data); break;
-    default: running_sums_u8((const unsigned char *)a->data, s, (i64 *)r->data);
+    void *room = r ? PyMem_Malloc(sizeof(double) * (size_t)s.inner) : NULL;
+    if (!room) {
+        Py_XDECREF(r);
+        return r ? PyErr_NoMemory() : NULL;
     }
+    switch (k) {
+    case F32: running_sums_f32((const float *)a->data, s, (float *)r->data, room); break;
+    case F64: running_sums_f64((const double *)a->data, s, (double *)r->data, room); break;
+    case I64: running_sums_i64((const i64 *)a->data, s, (i64 *)r->data, room); break;
+    case I32: running_sums_i32((const int *)a->data, s, (i64 *)r->data, room); break;
+    default: running_sums_u8((const unsigned char *)a->data, s, (i64 *)r->data, room);
+    }
+    PyMem_Free(room);
     return tensor_of(r);
 }
 
@@ -280,6 +303,7 @@ static PyObject *py_pdist(PyObject *self, PyObject *args) { /* self, p */
 /* By the operator that each computes. */
 static PyMethodDef methods[] = {
     {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_reducers", use_reducers, METH_VARARGS, "use_reducers(address for float32, address for float64)"},
     {"sum.dim_IntList", py_sum_dim, METH_O, NULL},
     {"sum.default", py_sum, METH_O, NULL},
     {"mean.dim", py_mean_dim, METH_O, NULL},

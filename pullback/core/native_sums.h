@@ -16,12 +16,11 @@ static inline __attribute__((always_inline)) WIDE NAME(row_sum)(const T *x, i64 
     return sum;
 }
 
-/* `room` holds inner sums; `divisor` is 0 for sums, else means are asked for. */
-CLONED static void NAME(sums)(const T *x, Shape s, int skips_nan, double divisor, RESULT *y, WIDE *room) {
+/* `room` holds inner sums. */
+CLONED static void NAME(sums)(const T *x, Shape s, int skips_nan, RESULT *y, WIDE *room) {
     for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.inner) {
         if (s.inner == 1) {
-            WIDE sum = NAME(row_sum)(x, s.n, skips_nan);
-            *y = divisor ? (RESULT)((double)sum / divisor) : (RESULT)sum;
+            *y = (RESULT)NAME(row_sum)(x, s.n, skips_nan);
             continue;
         }
         for (i64 i = 0; i < s.inner; i++) room[i] = 0;
@@ -33,27 +32,26 @@ CLONED static void NAME(sums)(const T *x, Shape s, int skips_nan, double divisor
             else
                 for (i64 i = 0; i < s.inner; i++) r[i] += (WIDE)p[i];
         }
-        for (i64 i = 0; i < s.inner; i++) y[i] = divisor ? (RESULT)((double)room[i] / divisor) : (RESULT)room[i];
+        for (i64 i = 0; i < s.inner; i++) y[i] = (RESULT)room[i];
     }
 }
 
-/* Running sums, each rounded as it is formed. */
-static void NAME(running_sums)(const T *x, Shape s, RESULT *y) {
+/* Running sums; `room` holds inner of them. */
+static void NAME(running_sums)(const T *x, Shape s, RESULT *y, WIDE *room) {
     i64 first = 0;
     for (; s.inner == 1 && first + 4 <= s.outer; first += 4, x += 4 * s.n, y += 4 * s.n) { /* four rows at a time: each waits for itself */
-        RESULT a = 0, b = 0, c = 0, d = 0;
+        WIDE a = 0, b = 0, c = 0, d = 0;
         for (i64 k = 0; k < s.n; k++) {
-            y[k] = a = k ? (RESULT)(a + (RESULT)x[k]) : (RESULT)x[k];
-            y[s.n + k] = b = k ? (RESULT)(b + (RESULT)x[s.n + k]) : (RESULT)x[s.n + k];
-            y[2 * s.n + k] = c = k ? (RESULT)(c + (RESULT)x[2 * s.n + k]) : (RESULT)x[2 * s.n + k];
-            y[3 * s.n + k] = d = k ? (RESULT)(d + (RESULT)x[3 * s.n + k]) : (RESULT)x[3 * s.n + k];
+            y[k] = (RESULT)(a += (WIDE)x[k]);
+            y[s.n + k] = (RESULT)(b += (WIDE)x[s.n + k]);
+            y[2 * s.n + k] = (RESULT)(c += (WIDE)x[2 * s.n + k]);
+            y[3 * s.n + k] = (RESULT)(d += (WIDE)x[3 * s.n + k]);
         }
     }
-    s.outer -= first;
-    for (i64 o = 0; o < s.outer; o++, x += s.n * s.inner, y += s.n * s.inner) {
-        for (i64 i = 0; i < s.inner; i++) y[i] = (RESULT)x[i];
-        for (i64 k = 1; k < s.n; k++)
-            for (i64 i = 0; i < s.inner; i++) y[k * s.inner + i] = (RESULT)(y[(k - 1) * s.inner + i] + (RESULT)x[k * s.inner + i]);
+    for (; first < s.outer; first++, x += s.n * s.inner, y += s.n * s.inner) {
+        for (i64 i = 0; i < s.inner; i++) room[i] = 0;
+        for (i64 k = 0; k < s.n; k++)
+            for (i64 i = 0; i < s.inner; i++) y[k * s.inner + i] = (RESULT)(room[i] += (WIDE)x[k * s.inner + i]);
     }
 }
 

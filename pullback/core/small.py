@@ -26,4 +26,6 @@ for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "
     if _module is not None:
         _known = [getattr(dtypes, _kind) for _kind in _KINDS]
         _module.use_arrays(np.ndarray, [(_d.numpy.num, _d) for _d in _known], make_tensor)
+        if _name == "_sums" and (_native := extension("_native")) is not None:
+            _module.use_reducers(*_native.reducers())
         table |= {_key: _function for _key, _function in vars(_module).items() if "." in _key}
