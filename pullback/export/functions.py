@@ -42,6 +42,8 @@ def export(
     if pre_dispatch and not aten_graph:
         raise AssertionError("pre_dispatch=True can only be used when aten_graph=True")
     left = {k: v for k, v in options.items() if k not in UNUSED}
+    if options.get("same_signature") is False and not given:
+        left["same_signature"] = False
     if dynamic_shapes is None and decomposition_table is None:
         return exporting.export(f, *given, aten_graph=aten_graph, **left)
 

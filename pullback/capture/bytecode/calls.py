@@ -19,7 +19,7 @@ import weakref
 from typing import Any
 
 from ...amp.autocast import autocast
-from ...core import modes
+from ...core import modes, tree
 from ...core.tensor import Tensor
 from ...graph import GraphModule
 from ...nn.lazy import LazyModuleMixin
@@ -107,6 +107,9 @@ nonstrict_functions: set[Any] = set()  # functions that run as they are, on fake
 def kept_result(function, given: tuple):
     """What a function that remembers gives for arguments."""
     return function(*given[0], **dict(given[1]))
+
+
+DESCRIPTORS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
 class Gives:
@@ -295,7 +298,8 @@ class Calls(Native):
                 )
                 return self.call(inner, args[1:], kwargs)
             if own.get("_dynamo_marked_constant"):
-                return self.outside.constant(self.concretely(function, args, kwargs))
+                result = self.concretely(function, args, kwargs)
+                return self.outside.constant(tree.tree_map_only(Tensor, self._apart, result))
         if looks_at_frames(function.__code__):
             raise Break(f"it calls {function.__name__}, which looks at frames")
         if function.__code__.co_flags & COROUTINES:
@@ -310,6 +314,13 @@ class Calls(Native):
                 raise Break(f"it calls {module}.{function.__qualname__}")
             return self.native_call(function, args, kwargs)
         return self.entered(function, args, kwargs)
+
+    def _apart(self, t: Tensor) -> Tensor:
+        """A tensor that is a constant of the graph from here on, though the program may know it by another way."""
+        if not any(known.value is t for known in self.outside.known.values()):
+            return t
+        with modes.masked(modes.CAPTURE | modes.DISPATCH):
+            return t.detach()
 
     def call_later(self, function, args: tuple, kwargs: dict) -> None:
         """Call a function when the graph has run: one of which the program sees nothing."""
@@ -399,6 +410,10 @@ class Calls(Native):
         name = function.__name__
         if isinstance(function, (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return self._unbound(function, args, kwargs)
+        if name == "__get__" and isinstance(owner, DESCRIPTORS) and args and self._is_attribute(owner, args[0]):
+            return self.load_attribute(args[0], owner.__name__)
+        if name == "__subclasses__" and isinstance(owner, type):
+            return self._subclasses(owner)
         if owner is not None and not isinstance(owner, (types.ModuleType, Tensor)):
             return self._method_of_builtin(function, owner, name, args, kwargs)
         if isinstance(owner, Tensor) or args and isinstance(args[0], Tensor):
@@ -407,6 +422,17 @@ class Calls(Native):
             self.refuse_instances(args)
             return self._pure(function, args, kwargs)
         raise Break(f"it calls {function.__module__ or 'builtins'}.{name}")
+
+    def _is_attribute(self, descriptor, obj) -> bool:
+        """Whether a descriptor is what gives an object its attribute of that name."""
+        return obj is not None and class_attribute(type(obj), descriptor.__name__) is descriptor
+
+    def _subclasses(self, cls: type) -> list[type]:
+        """`cls.__subclasses__()`: there may be others later."""
+        found, conditions = cls.__subclasses__(), self.outside.conditions
+        code = f"{conditions.constant(cls)}.__subclasses__() == {conditions.constant(found)}"
+        conditions.test(code, f"{cls.__name__}.__subclasses__() == {found}")
+        return [self.outside.constant(c) for c in found]
 
     def _unbound(self, function, args: tuple, kwargs: dict):
         """`list.append(xs, x)`, `object.__setattr__(self, name, value)`."""

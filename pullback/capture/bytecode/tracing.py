@@ -318,7 +318,7 @@ class Tracing(Operations):
             return self._rest_of(value)
         found = list(itertools.islice(self.as_iterator(value), MANY))
         if len(found) == MANY:
-            raise Break(f"it reads more than {MANY} values of an iterator at once")
+            raise Break(f"it reads more than {MANY} values of an iterator at once: of an infinite generator, say")
         return found
 
     def _rest_of(self, iterator) -> list:

@@ -9,6 +9,8 @@ captured for them, is the same graph (`same_program`); otherwise it refuses them
 from __future__ import annotations
 
 import inspect
+import re
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -42,17 +44,20 @@ class Exported(NamedTuple):
     graph: Graph
     constants: dict[str, object]
     inputs: list
+    sources: list[str]  # where the function found its inputs, in words
     results: list  # nodes and constants
     out_spec: object
     conditions: list[str]
     env: ShapeEnv  # in which sizes are symbols
 
 
-def export(f: Callable, *given, aten_graph: bool = False, **options) -> Callable:
+def export(f: Callable, *given, aten_graph: bool = False, same_signature: bool = True, **options) -> Callable:
     """`export(f)(*args)`: (graph, guards) of one call; or, by its older form, `export(f, *args)`."""
 
     def run(*args, **kwargs) -> ExportResult:
         found = captured(f, args, kwargs)
+        if not same_signature and not any(n.op.startswith("call_") for n in found.graph.nodes):
+            raise AssertionError("Failed to produce a graph: the function computes nothing with tensors")
         return ExportResult(standalone(f, found, args, kwargs), found.conditions)
 
     return run(*given, **options) if given else run
@@ -87,8 +92,10 @@ class ExportCapture(Capture):
         outside = self.world.outside
         if ended is not None:
             raise Unsupported(ended)
-        if self.world.journal.log:
-            raise Unsupported(f"it changes Python state: {self.world.journal.log[0].kind}")
+        for effect in self.world.journal.log:
+            if effect.kind != "attribute":
+                raise Unsupported(f"it changes Python state: {effect.kind}")
+            warnings.warn("export: the function assigns to an attribute of an object outside of it: the graph does not", stacklevel=6)  # fmt: skip
         leaves, spec = tree.tree_flatten(value)
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
@@ -96,7 +103,8 @@ class ExportCapture(Capture):
         results = [self.trace.outside(v) if isinstance(v, Tensor) or is_symbol(v) else v for v in leaves]
         reals = {id(known.source): known.value for known in outside.known.values()}
         return Exported(
-            self.trace.graph, dict(self.trace.constants), [reals.get(id(s)) for s in self.trace.inputs], results, spec,
+            self.trace.graph, dict(self.trace.constants), [reals.get(id(s)) for s in self.trace.inputs],
+            [s.name for s in self.trace.inputs], results, spec,
             outside.conditions.words, self.trace.fake_mode.shape_env,
         )  # fmt: skip
 
@@ -112,12 +120,14 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     checked = graph.call_function(check, tuple(given))
     places = {id(a): i for i, a in reversed(list(enumerate(flat))) if isinstance(a, Tensor)}
     old = [n for n in found.graph.nodes if n.op == "placeholder"]
+    places_of_inputs = dict(zip(old, found.sources, strict=True))
     for node, real in zip(old, found.inputs, strict=True):
         if id(real) in places:
             copies[node] = given[places[id(real)]]
         else:
-            attributes[node.name] = real
-            copies[node] = graph.get_attr(node.name)
+            name = attribute_name(places_of_inputs[node], attributes)
+            attributes[name] = real
+            copies[node] = graph.get_attr(name)
         copies[node].meta = dict(node.meta)
     for node in found.graph.nodes:
         if node.op != "placeholder":
@@ -138,6 +148,16 @@ def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> Graph
     graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, found.out_spec))
     module = GraphModule(attributes, graph)
     return module
+
+
+def attribute_name(place: str, taken: dict) -> str:
+    """The name under which a tensor that a function reached is kept: of the place where it was found."""
+    stem = name = re.sub(r"\W", "_", re.sub(r"\._(?:buffers|parameters)\['(\w+)'\]", r".\1", place))
+    count = 0
+    while name in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    return name
 
 
 def _again(f: Callable, call: tuple, module: GraphModule) -> bool:

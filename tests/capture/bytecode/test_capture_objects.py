@@ -1004,3 +1004,28 @@ def test_objects(make, backend: str) -> None:
 @pytest.mark.parametrize("make", case, ids=lambda make: make.__name__)
 def test_objects_with_frames_kept(make) -> None:
     case.run(make, "eager", nested=True)
+
+
+def test_subclasses_that_come_later():
+    class Base: ...
+
+    class First(Base): ...
+
+    def f(x):
+        return x * len(Base.__subclasses__())
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [1, 1]
+
+    class Second(Base): ...
+
+    assert compiled(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_descriptors_that_are_called():
+    def f(descriptor, x):
+        return x * descriptor.__get__(x)[0]
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    for n in (2, 3):
+        assert compiled(torch.Tensor.shape, torch.ones(n, 2)).tolist() == [[n, n]] * n

@@ -26,7 +26,7 @@ def test_it_is_called_as_the_function_and_holds_what_that_reached():
     got, want = graph(*other, k=3), program(*other, k=3)
     assert torch.equal(got["out"], want["out"]) and got["rest"][1] is other[0] and got["rest"][2] == 5
     assert len(list(graph.parameters())) == 2 and "L['k'] == 3" in guards
-    assert [n.name for n in graph.graph.nodes if n.op == "get_attr"][2] == "g_shift_"
+    assert [n.name for n in graph.graph.nodes if n.op == "get_attr"][2] == "g__shift__"
 
 
 def test_its_older_form_takes_the_arguments_at_once():
@@ -121,3 +121,41 @@ def test_branches_are_compared_too():
 def test_a_copy_takes_other_sizes_too():
     graph = copy.deepcopy(export(lambda x: x / x.shape[0])(torch.ones(2))[0])
     assert graph(torch.ones(4)).tolist() == [0.25] * 4
+
+
+@assume_constant_result
+def itself(x):
+    return x if x.sum().item() > 0 else None
+
+
+def test_what_is_assumed_to_be_constant_is_no_argument():
+    def f(x):
+        y = itself(x)
+        return torch.full((2,), 0.5) * (1 if y is None else y)
+
+    graph, _ = export(f)(torch.tensor([2.0, 2.0]))
+    assert graph(torch.tensor([-7])).tolist() == [1, 1]
+
+
+def test_assignments_to_attributes_are_told():
+    class Counts(torch.nn.Module):
+        def forward(self, x):
+            self.count = 2
+            return x * self.count
+
+    with pytest.warns(UserWarning, match="assigns to an attribute"):
+        graph, _ = export(Counts())(torch.ones(2))
+    assert graph(torch.ones(2)).tolist() == [2, 2]
+
+    def writes(xs):
+        xs[0] = xs[1]
+        return xs[0] + 1
+
+    with pytest.raises(Unsupported, match="it changes Python state: item"):
+        export(writes)([torch.ones(2), torch.zeros(2)])
+
+
+def test_a_graph_that_computes_nothing():
+    with pytest.raises(AssertionError, match="Failed to produce a graph"):
+        export(lambda x: x, same_signature=False)(torch.ones(2))
+    assert export(lambda x: x)(torch.ones(2))[0](torch.ones(2)).tolist() == [1, 1]
