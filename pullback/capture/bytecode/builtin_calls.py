@@ -194,7 +194,10 @@ def _next(world: Tracing, iterator, *default):
 def _vars(world: Tracing, *args):
     if not args:
         raise Break("it asks for its local variables")
-    return world.load_attribute(args[0], "__dict__")
+    try:
+        return world.load_attribute(args[0], "__dict__")
+    except AttributeError:
+        raise TypeError("vars() argument must have __dict__ attribute") from None
 
 
 def _print(world: Tracing, *args, **kwargs):

@@ -177,6 +177,7 @@ class CompiledFunction:
         """Hand a graph to the backend."""
         options = {"options": self.options} if self.options else {}
         counters["stats"]["unique_graphs"] += 1
+        counters["stats"]["calls_captured"] += sum(n.op.startswith("call_") for n in graph.graph.nodes)
         publish("captured", function=self, graph=graph)
         if artifacts["graph_code"]:
             log("graph_code").debug("TRACED GRAPH of %s\n%s", self.name, graph.print_readable(False))
@@ -225,8 +226,9 @@ class CompiledFunction:
         """The program raises on the way: with one whole graph, there is nothing else to be had."""
         if getattr(error, "is_of_capture", False):
             raise error
+        found = self._refused(observed(error))
         if self.is_whole():
-            raise observed(error)
+            raise found
 
     def uncaptured(self, reason: str) -> None:
         """Nothing can be captured: an error, or a warning once."""

@@ -1029,3 +1029,13 @@ def test_descriptors_that_are_called():
     compiled = torch.compile(f, backend="eager", fullgraph=True)
     for n in (2, 3):
         assert compiled(torch.Tensor.shape, torch.ones(n, 2)).tolist() == [[n, n]] * n
+
+
+def test_vars_of_what_has_none():
+    def f(x):
+        try:
+            vars(42)
+        except TypeError as error:
+            return x + len(str(error))
+
+    assert torch.compile(f, backend="eager", fullgraph=True)(torch.zeros(1)).tolist() == f(torch.zeros(1)).tolist()
