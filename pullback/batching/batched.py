@@ -18,6 +18,7 @@ from ..ops.system.dispatch import dispatch
 from ..ops.system.operator import DataDependent, Operator
 from ..ops.system.return_types import ResultTuple
 from .examples import draw_examples, draws, loop_rule, unbatched_write
+from .interpreters import TransformType
 
 
 class Wrapped:
@@ -92,12 +93,23 @@ class BatchLevel:
         ambient.transforms = [*ambient.transforms, self]
         ambient.switch(modes.TRANSFORM, True)
         ambient.function_levels += 1
+        self.depth = ambient.function_levels
         return self
 
     def __exit__(self, *exc) -> None:
         ambient.transforms = [t for t in ambient.transforms if t is not self]
         ambient.switch(modes.TRANSFORM, ambient.transforms)
         ambient.function_levels -= 1
+
+    # ---- as an interpreter (`interpreters`)
+    def key(self) -> TransformType:
+        return TransformType.Vmap
+
+    def level(self) -> BatchLevel:
+        return self
+
+    def lower(self) -> outside:
+        return outside(self)
 
     def process(self, op: Operator, args: tuple):
         """Run an operator under this level."""

@@ -133,7 +133,17 @@ ROWS: dict[str, dict[str, str]] = {
     }
     | {
         "_add_batch_dim": "pullback.batching.batched:make_batched",
+        "TransformType": "pullback.batching.interpreters:TransformType",
+        "_unwrap_for_grad": "pullback.batching.interpreters:unwrap_for_grad",
+        "_wrap_for_grad": "pullback.batching.interpreters:wrap_for_grad",
         "_remove_batch_dim": "pullback.batching.vmap:remove_batch_dim",
+    },
+    "torch._C._fft": {
+        f"fft_{name}": f"pullback.fft:{name}"
+        for name in (
+            "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 irfftn "
+            "rfft rfft2 rfftfreq rfftn"
+        ).split()
     },
     "torch._C._nn": {
         "*": "pullback.nn.functional",

@@ -79,6 +79,10 @@ ROWS: dict[str, dict[str, str]] = {
         "einops": "functorch.einops:",
         "experimental": "functorch.experimental:",
     },
+    "torch.autograd.function": {"_SingleLevelFunction": "pullback.autograd.function:Function"},
+    "torch._functorch.utils": {
+        "enable_single_level_autograd_function": "pullback.batching.interpreters:single_level_functions"
+    },
     "torch._functorch.deprecated": {
         name: f"pullback.compat.functorch_names:{name}"
         for name in (*_TRANSFORMS, "functionalize", *(n for n in _FUNCTIONAL if n[0].islower()))

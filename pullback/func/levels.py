@@ -9,7 +9,9 @@ to nothing but its own arguments.
 from __future__ import annotations
 
 import weakref
+from contextlib import contextmanager
 
+from ..batching.interpreters import TransformType
 from ..batching.levels import batch_everywhere, rewrap, strip
 from ..core import modes
 from ..core.modes import ambient
@@ -43,11 +45,31 @@ class ReverseLevel:
         ambient.reverse_levels = (*ambient.reverse_levels, self)
         ambient.change(modes.INFERENCE | modes.BELOW_AUTOGRAD, modes.GRAD)
         ambient.function_levels += 1
+        self.depth = ambient.function_levels
 
     def suspend(self) -> None:
         switches, ambient.reverse_levels = self.before
         ambient.change(_SWITCHES, switches)
         ambient.function_levels -= 1
+
+    # ---- as an interpreter (`batching.interpreters`)
+    def key(self) -> TransformType:
+        return TransformType.Grad
+
+    def level(self) -> ReverseLevel:
+        return self
+
+    @contextmanager
+    def lower(self):
+        """A block in which the level is not open; after it, all is as it was before, recording switched off or not."""
+        switches, levels = ambient.mode & _SWITCHES, ambient.reverse_levels
+        self.suspend()
+        try:
+            yield
+        finally:
+            ambient.reverse_levels = levels
+            ambient.change(_SWITCHES, switches)
+            ambient.function_levels += 1
 
     # ---- arguments and results
     def track(self, x: Tensor) -> Tensor:

@@ -114,3 +114,57 @@ def test_what_a_transformed_function_may_not_ask_of_its_tensors(transform):
         transform(lambda x: x.requires_grad_().sum())(x)
     with pytest.raises(RuntimeError, match=r"Tensor.requires_grad_\(\)"):
         transform(lambda x: torch.autograd.functional.jacobian(torch.sin, x).sum())(x)
+
+
+def test_operators_of_functions_have_rules_for_the_transforms_they_meet():
+    """The innermost open transform is asked first; inside `lower()` it is not open."""
+    from pullback.batching.batched import make_batched
+    from pullback.batching.interpreters import TransformType, single_level_functions
+    from pullback.capture.higher_order.base import HigherOrderOperator
+
+    asked = []
+
+    class Doubled(HigherOrderOperator):
+        pass
+
+    doubled = Doubled("doubled_for_a_test")
+
+    @doubled.py_impl(TransformType.Vmap)
+    def batched(interpreter, x):
+        asked.append(interpreter.key().name)
+        wrapped = x.__dict__["wrapped"]
+        with interpreter.lower():
+            return make_batched(doubled(wrapped.value), wrapped.dim, interpreter.level())
+
+    @doubled.py_impl(TransformType.Grad)
+    def differentiated(interpreter, x):
+        asked.append(interpreter.key().name)
+
+        class Rule(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                with interpreter.lower():
+                    out = doubled(x)
+                assert not torch.is_grad_enabled()
+                return out
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 20  # not the derivative: this rule is what is asked
+
+        with single_level_functions():
+            return Rule.apply(x)
+
+    @doubled.py_impl("AutogradCPU")
+    def plain(x):
+        return x * 2
+
+    x = torch.ones(3)
+    assert doubled(x).tolist() == [2, 2, 2] and not asked
+    assert torch.func.grad(lambda x: doubled(x).sum())(x).tolist() == [20, 20, 20] and asked == ["Grad"]
+    asked.clear()
+    per_example = torch.vmap(torch.func.grad(lambda x: doubled(x).sum()))(torch.ones(2, 3))
+    assert per_example.tolist() == [[20] * 3] * 2 and asked == ["Grad", "Vmap"]
+    asked.clear()
+    whole = torch.func.grad(lambda x: torch.vmap(doubled)(x).sum())(torch.ones(2, 3))
+    assert whole.tolist() == [[20] * 3] * 2 and asked == ["Vmap", "Grad"]

@@ -217,7 +217,8 @@ class FakeTensorMode(TorchDispatchMode):
             raise UnsupportedOperatorException(op)
         if ambient.mode & modes.INFERENCE and not (op.is_view and not tensors[0]._keys & INFERENCE_TENSOR):
             mark_inference(out, args)
-        if tensors and "constant" in tensors[0].__dict__ and facts.foldable:
+        known = "constant" in tensors[0].__dict__ if tensors else op.family.takes_numbers
+        if known and facts.foldable:
             self._fold(op, args, tensors, out)
         return out
 
@@ -312,6 +313,9 @@ class FakeTensorMode(TorchDispatchMode):
         if functional.is_view:
             _cache.bypasses["inplace view"] += 1
             return op.family.execute(op, args)
+        if any(t.device is not target.device for t in tensors):
+            args = self._beside(target, args)
+            tensors = op.tensors(args)
         number = None
         if "constant" in target.__dict__ and facts_of(functional).foldable:
             number = self._folded(functional, args, tensors)
@@ -319,6 +323,17 @@ class FakeTensorMode(TorchDispatchMode):
         if number is not None:
             self.set_constant(target, number.to(target.dtype))
         return target
+
+    def _beside(self, target: Tensor, args: tuple) -> tuple:
+        """The arguments of a write, those without data where the target is: the target stays on its device."""
+
+        def moved(value):
+            apart = isinstance(value, Tensor) and value.device is not target.device
+            if not apart or devices.meta not in (value.device, target.device) or value._keys & SPARSE:
+                return value
+            return self.make(value._array.shape, value.stride(), value.dtype, target.device)
+
+        return tuple(moved(a) for a in args)
 
     # ---- numbers that are known
     def set_constant(self, t: Tensor, number: Tensor) -> None:

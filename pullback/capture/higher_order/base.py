@@ -196,7 +196,7 @@ class HigherOrderOperator:
         mode = ambient.mode
         tensors = [t for t in tree.tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
         traced = mode & modes.DISPATCH or any(t._keys & (FAKE | DISPATCH_SUBCLASS) for t in tensors)
-        if mode & modes.TRANSFORM:
+        if mode & modes.TRANSFORM or ambient.reverse_levels and "Grad" in self.rules:
             return self._transformed(traced, args, kwargs)
         if mode & modes.CAPTURE:
             return self.capture_rule(ambient.captures[-1], *args, **kwargs)
@@ -224,6 +224,11 @@ class HigherOrderOperator:
         return self.extended(result, free) if free else result
 
     def _transformed(self, traced: int, args: tuple, kwargs: dict):
+        """By the rule for the innermost open transform."""
+        if ambient.reverse_levels and "Grad" in self.rules:
+            level = ambient.reverse_levels[-1]
+            if not ambient.transforms or level.depth > ambient.transforms[-1].depth:
+                return self.rules["Grad"](level, *args, **kwargs)
         rule = self.rules.get("Vmap")
         if rule is not None:
             return rule(ambient.transforms[-1], *args, **kwargs)

@@ -533,7 +533,7 @@ def legacy(d: dtype, args: tuple, device=None) -> Tensor:
         return _another_of(first)
     if len(args) == 1 and isinstance(first, (UntypedStorage, TypedStorage)):
         storage = first._storage if isinstance(first, UntypedStorage) else first._untyped_storage._storage
-        return on_storage(storage, d)
+        return lifted(on_storage(storage, d))
     if len(args) == 1 and isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     if len(args) == 1 and isinstance(first, float):

@@ -530,3 +530,22 @@ def test_indices_on_the_cpu_meet_tables_without_data():
         assert bag(torch.tensor([1, 2, 4]), torch.tensor([0, 2])).device.type == "meta"
         with pytest.raises(RuntimeError, match="two devices"):
             torch.ones(2) + torch.ones(2, device="meta")
+
+
+def test_writes_of_what_has_no_data_leave_a_tensor_where_it_is():
+    with FakeTensorMode():
+        here, nowhere = torch.zeros(2), torch.zeros(2, device="meta")
+        assert here.add_(nowhere).device.type == "cpu" and nowhere.mul_(here).device.type == "meta"
+        with pytest.raises(RuntimeError, match="same device"):
+            here + nowhere
+
+
+def test_what_is_computed_of_numbers_alone_is_known():
+    with FakeTensorMode():
+        assert torch.div(9, 4, rounding_mode="trunc").item() == 2
+
+
+def test_tensors_on_storages_are_fakes_inside_the_mode():
+    with FakeTensorMode():
+        made = torch.ByteTensor(torch.UntypedStorage.from_buffer(b"abcd", dtype=torch.uint8))
+        assert isinstance(made, FakeTensor) and made.shape == (4,)
