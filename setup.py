@@ -109,6 +109,13 @@ setup(
             extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,
         ),
+        Extension(
+            "pullback.core._pairs",
+            [f"{SOURCES}/_pairs.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "pairs")],
+            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
+            optional=True,
+        ),
         Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),
         Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
         Extension("pullback.core._device", [f"{SOURCES}/_device.c"], extra_compile_args=["-O2"], optional=True),

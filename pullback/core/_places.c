@@ -304,6 +304,19 @@ static PyObject *blocks(PyObject *args, int how, int in_place) {
 
 static int is_one(PyObject *value) { return PyLong_CheckExact(value) && PyLong_AsLong(value) == 1; }
 
+/* self, indices, values, accumulate: one index, of rows */
+static PyObject *py_index_put(PyObject *self, PyObject *args) {
+    PyObject *lists = argument(args, 1), *zero = PyLong_FromLong(0), *rows = NULL;
+    if ((PyTuple_Check(lists) || PyList_Check(lists)) && PySequence_Fast_GET_SIZE(lists) == 1 && zero) {
+        Array *index = array_of(PySequence_Fast_GET_ITEM(lists, 0));
+        if (index && kind(index) == I64) rows = PyTuple_Pack(4, argument(args, 0), zero, PySequence_Fast_GET_ITEM(lists, 0), argument(args, 2));
+    }
+    PyObject *result = rows ? blocks(rows, argument(args, 3) == Py_True ? SUM : SET, 0) : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    Py_XDECREF(rows);
+    Py_XDECREF(zero);
+    return result;
+}
+
 static PyObject *py_index_copy(PyObject *self, PyObject *args) { return blocks(args, SET, 0); }
 static PyObject *py_index_copy_(PyObject *self, PyObject *args) { return blocks(args, SET, 1); }
 static PyObject *py_index_add(PyObject *self, PyObject *args) {
@@ -519,6 +532,7 @@ static PyMethodDef methods[] = {
     {"scatter_add_.default", py_scatter_add_, METH_O, NULL},
     {"scatter_reduce.two", py_scatter_reduce, METH_O, NULL},
     {"index_select.default", py_index_select, METH_O, NULL},
+    {"index_put.default", py_index_put, METH_O, NULL},
     {"index_copy.default", py_index_copy, METH_O, NULL},
     {"index_copy_.default", py_index_copy_, METH_O, NULL},
     {"index_add.default", py_index_add, METH_O, NULL},

@@ -21,7 +21,7 @@ from .tensor import make_tensor
 _KINDS = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128")
 
 table: dict[str, Callable[[tuple], Any]] = {}
-for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses"):
+for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs"):
     _module = extension(_name)
     if _module is not None:
         _known = [getattr(dtypes, _kind) for _kind in _KINDS]

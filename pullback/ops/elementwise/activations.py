@@ -224,7 +224,13 @@ prelu_kernel = pointwise(
 )
 
 
-@composite("prelu(Tensor self, Tensor weight) -> Tensor", out=False, autocast_cpu="lower", autocast_cuda="lower")
+@composite(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    out=False,
+    autocast_cpu="lower",
+    autocast_cuda="lower",
+    inlines=("_prelu_kernel.default",),
+)
 def prelu(self, weight):
     if not isinstance(weight, Tensor):
         raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}")

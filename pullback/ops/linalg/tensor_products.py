@@ -72,7 +72,7 @@ addr = contraction(
 )
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor")
+@composite("kron(Tensor self, Tensor other) -> Tensor", inlines=("mul.Tensor",))
 def kron(self, other):
     require_tensors(kron, (self, other))
     rank = max(self.ndim, other.ndim)

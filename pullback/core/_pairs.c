@@ -1,0 +1,280 @@
+/* Operators that take elements of several arrays one by one, and the like, in C, for calls so small that what surrounds a loop counts.
+ *
+ * In: the canonical arguments of an operator, as a tuple. Out: its result as a row-major tensor (a tuple of two), nothing recorded; or None
+ * where the call is not of that kind (another dtype, shapes that broadcast, memory that is not row-major, many elements, none, arguments
+ * that are refused): the caller then runs the operator's rules, which know the rest. The loops are in native_pairs.h.
+ */
+#include "native_moves.h"
+#include <math.h>
+
+enum { LANES = 16, MOST_PAIRED = 1 << 16 };
+
+#define T float
+#define NAME(f) f##_f32
+#define TRUNC truncf
+#define FLOOR floorf
+#define FMOD fmodf
+#define COPYSIGN copysignf
+#define SIN sinf
+#define COS cosf
+#define FREXP frexpf
+#include "native_pairs.h"
+#define T double
+#define NAME(f) f##_f64
+#define TRUNC trunc
+#define FLOOR floor
+#define FMOD fmod
+#define COPYSIGN copysign
+#define SIN sin
+#define COS cos
+#define FREXP frexp
+#include "native_pairs.h"
+
+#define BOTH(a, function, ...)       \
+    if (kind(a) == F32)              \
+        function##_f32(__VA_ARGS__); \
+    else                             \
+        function##_f64(__VA_ARGS__)
+#define P(x) ((void *)(x))
+
+/* Row-major, not many elements; of four and five dimensions in no order of channels too. */
+static Array *rows_of(PyObject *tensor) {
+    Array *a = array_of(tensor);
+    if (!a || count_of(a) == 0 || count_of(a) > MOST_PAIRED) return NULL;
+    return (a->nd == 4 || a->nd == 5) && (a->shape[1] == 1 || a->shape[a->nd - 1] == 1) ? NULL : a;
+}
+
+static Array *floats_of(PyObject *tensor) {
+    Array *a = rows_of(tensor);
+    return a && kind(a) <= F64 ? a : NULL;
+}
+
+static int alike(const Array *a, const Array *b) {
+    return a && b && kind(a) == kind(b) && a->nd == b->nd && (!a->nd || !memcmp(a->shape, b->shape, sizeof(*a->shape) * (size_t)a->nd));
+}
+
+static int real_of(PyObject *value, double *into) {
+    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
+    *into = PyFloat_AsDouble(value);
+    if (*into == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
+/* ---- element by element */
+static PyObject *py_divide(PyObject *self, PyObject *args) { /* self, other, rounding_mode */
+    Array *a = floats_of(argument(args, 0)), *b = floats_of(argument(args, 1));
+    PyObject *mode = argument(args, 2);
+    NONE_UNLESS(alike(a, b) && PyUnicode_Check(mode));
+    int down = !PyUnicode_CompareWithASCIIString(mode, "floor");
+    NONE_UNLESS(down || !PyUnicode_CompareWithASCIIString(mode, "trunc"));
+    NONE_UNLESS(!down || count_of(a) <= 512); /* a vector loop is quicker for more */
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, divided, P(a->data), P(b->data), P(r->data), count_of(a), down);
+    return tensor_of(r);
+}
+
+static PyObject *py_clamp(PyObject *self, PyObject *args) { /* self, min, max */
+    Array *a = floats_of(argument(args, 0)), *low = NULL, *high = NULL;
+    NONE_UNLESS(a && (argument(args, 1) != Py_None || argument(args, 2) != Py_None));
+    if (argument(args, 1) != Py_None) NONE_UNLESS(alike(a, low = floats_of(argument(args, 1))));
+    if (argument(args, 2) != Py_None) NONE_UNLESS(alike(a, high = floats_of(argument(args, 2))));
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, clamped, P(a->data), low ? P(low->data) : NULL, high ? P(high->data) : NULL, P(r->data), count_of(a));
+    return tensor_of(r);
+}
+
+static PyObject *py_polar(PyObject *self, PyObject *args) {
+    Array *a = floats_of(argument(args, 0)), *b = floats_of(argument(args, 1));
+    NONE_UNLESS(alike(a, b) && count_of(a) <= 4096);
+    Array *r = new_array(a->nd, a->shape, kind(a) == F32 ? C64 : C128);
+    if (!r) return NULL;
+    BOTH(a, from_angles, P(a->data), P(b->data), P(r->data), count_of(a));
+    return tensor_of(r);
+}
+
+static PyObject *py_where(PyObject *self, PyObject *args) { /* condition, self, other: either may have no dimensions */
+    Array *c = rows_of(argument(args, 0)), *a = rows_of(argument(args, 1)), *b = rows_of(argument(args, 2));
+    NONE_UNLESS(c && a && b && kind(c) == BOOL && kind(a) == kind(b));
+    int same_a = a->nd == c->nd && !memcmp(a->shape, c->shape, sizeof(*c->shape) * (size_t)c->nd);
+    int same_b = b->nd == c->nd && !memcmp(b->shape, c->shape, sizeof(*c->shape) * (size_t)c->nd);
+    NONE_UNLESS(same_a && same_b);
+    Array *r = new_array(c->nd, c->shape, kind(a));
+    if (!r) return NULL;
+    i64 n = count_of(c);
+    const char *take = c->data;
+    if (size_of(a) == 4)
+        for (i64 k = 0; k < n; k++) ((int *)r->data)[k] = take[k] ? ((const int *)a->data)[k] : ((const int *)b->data)[k];
+    else if (size_of(a) == 8)
+        for (i64 k = 0; k < n; k++) ((i64 *)r->data)[k] = take[k] ? ((const i64 *)a->data)[k] : ((const i64 *)b->data)[k];
+    else
+        for (i64 k = 0, size = size_of(a); k < n; k++) memcpy(r->data + k * size, (take[k] ? a : b)->data + k * size, (size_t)size);
+    return tensor_of(r);
+}
+
+static PyObject *py_prelu(PyObject *self, PyObject *args) { /* self, weight */
+    Array *a = floats_of(argument(args, 0)), *w = floats_of(argument(args, 1));
+    NONE_UNLESS(a && w && kind(a) == kind(w) && w->nd == 1 && a->nd > 1);
+    i64 channels = w->shape[0];
+    NONE_UNLESS(channels == 1 || channels == a->shape[1]);
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    i64 outer = channels == 1 ? 1 : a->shape[0];
+    BOTH(a, sloped, P(a->data), P(w->data), P(r->data), outer, channels, count_of(a) / (outer * channels));
+    return tensor_of(r);
+}
+
+static PyObject *py_frexp(PyObject *self, PyObject *args) {
+    Array *a = floats_of(argument(args, 0));
+    NONE_UNLESS(a);
+    Array *parts = new_array(a->nd, a->shape, kind(a)), *powers = parts ? new_array(a->nd, a->shape, I32) : NULL;
+    if (!powers) {
+        Py_XDECREF(parts);
+        return NULL;
+    }
+    BOTH(a, split, P(a->data), P(parts->data), P(powers->data), count_of(a));
+    PyObject *x = tensor_of(parts), *y = x ? tensor_of(powers) : NULL, *result = y ? PyTuple_Pack(2, x, y) : NULL;
+    if (!x) Py_DECREF(powers);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+/* ---- rows and blocks */
+static PyObject *py_diff(PyObject *self, PyObject *args) { /* self, n, dim, prepend, append */
+    Array *a = floats_of(argument(args, 0));
+    Py_ssize_t n;
+    NONE_UNLESS(a && a->nd && integer_of(argument(args, 1), &n) && n == 1 && argument(args, 3) == Py_None && argument(args, 4) == Py_None);
+    int d = dim_of(argument(args, 2), a);
+    NONE_UNLESS(d >= 0 && a->shape[d] > 1);
+    Py_ssize_t shape[MOST_DIMS], outer = 1;
+    memcpy(shape, a->shape, sizeof(*shape) * (size_t)a->nd);
+    shape[d]--;
+    for (int e = 0; e < d; e++) outer *= a->shape[e];
+    Array *r = new_array(a->nd, shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, differences, P(a->data), P(r->data), outer, a->shape[d], count_of(a) / (outer * a->shape[d]));
+    return tensor_of(r);
+}
+
+static PyObject *py_renorm(PyObject *self, PyObject *args) { /* self, p, dim, maxnorm */
+    Array *a = floats_of(argument(args, 0));
+    double p, most;
+    NONE_UNLESS(a && a->nd > 1 && real_of(argument(args, 1), &p) && p == 2 && real_of(argument(args, 3), &most) && most >= 0);
+    int d = dim_of(argument(args, 2), a);
+    NONE_UNLESS(d >= 0);
+    Py_ssize_t outer = 1;
+    for (int e = 0; e < d; e++) outer *= a->shape[e];
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, shortened, P(a->data), P(r->data), outer, a->shape[d], count_of(a) / (outer * a->shape[d]), most);
+    return tensor_of(r);
+}
+
+static PyObject *py_kron(PyObject *self, PyObject *args) { /* matrices, in any order of memory */
+    Array *a = strided_of(argument(args, 0)), *b = strided_of(argument(args, 1));
+    NONE_UNLESS(a && b && kind(a) <= F64 && kind(a) == kind(b) && a->nd == 2 && b->nd == 2 && count_of(a) > 0 && count_of(b) > 0);
+    NONE_UNLESS(count_of(a) <= MOST_PAIRED && count_of(b) <= MOST_PAIRED / count_of(a));
+    Py_ssize_t size = size_of(a), shape[2] = {a->shape[0] * b->shape[0], a->shape[1] * b->shape[1]}, steps[4];
+    for (int d = 0; d < 2; d++) {
+        NONE_UNLESS(a->strides[d] % size == 0 && b->strides[d] % size == 0);
+        steps[d] = a->strides[d] / size;
+        steps[2 + d] = b->strides[d] / size;
+    }
+    Array *r = new_array(2, shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, kronecker, P(a->data), a->shape, P(b->data), b->shape, steps, P(r->data));
+    return tensor_of(r);
+}
+
+static PyObject *py_cosine_similarity(PyObject *self, PyObject *args) { /* x1, x2, dim, eps */
+    Array *a = floats_of(argument(args, 0)), *b = floats_of(argument(args, 1));
+    double eps;
+    NONE_UNLESS(alike(a, b) && a->nd == 2 && dim_of(argument(args, 2), a) == 1 && real_of(argument(args, 3), &eps) && eps >= 0 && eps < 1);
+    Array *r = new_array(1, a->shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, cosines, P(a->data), P(b->data), a->shape[0], a->shape[1], eps, P(r->data));
+    return tensor_of(r);
+}
+
+static PyObject *py_rms_norm(PyObject *self, PyObject *args) { /* input, normalized_shape, weight, eps */
+    Array *a = floats_of(argument(args, 0)), *w = NULL;
+    Py_ssize_t n;
+    double eps;
+    NONE_UNLESS(a && a->nd && integers_of(argument(args, 1), &n, 1) == 1 && n == a->shape[a->nd - 1]);
+    if (argument(args, 2) != Py_None) {
+        w = floats_of(argument(args, 2));
+        NONE_UNLESS(w && kind(w) == kind(a) && w->nd == 1 && w->shape[0] == n);
+    }
+    if (argument(args, 3) == Py_None)
+        eps = kind(a) == F32 ? 1.1920928955078125e-07 : 2.220446049250313e-16;
+    else
+        NONE_UNLESS(real_of(argument(args, 3), &eps));
+    Array *r = new_array(a->nd, a->shape, kind(a));
+    if (!r) return NULL;
+    BOTH(a, root_mean_squares, P(a->data), w ? P(w->data) : NULL, P(r->data), count_of(a) / n, n, eps);
+    return tensor_of(r);
+}
+
+/* ---- places */
+static PyObject *py_isin(PyObject *self, PyObject *args) { /* elements, test_elements, assume_unique, invert */
+    Array *a = rows_of(argument(args, 0)), *b = rows_of(argument(args, 1));
+    NONE_UNLESS(a && b && kind(a) == I64 && kind(b) == I64 && count_of(a) <= (1 << 15) / count_of(b));
+    Array *r = new_array(a->nd, a->shape, BOOL);
+    if (!r) return NULL;
+    i64 n = count_of(a), m = count_of(b);
+    char invert = argument(args, 3) == Py_True;
+    for (i64 k = 0; k < n; k++) {
+        char found = 0;
+        for (i64 j = 0; j < m; j++) found |= ((const i64 *)a->data)[k] == ((const i64 *)b->data)[j];
+        r->data[k] = found ^ invert;
+    }
+    return tensor_of(r);
+}
+
+static PyObject *py_nonzero(PyObject *self, PyObject *args) { /* coordinates of truths, column by column */
+    Array *a = rows_of(argument(args, 0));
+    NONE_UNLESS(a && kind(a) == BOOL && a->nd > 0 && a->nd <= 8);
+    i64 n = count_of(a), found = 0, place[8] = {0};
+    for (i64 k = 0; k < n; k++) found += a->data[k] != 0;
+    NONE_UNLESS(found > 1);
+    Py_ssize_t shape[2] = {(Py_ssize_t)found, a->nd}, strides[2] = {8, 8 * (Py_ssize_t)found};
+    Array *r = (Array *)array_new(array_type, 2, shape, number_of[I64], strides, NULL, 0, 0, NULL);
+    if (!r) return NULL;
+    i64 *y = (i64 *)r->data, at = 0;
+    for (i64 k = 0; k < n; k++) {
+        if (a->data[k]) {
+            for (int d = 0; d < a->nd; d++) y[d * found + at] = place[d];
+            at++;
+        }
+        for (int d = a->nd - 1; d >= 0 && ++place[d] == a->shape[d]; d--) place[d] = 0;
+    }
+    return tensor_of(r);
+}
+
+/* By the operator that each computes. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"div.Tensor_mode", py_divide, METH_O, NULL},
+    {"clamp.Tensor", py_clamp, METH_O, NULL},
+    {"polar.default", py_polar, METH_O, NULL},
+    {"where.self", py_where, METH_O, NULL},
+    {"prelu.default", py_prelu, METH_O, NULL},
+    {"frexp.Tensor", py_frexp, METH_O, NULL},
+    {"diff.default", py_diff, METH_O, NULL},
+    {"renorm.default", py_renorm, METH_O, NULL},
+    {"kron.default", py_kron, METH_O, NULL},
+    {"cosine_similarity.default", py_cosine_similarity, METH_O, NULL},
+    {"rms_norm.default", py_rms_norm, METH_O, NULL},
+    {"isin.Tensor_Tensor", py_isin, METH_O, NULL},
+    {"nonzero.default", py_nonzero, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pairs", "See core.small.", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__pairs(void) { return PyModule_Create(&module); }
