@@ -108,6 +108,7 @@ ROWS: dict[str, dict[str, str]] = {
             )
         },
     },
+    "torch._dynamo.output_graph": {"config": "pullback.capture.front.config:config"},
     "torch._dynamo.debug_utils": {"same_two_models": "pullback.compat.dynamo_names:same_two_models"},
     "torch._inductor.utils": {"fresh_cache": "pullback.compat.dynamo_names:fresh_cache"},
     "torch._dynamo.exc": {

@@ -227,6 +227,19 @@ def copied(value: Tensor) -> Tensor:
     )
 
 
+def common_annotations(nodes: list[Node]) -> dict[str, Any]:
+    """What was annotated on all nodes of a call of a module: it is said of the call."""
+    first, *rest = [n.meta.get("custom") or {} for n in nodes]
+    return {k: v for k, v in first.items() if all(k in other and other[k] == v for other in rest)}
+
+
+def without_annotations(graph: Graph, said: dict[str, Any]) -> None:
+    """Take from the nodes of a call what is said of the call."""
+    for n in graph.nodes if said else ():
+        left = {k: v for k, v in (n.meta.get("custom") or {}).items() if k not in said}
+        n.meta = {k: v for k, v in n.meta.items() if k != "custom"} | ({"custom": left} if left else {})
+
+
 class Outline:
     """The part of a program that one call of one module is."""
 
@@ -313,10 +326,14 @@ class Outline:
         part.add(nodes)
         results = [part.env[n] for n in given]
         part.graph.output(results[0] if len(results) == 1 else tuple(results))
+        annotations = common_annotations(nodes)
+        without_annotations(part.graph, annotations)
         _, number = self.all.module(fqn, part, InterpreterModule, kind)
         name = f"{self.relative(fqn)}@{number}" if number else self.relative(fqn)
         result = self.graph.call_module(name, tuple([self.value(n) for n in taken]))
         result.meta["val"] = given[0].meta.get("val") if len(given) == 1 else tuple([n.meta.get("val") for n in given])
+        if annotations:
+            result.meta["custom"] = annotations
         if len(given) == 1:
             self.env[given[0]] = result
             return

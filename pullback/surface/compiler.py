@@ -24,6 +24,7 @@ from ..capture.front.guard_filter import (  # noqa: F401
 from ..core import tree
 from ..core.modes import ambient
 from ..core.tensor import Tensor
+from ..graph.traceback import annotate
 from ..ops.system.operator import public
 from .compiler_decorators import error_on_graph_break, nonstrict_trace, set_stance  # noqa: F401
 
@@ -44,6 +45,10 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
 
     @functools.wraps(fn)
     def uncompiled(*args, **kwargs):
+        if is_exporting():  # a program is exported by calling it: no bytecode is captured
+            marks = {"_torchdynamo_disable": True, "_torchdynamo_disable_recursive": recursive, "_torchdynamo_disable_method": fn.__name__}  # fmt: skip
+            with annotate(marks):
+                return fn(*args, **kwargs)
         if ambient.captures:
             raise _compile.Unsupported(
                 f"it calls {fn.__name__}, for which compilation is disabled" + (f": {reason}" if reason else "")
@@ -58,7 +63,7 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
 
 def graph_break(msg: str = "") -> None:
     """Where the graph of a program that is being captured must end; elsewhere it does nothing."""
-    if ambient.captures:
+    if ambient.captures and not is_exporting():
         raise _compile.Unsupported(
             "Call to `torch._dynamo.graph_break()` (User-inserted graph break)" + (f": {msg}" if msg else "")
         )

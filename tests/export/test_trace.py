@@ -10,7 +10,7 @@ import pytest
 
 import pullback as torch
 from pullback import nn
-from pullback.export import Dim, ExportedProgram, export, load, register_dataclass, save
+from pullback.export import Dim, ExportedProgram, export, load, register_dataclass, save, unflatten
 from pullback.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from .models import Add, Net
@@ -342,3 +342,34 @@ def test_a_constant_with_two_names() -> None:
     program = export(Holds(held, Holds(held)), (torch.ones(2),))
     assert sorted(program.constants) == ["held", "inner.held"]
     assert program.module()(torch.ones(2)).tolist() == [4, 4]
+
+
+def test_functions_for_which_compilation_is_disabled_are_exported() -> None:
+    class Inner(nn.Module):
+        def forward(self, x):
+            return x + 2
+
+    class Disabled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Inner()
+
+        @torch.compiler.disable
+        def apart(self, x):
+            torch.compiler.graph_break()
+            return self.inner(x) * 3
+
+        def forward(self, x):
+            return self.apart(x) + self.inner(x)
+
+    program = export(Disabled(), (torch.ones(2),))
+    assert program.module()(torch.ones(2)).tolist() == [12, 12]
+    calls = [n for n in unflatten(program).graph.nodes if n.op == "call_module"]
+    assert [n.meta.get("custom", {}).get("_torchdynamo_disable_method") for n in calls] == ["apart", None]
+    assert not any(n.meta.get("custom") for n in unflatten(program).inner.graph.nodes)
+
+
+def test_is_nonzero_of_many() -> None:
+    assert torch.ops.aten.is_nonzero(torch.tensor([2.0])) is True
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+        torch.ops.aten.is_nonzero(torch.ones(2))

@@ -8,6 +8,7 @@ captured for them, is the same graph (`same_program`); otherwise it refuses them
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 import warnings
@@ -26,7 +27,7 @@ from ..bytecode.segment import Capture, Segment, Uncapturable
 from ..shapes.environment import ShapeEnv
 from ..trace.program import Unsupported
 from .backends import lookup_backend
-from .compile import CompiledFunction, entry_function
+from .compile import CompiledFunction, UserError, entry_function
 from .fakes import holds_fakes, refuse_hidden
 from .guards import SIMPLE
 
@@ -55,6 +56,7 @@ def export(f: Callable, *given, aten_graph: bool = False, same_signature: bool =
     """`export(f)(*args)`: (graph, guards) of one call; or, by its older form, `export(f, *args)`."""
 
     def run(*args, **kwargs) -> ExportResult:
+        refuse_dataclasses("inputs", tree.tree_leaves((args, kwargs)))
         found = captured(f, args, kwargs)
         if not same_signature and not any(n.op.startswith("call_") for n in found.graph.nodes):
             raise AssertionError("Failed to produce a graph: the function computes nothing with tensors")
@@ -97,6 +99,7 @@ class ExportCapture(Capture):
                 raise Unsupported(f"it changes Python state: {effect.kind}")
             warnings.warn("export: the function assigns to an attribute of an object outside of it: the graph does not", stacklevel=6)  # fmt: skip
         leaves, spec = tree.tree_flatten(value)
+        refuse_dataclasses("outputs", leaves)
         for leaf in leaves:
             if not isinstance(leaf, Tensor):
                 refuse_hidden(leaf)
@@ -107,6 +110,16 @@ class ExportCapture(Capture):
             [s.name for s in self.trace.inputs], results, spec,
             outside.conditions.words, self.trace.fake_mode.shape_env,
         )  # fmt: skip
+
+
+def refuse_dataclasses(where: str, leaves: list) -> None:
+    """An exported graph takes and gives containers that are taken apart; a dataclass is one only where it was registered."""
+    for leaf in leaves:
+        if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+            raise UserError(
+                f"It looks like one of the {where} with type `{type(leaf)}` is not supported or pytree-flattenable: register it, by "
+                "torch.export.register_dataclass, or give what is in it"
+            )
 
 
 def standalone(f: Callable, found: Exported, args: tuple, kwargs: dict) -> GraphModule:

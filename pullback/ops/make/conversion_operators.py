@@ -48,6 +48,14 @@ def contiguous(self, memory_format):
     return self.contiguous(memory_format=memory_format)
 
 
+@composite("is_nonzero(Tensor self) -> bool", **_HIDDEN)
+def is_nonzero(self):
+    if self.numel() != 1:
+        few = "no values" if self.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {few} is ambiguous")
+    return bool(self.item())
+
+
 @composite("is_pinned(Tensor self, Device? device=None) -> bool", **_HIDDEN)
 def is_pinned(self, device):
     return self.is_pinned()

@@ -1,10 +1,12 @@
 """`_dynamo.export`: a graph that stands by itself."""
 
 import copy
+import dataclasses
 
 import pytest
 
 import pullback as torch
+from pullback.capture.front.compile import UserError
 from pullback.capture.front.exporting import export
 from pullback.capture.trace.program import Unsupported
 from pullback.surface.compiler import assume_constant_result
@@ -159,3 +161,16 @@ def test_a_graph_that_computes_nothing():
     with pytest.raises(AssertionError, match="Failed to produce a graph"):
         export(lambda x: x, same_signature=False)(torch.ones(2))
     assert export(lambda x: x)(torch.ones(2))[0](torch.ones(2)).tolist() == [1, 1]
+
+
+@dataclasses.dataclass
+class Pair:
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+def test_dataclasses_that_nobody_registered():
+    with pytest.raises(UserError, match="one of the inputs with type .*Pair.* is not supported or pytree-flattenable"):
+        export(lambda pair: pair.x + pair.y)(Pair(torch.ones(2), torch.ones(2)))
+    with pytest.raises(UserError, match="one of the outputs with type .*Pair.* is not supported or pytree-flattenable"):
+        export(lambda x: Pair(x + 1, x))(torch.ones(2))
