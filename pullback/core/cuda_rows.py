@@ -123,7 +123,9 @@ extern "C" __global__ void words(ORIGIN, unsigned int* out, long long n) {
     for (int i = 0; i < 4 && 4 * block + i < n; i++) out[4 * block + i] = words[i];
 }
 
-extern "C" __global__ void floats(ORIGIN, float* out, long long n, int normal, float a, float b) {
+enum { UNIFORM, NORMAL, TRIALS };  // in [a, b); of mean a and deviation b; b with probability a, else 0
+
+extern "C" __global__ void floats(ORIGIN, float* out, long long n, int how, float a, float b) {
     long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (4 * block >= n) return;
     unsigned int words[4];
@@ -132,20 +134,21 @@ extern "C" __global__ void floats(ORIGIN, float* out, long long n, int normal, f
     float made[4];
     for (int i = 0; i < 4; i++) made[i] = (words[i] >> 8) * 5.9604645e-8f;
     for (int i = 0; i < 4; i += 2) {
-        if (!normal) continue;
+        if (how != NORMAL) continue;
         float radius = sqrtf(-2 * logf(1 - made[i])), sine, cosine;
         sincospif(2 * made[i + 1], &sine, &cosine);
         made[i] = radius * cosine; made[i + 1] = radius * sine;
     }
     for (int i = 0; i < 4; i++) {
-        float value = normal ? made[i] * b + a : made[i] * (b - a) + a;
-        made[i] = !normal && value == b ? a : value;
+        if (how == TRIALS) { made[i] = made[i] < a ? b : 0; continue; }
+        float value = how == NORMAL ? made[i] * b + a : made[i] * (b - a) + a;
+        made[i] = how == UNIFORM && value == b ? a : value;
     }
     if (4 * block + 4 <= n) { ((float4*)out)[block] = make_float4(made[0], made[1], made[2], made[3]); return; }
     for (int i = 0; 4 * block + i < n; i++) out[4 * block + i] = made[i];
 }
 
-extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int normal, double a, double b) {
+extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int how, double a, double b) {
     long long block = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (2 * block >= n) return;
     unsigned int words[4];
@@ -154,14 +157,15 @@ extern "C" __global__ void doubles(ORIGIN, double* out, long long n, int normal,
     double made[2];
     for (int i = 0; i < 2; i++)
         made[i] = ((((unsigned long long)words[2 * i]) << 32 | words[2 * i + 1]) >> 11) * 1.1102230246251565e-16;
-    if (normal) {
+    if (how == NORMAL) {
         double radius = sqrt(-2 * log(1 - made[0])), sine, cosine;
         sincospi(2 * made[1], &sine, &cosine);
         made[0] = radius * cosine; made[1] = radius * sine;
     }
     for (int i = 0; i < 2 && 2 * block + i < n; i++) {
-        double value = normal ? made[i] * b + a : made[i] * (b - a) + a;
-        out[2 * block + i] = !normal && value == b ? a : value;
+        double value = how == NORMAL ? made[i] * b + a : made[i] * (b - a) + a;
+        if (how == TRIALS) value = made[i] < a ? b : 0;
+        out[2 * block + i] = how == UNIFORM && value == b ? a : value;
     }
 }
 """
@@ -188,7 +192,8 @@ def blocks_of(count: int, dtype: np.dtype | type) -> int:
 
 
 def philox_numbers(seed: int, start: int, count: int, dtype: np.dtype | type, *parameters, origin=None, into=None):
-    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (False, low, high), normal (True, mean, std).
+    """`count` words (uint32) of a seed's stream from a block on; or floats: uniform (0, low, high), normal (1, mean, std),
+    or one of two (2, probability, value), the other being 0.
 
     `into`: a row-major array of so many numbers of that dtype, which gets them, where it begins at a vector. `origin`: two words of 64 bits on the device, read when the kernel runs: a block to count from, and the seed.
     """

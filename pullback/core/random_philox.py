@@ -115,7 +115,7 @@ class PhiloxGenerator(Generator):
         return self._numbers(like.size, _drawn_in(like), True, mean, std).reshape(like.shape)
 
     def fill(self, out, *parameters) -> Any:
-        """As `uniform` or `normal`, which come first of the parameters as False or True; into the array itself, where it can be."""
+        """As `uniform` or `normal` or trials, which come first of the parameters as 0, 1 or 2; into the array itself, where it can be."""
         kind = _drawn_in(out)
         fits = out.dtype == kind and out.flags.c_contiguous and out.data.ptr % 16 == 0
         result = self._numbers(out.size, kind, *parameters, into=out if fits else None)
@@ -201,7 +201,9 @@ def _bernoulli(gen, out, p=0.5):
     given = hasattr(p, "dtype")
     if given and (p.dtype.kind not in "fV" or not bool(((p >= 0) & (p <= 1)).all())) or not given and not 0 <= p <= 1:
         return None
-    return gen.uniform(p if given and p.shape == out.shape else out) < p
+    if not given:
+        return gen.fill(out, 2, p, 1.0)
+    return gen.uniform(p if p.shape == out.shape else out) < p
 
 
 def _random_range(gen, out, low: int, high: int | None):

@@ -19,6 +19,7 @@ from .printer import CudaBody, CudaPrinter, Elements, Launch
 WARP, LARGEST = 32, 1024
 SHARED_BLOCK = 128  # threads of a block that has several rows
 KEPT = 32  # elements of a row that one thread keeps in registers
+IN_FLIGHT = 4  # vectors of a longer row that one thread reads before it looks at the first
 UNROLLED = 16  # vectors of a row that one thread goes through without a loop
 RECOMPUTED = 60  # cost up to which an element of a long row is computed again rather than written and read
 PRECISE = 64  # additions in a chain that are still made in single precision
@@ -169,6 +170,7 @@ class Rows:
         if self.vectors > UNROLLED:
             first = f"member * {vector}" if vector > 1 else "member"
             return [
+                f"#pragma unroll {IN_FLIGHT}",
                 f"for ({kind} j = {first}; j < {n}{suffix}; j += {members * vector}{suffix}) {{",
                 *digits,
                 *inside,

@@ -92,7 +92,9 @@ class CudaLowering(Lowering):
     def queries_together(self, length: int) -> int:
         """Parts, so that products leave out most of the keys that are not seen."""
         part = length // ATTENTION_PARTS
-        return part if part >= FEWEST_QUERIES and length % ATTENTION_PARTS == 0 else length
+        if part < FEWEST_QUERIES or length % ATTENTION_PARTS or self.on_tensor_units(self._tensor().dtype):
+            return length
+        return part
 
     def on_tensor_units(self, d: dtype | None) -> bool:
         """Whether products of a dtype run, or may run, on units that want their operands' rows to begin at even places."""

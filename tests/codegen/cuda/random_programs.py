@@ -23,7 +23,7 @@ def _pick(r: random.Random, pool: list, keep: Callable = lambda t: True):
 
 def _mixed(r, pool, a, b):
     """Two tensors that broadcast, by one operation."""
-    how = r.choice((torch.add, torch.mul, torch.sub, torch.maximum, lambda x, y: torch.where(x > y, x, y * 0.5)))
+    how = r.choice((torch.add, torch.mul, torch.sub, torch.maximum, lambda x, y: torch.where(x > y, x, y)))
     return how(a, b)
 
 
@@ -106,17 +106,21 @@ def places(r, pool):
     return x[at] if chosen == "index" else x.index_select(0, at)
 
 
+def _filled(x, count: int):
+    """So many elements: a tensor's, and others of which no two are equal."""
+    more = torch.sin(torch.arange(count, device=x.device, dtype=x.dtype) * 1.7)
+    return torch.cat([x.reshape(-1), more])[:count]
+
+
 def images(r, pool):
-    x = _pick(r, pool, lambda t: t.ndim > 1)
-    x = F.pad(x.reshape(-1)[:512], (0, max(512 - x.numel(), 0))).view(2, 4, 8, 8)
+    x = _filled(_pick(r, pool, lambda t: t.ndim > 1), 512).view(2, 4, 8, 8)
     weight = torch.tanh(x[:, :, :3, :3].reshape(2, 4, 3, 3))
     y = F.conv2d(x, weight, padding=1) / 6
     return F.max_pool2d(y, 2) if r.random() < 0.5 else F.avg_pool2d(y, 2)
 
 
 def attention(r, pool):
-    x = _pick(r, pool)
-    x = F.pad(x.reshape(-1)[:1536], (0, max(1536 - x.numel(), 0)), value=0.1).view(1, 48, 2, 16).transpose(1, 2)
+    x = _filled(_pick(r, pool), 1536).view(1, 48, 2, 16).transpose(1, 2)
     return F.scaled_dot_product_attention(x, x.flip(2), x * 0.5, is_causal=r.random() < 0.5)
 
 
