@@ -321,7 +321,7 @@ def _new_sparse(t: Tensor, args: tuple, device) -> Tensor:
     options = {"dtype": t.dtype, "device": device or t.device}
     if args and isinstance(args[0], Tensor):
         return make(*args, **options)
-    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage, list)):
         raise TypeError(
             f"new() received an invalid combination of arguments - got ({type(args[0]).__name__}), but expected a size, or "
             "indices, values and size"

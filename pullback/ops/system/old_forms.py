@@ -48,8 +48,11 @@ def _sorted_out(source: str, args: tuple) -> tuple[list, dict | None]:
     """The tensors in order, and the factors by name; None for the factors where the arguments fit no old form."""
     names = _FACTORS[source]
     if source in ("add", "sub"):  # (input, alpha, other): all three may be numbers
-        fits = len(args) == 3 and not isinstance(args[1], Tensor)
-        return [args[0], args[-1]], {"alpha": args[1]} if fits else None
+        alpha = args[1] if len(args) == 3 else None
+        if isinstance(alpha, Tensor) and not alpha._array.shape and not alpha.requires_grad:
+            alpha = alpha.item()
+        fits = alpha is not None and not isinstance(alpha, Tensor)
+        return [args[0], args[-1]], {"alpha": alpha} if fits else None
     tensors = [a for a in args if isinstance(a, Tensor)]
     numbers = [a for a in args if not isinstance(a, Tensor)]
     fits = len(tensors) == 3 and 1 <= len(numbers) <= len(names)

@@ -81,3 +81,12 @@ def test_operators_of_libraries_take_flags_for_integers():
         library.define("times(Tensor x, int n) -> Tensor")
         library.impl("times", lambda x, n: x * n, "CompositeExplicitAutograd")
         assert torch.equal(torch.ops.old_forms.times(M, True), M)
+
+
+def test_the_factor_of_an_old_sum_may_be_a_tensor_of_one_number():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.add(torch.tensor(1.0), torch.tensor(2.0), 2).item() == 5
+        assert torch.sub(torch.tensor(1.0), torch.tensor(2.0), 2).item() == -3
+        with pytest.raises(TypeError, match="positional arguments"):
+            torch.add(torch.ones(2), torch.ones(2), 2)
