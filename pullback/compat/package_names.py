@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from .. import cuda
@@ -155,3 +155,42 @@ def canonical_mask(
             stacklevel=2,
         )
     return additive_mask(mask, mask_name, target_type)
+
+
+class Switch:
+    """A switch of a compiler that is not here: what programs set, they read again, and nothing follows from it."""
+
+    def __init__(self, value: bool):
+        self.value = value
+
+    def set(self, value: bool) -> bool:
+        """The new value; what it was before comes back."""
+        before, self.value = self.value, value
+        return before
+
+    def get(self) -> bool:
+        return self.value
+
+
+profiling_executor, profiling_mode, fusion_on_cpu, fusion_on_gpu = (
+    Switch(True),
+    Switch(True),
+    Switch(False),
+    Switch(True),
+)
+tensor_expressions, nvfuser = Switch(True), Switch(False)
+
+
+def take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Tensors in groups of one dtype, each of which is given when it reaches so many bytes, the rest at the end."""
+    groups: dict[Any, list[Tensor]] = {}
+    sizes: dict[Any, int] = {}
+    for t in tensors:
+        kind = t.type()
+        size = t.numel() * t.element_size()
+        if sizes.get(kind, 0) + size > size_limit and groups.get(kind):
+            yield groups[kind]
+            groups[kind], sizes[kind] = [], 0
+        groups.setdefault(kind, []).append(t)
+        sizes[kind] = sizes.get(kind, 0) + size
+    yield from filter(None, groups.values())

@@ -36,6 +36,27 @@ ROWS: dict[str, dict[str, str]] = {
     "torch.nn.parameter": {"_ParameterMeta": "pullback.core.tensor:_ParameterMeta"},
     "torch.nn.init": {"_no_grad_uniform_": "pullback.nn.init:uniform_"},
     "torch.backends": {"__allow_nonbracketed_mutation": "pullback.surface.backends.switches:unfrozen"},
+    "torch._C": {
+        "_jit_set_profiling_executor": f"{_NAMES}:profiling_executor.set",
+        "_jit_set_profiling_mode": f"{_NAMES}:profiling_mode.set",
+        "_jit_override_can_fuse_on_cpu": f"{_NAMES}:fusion_on_cpu.set",
+        "_jit_override_can_fuse_on_gpu": f"{_NAMES}:fusion_on_gpu.set",
+        "_jit_can_fuse_on_cpu": f"{_NAMES}:fusion_on_cpu.get",
+        "_jit_can_fuse_on_gpu": f"{_NAMES}:fusion_on_gpu.get",
+        "_jit_set_texpr_fuser_enabled": f"{_NAMES}:tensor_expressions.set",
+        "_jit_texpr_fuser_enabled": f"{_NAMES}:tensor_expressions.get",
+        "_jit_set_nvfuser_enabled": f"{_NAMES}:nvfuser.set",
+        "_jit_nvfuser_enabled": f"{_NAMES}:nvfuser.get",
+    },
+    "torch._C._onnx": {
+        name: f"pullback.surface.onnx.enumerations:{name}"
+        for name in ("OperatorExportTypes", "TensorProtoDataType", "TrainingMode")
+    },
+    "torch._tensor_str": {"_str_intern": "pullback.core.printing:tensor_repr"},
+    "torch.nn.utils._per_sample_grad": {
+        "call_for_per_sample_grads": "pullback.nn.utils.per_sample:call_for_per_sample_grads"
+    },
+    "torch.utils.data._utils.pin_memory": {"pin_memory": "pullback.utils.data.pinning:pinned"},
     "torch.hub": {"urlparse": "urllib.parse:urlparse"},
     "torch.jit.annotations": {name: f"typing:{name}" for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")},
     "torch.utils.data._utils.collate": {"np_str_obj_array_pattern": "pullback.utils.data.collate:NO_NUMBERS"},
@@ -44,7 +65,10 @@ ROWS: dict[str, dict[str, str]] = {
     "torch._inductor": {"cudagraph_mark_step_begin": "pullback.surface.compiler:cudagraph_mark_step_begin"},
     "torch._dynamo": {"reset_code_caches": "pullback.surface.compiler:reset"},
     "torch._dynamo.utils": {"warn_once": f"{_NAMES}:warn_once"},
-    "torch._utils": {"is_compiling": "pullback.surface.compiler:is_compiling"},
+    "torch._utils": {
+        "is_compiling": "pullback.surface.compiler:is_compiling",
+        "_take_tensors": f"{_NAMES}:take_tensors",
+    },
     "torch._inductor.decomposition": {
         "register_decomposition": "pullback.export.decompositions:register_decomposition"
     },

@@ -85,8 +85,11 @@ def node_of(args: argparse.Namespace, count: int) -> Node:
     return static(args.node_rank, count, args.master_addr, args.master_port or 29500)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    args = parser().parse_args(argv)
+get_args_parser = parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start the processes that parsed arguments ask for, and wait for them."""
     count = nodes(args.nnodes)
     command = command_of(args.script, args.arguments, args.module, args.no_python)
     if count > 1 and not args.hostfile:
@@ -95,6 +98,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if value is not None:
             os.environ[name] = str(value)
     return launch(command, ranks_per_node(args.nproc_per_node) * count, args.hostfile, args.max_restarts)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(parser().parse_args(argv))
 
 
 if __name__ == "__main__":

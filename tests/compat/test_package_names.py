@@ -133,3 +133,23 @@ def test_objects_of_torchscript_are_asked_for_and_never_there():
     assert not isinstance(torch.nn.Linear(1, 1), torch.ScriptObject)
     with pytest.raises(TypeError, match="No constructor defined"):
         torch.ScriptObject()
+
+
+def test_switches_of_absent_compilers_are_remembered():
+    switch = names.Switch(True)
+    assert switch.set(False) is True and switch.get() is False and switch.set(True) is False
+
+
+def test_tensors_in_groups_of_a_dtype_and_size():
+    a, b, c, d = torch.ones(2), torch.ones(2), torch.ones(1, dtype=torch.int64), torch.ones(3)
+    groups = list(names.take_tensors([a, b, c, d], 16))
+    assert [[t.numel() for t in g] for g in groups] == [[2, 2], [3], [1]]
+
+
+def test_rows_of_packages_lead_somewhere():
+    from pullback.compat.package_rows import ROWS
+    from pullback.compat.torch import _resolve
+
+    for module in ("torch._C", "torch._C._onnx", "torch._C._distributed_rpc", "torch._utils", "torch.backends"):
+        assert all(_resolve(home) is not None for home in ROWS[module].values())
+    assert _resolve(ROWS["torch.utils.data._utils.pin_memory"]["pin_memory"])("text") == "text"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import types
 
 from . import errors
+from .enumerations import OperatorExportTypes, TensorProtoDataType, TrainingMode
 from .errors import OnnxExporterError
 from .exporting import export, state
 from .program import ONNXProgram
@@ -44,4 +45,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'torch.onnx' has no attribute {name!r}")
 
 
-__all__ = ["errors", "export", "is_in_onnx_export", "OnnxExporterError", "ONNXProgram"]
+__all__ = [
+    "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors", "export", "is_in_onnx_export", "OnnxExporterError",
+    "ONNXProgram",
+]  # fmt: skip

@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from ....core.tensor import SPARSE, Tensor
 from ...system import inplace
-from . import arithmetic, construct, conversion, gradients, masks, parts, products, reductions, shapes, softmaxes, typed
+from . import (
+    arithmetic,
+    construct,
+    conversion,
+    diagonals,
+    gradients,
+    masks,
+    parts,
+    products,
+    reductions,
+    shapes,
+    softmaxes,
+    typed,
+)
 from .invariants import check_sparse_tensor_invariants
 from .layouts import is_sparse, wrap_sparse
 from .semi_structured import (
@@ -47,6 +60,7 @@ __all__ = [
     "check_sparse_tensor_invariants",
     "construct",
     "conversion",
+    "diagonals",
     "execute_sparse",
     "gradients",
     "masks",
