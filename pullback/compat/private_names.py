@@ -13,6 +13,7 @@ from ..core.geometry import is_dense
 from ..core.modes import ambient
 from ..core.storage import storage_of
 from ..core.tensor import Tensor
+from ..surface.jit.graphs import TracingState, tracing_state
 from ..surface.settings import get_default_device as default
 
 MAP_LOCATION = Callable[[Any, str], Any] | Any | str | dict[str, str] | None
@@ -33,15 +34,9 @@ def log_api_usage_once(event: str) -> None:
     """PyTorch tells a logger that its operators may install which features are used. There is none here to tell."""
 
 
-class Value:
-    """A value in a graph of TorchScript. There are no such graphs here, so nothing is one."""
-
-    def __init__(self) -> None:
-        raise TypeError("No constructor defined: torch._C.Value stands for values of TorchScript's graphs")
-
-
-def get_tracing_state() -> None:
-    """The state of TorchScript's tracer, which never runs here."""
+def get_tracing_state() -> TracingState | None:
+    """The state of a run that becomes a graph to read (`jit._get_trace_graph`)."""
+    return tracing_state()
 
 
 def get_proxy_mode() -> GraphTrace | None:

@@ -34,6 +34,7 @@ from .functions import (
     trace,
     trace_module,
 )
+from .graphs import _get_trace_graph as _get_trace_graph
 from .modules import RecursiveScriptModule, ScriptModule, TopLevelTracedModule, TracedModule
 from .modules import ScriptObject as ScriptObject
 from .settings import (
