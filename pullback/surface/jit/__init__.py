@@ -13,6 +13,7 @@ from .annotations import (
     Attribute,
     Final,
     TracerWarning,
+    _unwrap_optional,  # noqa: F401
     annotate,
     export,
     ignore,

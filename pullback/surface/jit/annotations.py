@@ -24,6 +24,12 @@ class Attribute(NamedTuple):
     type: Any
 
 
+def _unwrap_optional(x: Any) -> Any:
+    """A value that is not None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
 def annotate(the_type: Any, the_value: T) -> T:
     """The value; its type is a word to the compiler."""
     return the_value

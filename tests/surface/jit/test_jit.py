@@ -105,3 +105,13 @@ def test_files_and_freezing():
     assert torch.jit.freeze(scripted.eval()) is scripted
     with pytest.raises(RuntimeError, match="expects a ScriptModule"):
         torch.jit.freeze(Net())
+
+
+def test_a_value_that_is_not_none():
+    def f(x):
+        return torch.jit._unwrap_optional(x).sin()
+
+    x = torch.ones(2)
+    assert torch.compile(f, backend="eager", fullgraph=True)(x).tolist() == f(x).tolist()
+    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+        f(None)
