@@ -18,11 +18,21 @@ from typing import Union
 
 from ...core.source import run_source
 
-__all__ = ["bypassing", "choose", "functions_past", "generate", "is_overridden", "overridden_operators", "override"]
+__all__ = [
+    "ANY",
+    "bypassing",
+    "choose",
+    "functions_past",
+    "generate",
+    "is_overridden",
+    "overridden_operators",
+    "override",
+]
 
 Write = Callable[[bool], tuple[str, dict]]  # with or without the plain case: the source of `wrapper`, and what it names
 
 Entry = Union["Generated", "Written", "Choice"]
+ANY = "*"  # the key of functions that go past whatever a body is written in
 _past: dict[str, list[Entry]] = {}  # key of an operator -> functions that go past it
 overridden_operators: set[str] = set()
 
@@ -34,7 +44,7 @@ def functions_past(key: str) -> list[Callable]:
 
 def is_overridden(*keys: str) -> bool:
     """Whether something else is registered for one of these operators; without a name, for any at all."""
-    return not overridden_operators.isdisjoint(keys) if keys else bool(overridden_operators)
+    return bool(overridden_operators) if not keys or ANY in keys else not overridden_operators.isdisjoint(keys)
 
 
 def override(key: str, active: bool) -> None:
@@ -43,7 +53,7 @@ def override(key: str, active: bool) -> None:
         overridden_operators.add(key)
     else:
         overridden_operators.discard(key)
-    for entry in _past.get(key, ()):
+    for entry in (*_past.get(key, ()), *_past.get(ANY, ())):
         entry.refresh()
 
 

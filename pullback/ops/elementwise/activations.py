@@ -229,7 +229,6 @@ prelu_kernel = pointwise(
     out=False,
     autocast_cpu="lower",
     autocast_cuda="lower",
-    inlines=("_prelu_kernel.default",),
 )
 def prelu(self, weight):
     if not isinstance(weight, Tensor):

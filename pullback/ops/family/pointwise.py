@@ -53,6 +53,7 @@ class PointwiseDeclaration(Declaration):
         "constant": "ufunc",
         "dense_writes": "ufunc",
         "direct": "ufunc",
+        "inlines": "ufunc",
         "plain": "kernel",
     }
     kinds = {"plain": (elementwise.KernelCase,)}
@@ -90,6 +91,8 @@ class PointwiseDeclaration(Declaration):
     """The dtypes for which the ufunc alone is right, a key of `CATEGORIES`; without it, those of `supports`."""
     contiguous: bool = False
     """Whether the result is row-major, whatever the order of the operands."""
+    inlines: tuple[str, ...] = ()
+    """Other operators whose work the ufunc does, where there is a body: while one is overridden, there is no plain case."""
     dense_writes: bool = False
     """Whether the ufunc writes in place to row-major memory only."""
     inplace: bool | str = True

@@ -25,7 +25,7 @@ def _check_vector(function: str, name: str, t: Tensor) -> None:
         raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {t.ndim}-D")
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor", inlines=("mul.Tensor",))
+@composite("outer(Tensor self, Tensor vec2) -> Tensor")
 def outer(self, vec2):
     require_tensors(outer, (self, vec2))
     _check_vector("outer", "self", self)
@@ -72,7 +72,7 @@ addr = contraction(
 )
 
 
-@composite("kron(Tensor self, Tensor other) -> Tensor", inlines=("mul.Tensor",))
+@composite("kron(Tensor self, Tensor other) -> Tensor")
 def kron(self, other):
     require_tensors(kron, (self, other))
     rank = max(self.ndim, other.ndim)
@@ -83,7 +83,7 @@ def kron(self, other):
     return unsafe_view((wide * tall).contiguous(), tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", inlines=("mm.default", "tensordot.default"))
+@composite("inner(Tensor self, Tensor other) -> Tensor")
 def inner(self, other):
     require_tensors(inner, (self, other))
     if not self.ndim or not other.ndim:

@@ -379,7 +379,6 @@ def _check_classes(self: Tensor, target: Tensor, weight: Tensor | None) -> None:
     "-> Tensor",
     public="_nn.multi_margin_loss",
     out=False,
-    inlines=("gather.default", "clamp_min.default", "scatter.value", "sum.dim_IntList", "div.Tensor", "mean.default"),
     autocast_cpu="float32",
     autocast_cuda="float32",
 )
@@ -424,14 +423,6 @@ def _check_labels(self: Tensor, target: Tensor) -> None:
     "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     public="_nn.multilabel_margin_loss",
     out=False,
-    inlines=(
-        "gather.default",
-        "clamp_min.default",
-        "scatter_add.default",
-        "sum.dim_IntList",
-        "div.Tensor",
-        "mean.default",
-    ),
     autocast_cpu="float32",
     autocast_cuda="float32",
 )

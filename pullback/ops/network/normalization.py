@@ -247,7 +247,6 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 @composite(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     method=False,
-    inlines=("pow.Tensor_Scalar", "mean.dim", "add.Scalar", "rsqrt.default", "mul.Tensor"),
 )
 def rms_norm(input, normalized_shape, weight, eps):
     shape, n = list(normalized_shape), len(normalized_shape)

@@ -179,7 +179,6 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     method=False,
     autocast_cuda="float32",
-    inlines=("linalg_vector_norm.default", "clamp_min.default", "div.Tensor", "mul.Tensor", "sum.dim_IntList"),
 )
 def cosine_similarity(x1, x2, dim, eps):
     d = promote_types(x1.dtype, x2.dtype)

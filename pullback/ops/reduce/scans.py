@@ -225,7 +225,6 @@ def _check_diff(self, n, dim, prepend, append):
 
 @composite(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    inlines=("slice.Tensor", "sub.Tensor"),
 )
 def diff(self, n, dim, prepend, append):
     _check_diff(self, n, dim, prepend, append)

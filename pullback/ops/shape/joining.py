@@ -21,7 +21,7 @@ from ...core.promotion import can_cast, promote_types
 from ...core.size import Size
 from ...core.symbolic import likely
 from ...core.tensor import Tensor, stride_of, wrap
-from ..eager.functions import bypassing
+from ..eager.functions import ANY, bypassing
 from ..family.base import Family, composite
 from ..family.batching import batch_first
 from ..family.formats import prefers_channels_last
@@ -307,14 +307,14 @@ def _nonempty(name: str, tensors) -> None:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",))
+@composite("hstack(Tensor[] tensors) -> Tensor", method=False)
 def hstack(tensors):
     _nonempty("hstack", tensors)
     result = tuple(at_least(t, 1) for t in tensors)
     return dispatch(cat, (result, 0 if result[0].ndim == 1 else 1))
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",), aliases=("row_stack",))
+@composite("vstack(Tensor[] tensors) -> Tensor", method=False, aliases=("row_stack",))
 def vstack(tensors):
     _nonempty("vstack", tensors)
     return dispatch(cat, (tuple(at_least(t, 2) for t in tensors), 0))
@@ -326,7 +326,7 @@ def dstack(tensors):
     return dispatch(cat, (tuple(at_least(t, 3) for t in tensors), 2))
 
 
-@composite("column_stack(Tensor[] tensors) -> Tensor", method=False, inlines=("cat.default",))
+@composite("column_stack(Tensor[] tensors) -> Tensor", method=False)
 def column_stack(tensors):
     _nonempty("column_stack", tensors)
     return hstack([t.reshape((t.numel(), 1)) if t.ndim <= 1 else t for t in tensors])
@@ -461,7 +461,7 @@ def _combination_indices(n: int, r: int, with_replacement: bool):
 _native_block_diag = small.table.get("block_diag.list")
 
 
-@bypassing("cat.default", "new_zeros.default")
+@bypassing(ANY)
 def _small_block_diag(tensors: tuple) -> Tensor | None:
     """By a function in C, where tensors are plain and the call leaves no history; None where it takes more."""
     if (

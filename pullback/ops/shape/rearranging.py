@@ -348,7 +348,7 @@ tril_indices, triu_indices = _triangle_factory("tril_indices"), _triangle_factor
 
 
 # ---- diagonals
-@composite("diag(Tensor self, int diagonal=0) -> Tensor", inlines=("diag_embed.default", "diagonal_backward.default"))
+@composite("diag(Tensor self, int diagonal=0) -> Tensor")
 def diag(self, diagonal):
     if self.ndim == 1:
         return self.diag_embed(diagonal)
@@ -365,7 +365,6 @@ def diagflat(self, offset):
 @composite(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
     out=False,
-    inlines=("diagonal_backward.default",),
 )
 def diag_embed(self, offset, dim1, dim2):
     rank = self.ndim + 1

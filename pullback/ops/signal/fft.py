@@ -34,9 +34,6 @@ FORWARD_NORM = ("backward", "ortho", "forward")
 INVERSE_NORM = ("forward", "ortho", "backward")
 
 
-TRANSFORMS = ("_fft_c2c.default", "_fft_r2c.default", "_fft_c2r.default", "_conj.default", "_to_copy.default")
-
-
 # ---- the three operators
 @cache
 def library(xp: Any) -> Any:
@@ -288,32 +285,32 @@ def from_half_spectrum(x: Tensor, n: int | None, dim: int, norm: str | None, for
     return run(c2r, conj(x) if forward else x, (dim,), normalization_of(norm, forward), n)
 
 
-@composite("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def fft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return transform_1d(self, n, dim, norm, True)
 
 
-@composite("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def ifft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return transform_1d(self, n, dim, norm, False)
 
 
-@composite("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def rfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return to_half_spectrum(self, n, dim, norm, True, "rfft")
 
 
-@composite("fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def ihfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return to_half_spectrum(self, n, dim, norm, False, "ihfft")
 
 
-@composite("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def irfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return from_half_spectrum(self, n, dim, norm, False)
 
 
-@composite("fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
 def hfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return from_half_spectrum(self, n, dim, norm, True)
 
@@ -340,17 +337,17 @@ def half_sizes(x: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], tuple
     return sizes, dims, last
 
 
-@composite("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
 def fftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     return transform_nd(self, s, dim, norm, True)
 
 
-@composite("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
 def ifftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     return transform_nd(self, s, dim, norm, False)
 
 
-@composite("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
 def rfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     require_real(self, "rfftn", "real-valued")
     sizes, dims = shape_and_dims(self, s, dim)
@@ -358,7 +355,7 @@ def rfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     return run(r2c, resize(promoted(self), dims, sizes), dims, normalization_of(norm, True), True)
 
 
-@composite("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", inlines=TRANSFORMS)
+@composite("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
 def irfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     sizes, dims, last = half_sizes(self, s, dim, "irfftn")
     x = resize(promoted(self, to_complex=True), dims, sizes)
@@ -391,7 +388,7 @@ def _in_two_dims(name: str) -> None:
     """fft2 and its kin: the n-dimensional transform of the last two dims."""
     several = exports["fft"][name + "n"].operator
     schema = f"fft_{name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2, -1], str? norm=None) -> Tensor"
-    composite(schema, inlines=TRANSFORMS)(lambda self, s, dim, norm: several.body(self, s, dim, norm))
+    composite(schema)(lambda self, s, dim, norm: several.body(self, s, dim, norm))
 
 
 for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):

@@ -15,7 +15,7 @@ from ...core.modes import ambient
 from ...core.objects import make_tensor
 from ...core.tensor import PLAIN, Tensor
 from ..eager import direct
-from ..eager.functions import COMMON, generate
+from ..eager.functions import ANY, COMMON, generate
 from ..eager.signature import describe
 from ..eager.text import Call
 from .dispatch import mark_views
@@ -40,10 +40,11 @@ def bypassed(op: Operator, inplace: bool = False) -> tuple[str, ...]:
     key = inplace_key if inplace else key_of
     declared = op.declared
     others = tuple([key(other) for other in declared.overloads.values()]) if hasattr(declared, "overloads") else ()
-    if inplace or declared.plain is None and not declared.inlines:
-        return (key(op), *others)
+    if inplace or declared.plain is None and not hasattr(declared, "inlines"):
+        past_body = op.body is not None and op.native is not None and not inplace
+        return (key(op), *others, ANY) if past_body else (key(op), *others)
     inlined = [key(case.recorded_as) for case in declared.plain_cases if case.recorded_as is not None]
-    return (key(op), *others, *inlined, *declared.inlines)
+    return (key(op), *others, *inlined, *getattr(declared, "inlines", ()))
 
 
 def make_function(name: str, op: Operator, inplace: bool = False, space: str = "torch"):

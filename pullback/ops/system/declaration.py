@@ -114,8 +114,6 @@ class Declaration(metaclass=Fields):
     """`meta(*args)`: tensors in, of which only metadata may be read, `Spec`(s) out: the one source of shape, dtype and strides."""
     strides: Callable | None = None
     """`strides(shape, *args)`: how results of a shape are laid out (`family.formats`), None for row-major; without it, all are."""
-    inlines: tuple[str, ...] = ()
-    """Other operators whose work a plain call does: a ufunc that is more than the body, or a function in C that stands for it. While one is overridden, there is no plain case."""
     check: Callable | None = None
     """`check(*args)`: raises for arguments that the operator refuses, before kernel and shape rule."""
 

@@ -95,7 +95,6 @@ avg_pool3d = _declare_regular(3)
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
     "bool count_include_pad=True) -> Tensor",
     method=False,
-    inlines=("unsqueeze.default", "avg_pool2d.default", "squeeze.dim"),
 )
 def avg_pool1d(self, kernel_size, stride, padding, ceil_mode, count_include_pad):
     """Through two dimensions, the first of them one entry high."""
@@ -177,7 +176,6 @@ adaptive_avg_pool3d = _declare_adaptive(3)
 @composite(
     "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
     method=False,
-    inlines=("unsqueeze.default", "_adaptive_avg_pool2d.default", "mean.dim", "squeeze.dim"),
 )
 def adaptive_avg_pool1d(self, output_size):
     check_one_dimension("adaptive_avg_pool1d", self)

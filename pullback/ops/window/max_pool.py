@@ -101,7 +101,6 @@ max_pool3d_with_indices, max_pool3d_with_indices_backward = _declare_regular(3)
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> Tensor",
     method=False,
-    inlines=("max_pool2d_with_indices.default",),
 )
 def max_pool2d(self, *attributes):
     return dispatch(max_pool2d_with_indices, (self, *attributes))[0]
@@ -112,7 +111,6 @@ def max_pool2d(self, *attributes):
     "bool ceil_mode=False) -> Tensor",
     method=False,
     autocast_cpu="float32",
-    inlines=("max_pool3d_with_indices.default",),
 )
 def max_pool3d(self, *attributes):
     return dispatch(max_pool3d_with_indices, (self, *attributes))[0]
@@ -121,12 +119,7 @@ def max_pool3d(self, *attributes):
 _ONE = "int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False"
 
 
-_THROUGH_TWO = ("unsqueeze.default", "max_pool2d_with_indices.default", "squeeze.dim")
-
-
-@composite(
-    f"max_pool1d_with_indices(Tensor self, {_ONE}) -> (Tensor, Tensor)", method=False, out=False, inlines=_THROUGH_TWO
-)
+@composite(f"max_pool1d_with_indices(Tensor self, {_ONE}) -> (Tensor, Tensor)", method=False, out=False)
 def max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
     """Through two dimensions, the first of them one entry high."""
     check_one_dimension("max_pool1d", self)
@@ -143,7 +136,7 @@ def check_one_dimension(function: str, t: Tensor) -> None:
         )
 
 
-@composite(f"max_pool1d(Tensor self, {_ONE}) -> Tensor", method=False, inlines=_THROUGH_TWO)
+@composite(f"max_pool1d(Tensor self, {_ONE}) -> Tensor", method=False)
 def max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode):
     stride = stride or kernel_size
     _check_max_pool1d(self, kernel_size, stride, padding, dilation, ceil_mode)
@@ -232,7 +225,6 @@ adaptive_max_pool3d = _declare_adaptive(3)
     "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
     method=False,
     out=False,
-    inlines=("unsqueeze.default", "adaptive_max_pool2d.default", "squeeze.dim"),
 )
 def adaptive_max_pool1d(self, output_size):
     check_one_dimension("adaptive_max_pool1d", self)
