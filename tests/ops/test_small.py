@@ -325,3 +325,11 @@ def test_elements_of_several_tensors(key: str):
             for args in PAIRED[key](x, y):
                 taken += compare(op, args, 3e-6 if dtype is torch.float32 else 1e-12)
     assert taken
+
+
+def test_a_view_of_a_tensor_without_history_is_taken_and_one_with_history_is_recorded():
+    x = torch.arange(12.0).reshape(3, 4)
+    assert torch.kron(x[:2], x[1:]).grad_fn is None
+    view = x[:2]
+    x.mul_(torch.ones(4, requires_grad=True))  # the view has a history from here on
+    assert torch.kron(view, view).grad_fn is not None

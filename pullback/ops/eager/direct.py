@@ -16,6 +16,7 @@ from ...core.dtype import by_numpy, dtype
 from ...core.objects import make_tensor
 from ...core.tensor import PLAIN
 from .text import Call, all_of, block
+from .views import may_have_history
 
 if TYPE_CHECKING:
     from ..system.operator import Operator
@@ -75,13 +76,14 @@ def _conditions(call: Call) -> list[str] | None:
     return [*tensors, *call.no_out, *[condition for _, condition in sorted(values, key=lambda pair: pair[0])]]
 
 
-def _history(call: Call) -> str:
-    """The condition that a gradient may be wanted."""
+def _history(call: Call, views_apart: bool = False) -> str:
+    """The condition that a gradient may be wanted; with `views_apart`, views of tensors without history are looked through."""
     found = []
     for v, a in call.arguments:
         if a.is_tensor:
-            history = f"any_history({v})" if a.is_list else f"{v}.__class__ in PLAIN and {v}._autograd is not None"
-            found.append(history)
+            alone = f"{v}.__class__ in PLAIN and {v}._autograd is not None"
+            alone += f" and may_have_history({v})" if views_apart else ""
+            found.append(f"any_history({v})" if a.is_list else alone)
     return " or ".join(found)
 
 
@@ -100,7 +102,7 @@ def lines_of(call: Call) -> list[str]:
     values = ", ".join(given)
     history = _history(call)
     if op.body is not None:
-        run = [*_native_body_lines(op, history, values), f"return direct_body({values})"]
+        run = [*_native_body_lines(op, _history(call, views_apart=True), values), f"return direct_body({values})"]
         return [MARK, *block(f"if {all_of('ambient.mode < 2', *conditions)}:", *run)]
     recorded = (
         block(f"if ambient_ and ({history}):", f"return op.record(out_, {values})")
@@ -167,7 +169,7 @@ def names_of(op: Operator) -> dict:
         "all_plain": all_plain, "any_history": any_history, "as_tuple": as_tuple, "NUMBERS": NUMBERS, "DTYPE": dtype,
         "direct_body": op.body, "direct_kernel": op.kernel, "direct_check": op.declared.check, "execute": family.execute_plain,
         "wrap_outputs": family.wrap_outputs, "as_tensor": as_tensor,
-        "native": op.native,
+        "native": op.native, "may_have_history": may_have_history,
     }  # fmt: skip
 
 
