@@ -25,7 +25,7 @@ from ..core import modes, tree
 from ..core.dtype import float32
 from ..core.modes import ambient
 from ..core.node import FreedError, ModifiedError, Node, edge_of, requires_grad
-from ..core.tensor import CONJ, FAKE, NEG, Tensor, wrap_meta
+from ..core.tensor import CONJ, FAKE, META, NEG, Tensor, wrap_meta
 from ..ops.family.formats import dense_strides
 from ..ops.system.operator import find
 from .config import config
@@ -301,7 +301,8 @@ class JointTrace:
         joint.branches = branches([results[n] for n in wanted], inputs)
         try:
             with modes.masked(modes.GRAD), backward_autocast():
-                return list(grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True))
+                found = grad([results[n] for n in wanted], inputs, joint.tangents, allow_unused=True)
+                return [lying_as(g, leaf) for g, leaf in zip(found, inputs, strict=True)]
         except (ModifiedError, FreedError) as error:  # as in eager mode, the forward is right, and the backward raises
             joint.backward_error = error
             return [None] * len(inputs)
@@ -316,6 +317,20 @@ class JointTrace:
         result = self.fake_mode.make(tuple(t._array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(result, node)
         return result
+
+
+def lying_as(g: Tensor | None, leaf: Tensor | None) -> Tensor | None:
+    """A gradient on a device in the row-major order of its input, as it is accumulated: turned in the graph, where that is one loop more."""
+    if (
+        g is None
+        or leaf is None
+        or g._keys & ~(FAKE | META)
+        or g.device.type != "cuda"
+        or g.is_contiguous()
+        or not leaf.is_contiguous()
+    ):
+        return g
+    return g.contiguous()
 
 
 def branches(results: list, inputs: list) -> list[tuple[int, ...]] | None:

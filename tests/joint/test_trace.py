@@ -180,3 +180,21 @@ def test_functionalize_shares_the_machinery():
         return y
 
     assert functionalize(f)(torch.zeros(2)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("where", "strides"), [("cuda", (27, 9, 3, 1)), ("cpu", (27, 1, 9, 3))])
+def test_gradients_on_a_device_are_turned_to_the_order_of_their_inputs_within_the_graph(where, strides):
+    from pullback.capture.fake.mode import FakeTensorMode
+    from pullback.joint.aot import aot_function
+
+    found = []
+
+    def backward(module, inputs):
+        found.extend(n.meta["val"].stride() for n in module.graph.output_node().all_input_nodes)
+        return module
+
+    with FakeTensorMode():
+        x = torch.empty(2, 3, 8, 8, device=where).to(memory_format=torch.channels_last)
+        w = torch.empty(4, 3, 3, 3, device=where, requires_grad=True)
+        aot_function(torch.nn.functional.conv2d, lambda module, inputs: module, backward)(x, w)
+    assert found == [strides]
