@@ -79,7 +79,7 @@ static PyObject *py_divide(PyObject *self, PyObject *args) { /* self, other, rou
 
 static PyObject *py_clamp(PyObject *self, PyObject *args) { /* self, min, max */
     Array *a = floats_of(argument(args, 0)), *low = NULL, *high = NULL;
-    NONE_UNLESS(a && (argument(args, 1) != Py_None || argument(args, 2) != Py_None));
+    NONE_UNLESS(a && count_of(a) <= 1024 && (argument(args, 1) != Py_None || argument(args, 2) != Py_None)); /* more: a vector loop */
     if (argument(args, 1) != Py_None) NONE_UNLESS(alike(a, low = floats_of(argument(args, 1))));
     if (argument(args, 2) != Py_None) NONE_UNLESS(alike(a, high = floats_of(argument(args, 2))));
     Array *r = new_array(a->nd, a->shape, kind(a));
