@@ -289,7 +289,8 @@ static int order_of(PyObject *value, int *into) {
 static PyObject *py_pdist(PyObject *self, PyObject *args) { /* self, p */
     Array *x = floats_of(argument(args, 0), 2);
     int order;
-    NONE_UNLESS(x && x->shape[0] > 1 && x->shape[0] <= 512 && order_of(argument(args, 1), &order));
+    /* How many elements differ is the kernel's to say: a difference that is NaN is none that counts. */
+    NONE_UNLESS(x && x->shape[0] > 1 && x->shape[0] <= 512 && order_of(argument(args, 1), &order) && order);
     Py_ssize_t n = x->shape[0], shape[1] = {n * (n - 1) / 2};
     Array *r = new_array(1, shape, kind(x));
     if (!r) return NULL;

@@ -172,3 +172,11 @@ def test_cosine_similarity_takes_any_floor_of_lengths():
     assert torch.cosine_similarity(torch.tensor(1.0, dtype=torch.float64), x, 0).dtype is torch.float64
     with pytest.raises(RuntimeError, match="eps must be non-negative"):
         torch.cosine_similarity(x, x, 0, eps=-1.0)
+
+
+def test_distances_of_what_is_no_number_are_none():
+    x = torch.tensor([[0.0, 1.0], [float("nan"), 2.0]])
+    infinite = torch.full((2, 2), float("inf"), dtype=torch.float64)
+    for p in (0.0, 1.0, 2.0, float("inf")):
+        assert torch.pdist(x, p).isnan().all() and torch.pdist(infinite, p).isnan().all()
+    assert torch.pdist(torch.tensor([[0.0, 1.0, 2.0], [0.0, 3.0, 4.0]]), 0.0).tolist() == [2]
