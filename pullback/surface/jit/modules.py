@@ -23,7 +23,11 @@ def no_graph(owner: Any, *args: Any) -> NoReturn:
 
 class ScriptObject:
     """An object of a class that TorchScript compiled. It compiles nothing here, so that there are none: programs ask by
-    `isinstance` whether they were given one."""
+    `isinstance` whether they were given one.
+
+    >>> isinstance(torch.ones(1), torch.ScriptObject)
+    False
+    """
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise TypeError(f"{type(self).__name__}: No constructor defined!")
