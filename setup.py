@@ -3,121 +3,40 @@
 from setuptools import Extension, setup
 
 SOURCES = "pullback/core"
+LOOPS = "-O3 -fwrapv -fno-math-errno -fno-trapping-math"
+ROUNDED = "-ffp-contract=off"  # products and sums are rounded one by one, as the array library rounds them
+# A loop with a choice in it is vectorised, two loops under a choice are not always.
+WIDE = "-fopenmp-simd -fno-unswitch-loops --param=vect-max-peeling-for-alignment=0"
+
+# name: (what it is built with, the headers it reads, without their `native_`)
+EXTENSIONS = {
+    "native": ("-O3 -fno-math-errno -fno-trapping-math", "pool rows channels jobs"),
+    "elements": (f"{LOOPS} {ROUNDED} {WIDE}", "types elements special fits polynomials"),
+    "network": (f"{LOOPS} -fopenmp-simd", "types elements layers products attention windows recurrent"),
+    "spatial": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "spatial"),
+    "along": (f"{LOOPS} {ROUNDED}", "arrays types lanes elements along"),
+    "places": ("-O3 -fwrapv", "arrays moves places"),
+    "shapes": ("-O2 -fwrapv", "arrays moves"),
+    "linalg": ("-O2 -fwrapv -fno-math-errno -Wno-strict-prototypes", "arrays moves"),
+    "fourier": (LOOPS, "arrays moves fourier"),
+    "pools": ("-O2 -fwrapv", "arrays moves pools"),
+    "sums": (LOOPS, "arrays moves types lanes elements sums"),
+    "losses": (LOOPS, "arrays moves types lanes elements losses"),
+    "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
+    "calls": ("-O2", ""),
+    "objects": ("-O2", ""),
+    "device": ("-O2", ""),
+}
 
 setup(
     ext_modules=[
         Extension(
-            "pullback.core._native",
-            [f"{SOURCES}/_native.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("pool", "rows", "channels", "jobs")],
-            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
+            f"pullback.core._{name}",
+            [f"{SOURCES}/_{name}.c"],
+            depends=[f"{SOURCES}/native_{part}.h" for part in headers.split()],
+            extra_compile_args=flags.split(),
             optional=True,
-        ),
-        Extension(
-            "pullback.core._elements",
-            [f"{SOURCES}/_elements.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("elements", "special", "fits", "polynomials")],
-            extra_compile_args=[
-                "-O3",
-                "-fno-math-errno",
-                "-fno-trapping-math",
-                "-fwrapv",
-                "-fopenmp-simd",
-                "-fno-unswitch-loops",  # a loop with a choice in it is vectorised, two loops under a choice are not always
-                "-ffp-contract=off",  # products and sums are rounded one by one, as the array library rounds them
-                "--param=vect-max-peeling-for-alignment=0",
-            ],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._network",
-            [f"{SOURCES}/_network.c"],
-            depends=[
-                f"{SOURCES}/native_{part}.h"
-                for part in ("elements", "layers", "products", "attention", "windows", "recurrent")
-            ],
-            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fopenmp-simd"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._spatial",
-            [f"{SOURCES}/_spatial.c"],
-            depends=[f"{SOURCES}/native_spatial.h"],
-            extra_compile_args=[
-                "-O3",
-                "-fno-math-errno",
-                "-fno-trapping-math",
-                "-fwrapv",
-                "-fopenmp-simd",
-                "-ffp-contract=off",
-            ],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._along",
-            [f"{SOURCES}/_along.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "lanes", "elements", "along")],
-            extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-ffp-contract=off"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._places",
-            [f"{SOURCES}/_places.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "places")],
-            extra_compile_args=["-O3", "-fwrapv"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._shapes",
-            [f"{SOURCES}/_shapes.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves")],
-            extra_compile_args=["-O2", "-fwrapv"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._linalg",
-            [f"{SOURCES}/_linalg.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves")],
-            extra_compile_args=["-O2", "-fwrapv", "-fno-math-errno", "-Wno-strict-prototypes"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._fourier",
-            [f"{SOURCES}/_fourier.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "fourier")],
-            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._pools",
-            [f"{SOURCES}/_pools.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "pools")],
-            extra_compile_args=["-O2", "-fwrapv"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._sums",
-            [f"{SOURCES}/_sums.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "lanes", "elements", "sums")],
-            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._losses",
-            [f"{SOURCES}/_losses.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "lanes", "elements", "losses")],
-            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math"],
-            optional=True,
-        ),
-        Extension(
-            "pullback.core._pairs",
-            [f"{SOURCES}/_pairs.c"],
-            depends=[f"{SOURCES}/native_{part}.h" for part in ("arrays", "moves", "pairs")],
-            extra_compile_args=["-O3", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"],
-            optional=True,
-        ),
-        Extension("pullback.core._calls", [f"{SOURCES}/_calls.c"], extra_compile_args=["-O2"], optional=True),
-        Extension("pullback.core._objects", [f"{SOURCES}/_objects.c"], extra_compile_args=["-O2"], optional=True),
-        Extension("pullback.core._device", [f"{SOURCES}/_device.c"], extra_compile_args=["-O2"], optional=True),
+        )
+        for name, (flags, headers) in EXTENSIONS.items()
     ]
 )

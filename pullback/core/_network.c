@@ -11,18 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef int i32;
-typedef long long i64;
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef u16 bf16;
-typedef float f32;
-typedef double f64;
-#undef NAN
-#define INF __builtin_inff()
-#define NAN __builtin_nanf("")
-#define INLINE static inline __attribute__((always_inline))
+#include "native_types.h"
 #if defined(__clang__)
 #define SIMD _Pragma("clang loop vectorize(enable)")
 #define SIMD_SUM(x)

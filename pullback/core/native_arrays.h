@@ -136,3 +136,8 @@ static inline int dim_of(PyObject *value, const Array *a) {
     if (d < -rank || d >= rank) return -1;
     return (int)(d < 0 ? d + rank : d);
 }
+
+/* A module of functions by the operator that each computes: `methods` above it, which `core.small` reads. */
+#define MODULE(name)                                                                                                        \
+    static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, #name, "See core.small.", -1, methods, NULL, NULL, NULL, NULL}; \
+    PyMODINIT_FUNC PyInit_##name(void) { return PyModule_Create(&module); }
