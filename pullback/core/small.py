@@ -25,7 +25,12 @@ for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "
     _module = extension(_name)
     if _module is not None:
         _known = [getattr(dtypes, _kind) for _kind in _KINDS]
-        _module.use_arrays(np.ndarray, [(_d.numpy.num, _d) for _d in _known], make_tensor)
+        try:
+            _module.use_arrays(np.ndarray, [(_d.numpy.num, _d) for _d in _known], make_tensor)
+        except ValueError as error:
+            raise ImportError(
+                f"pullback.core.{_name} was built of other sources: `pip install -e .` again ({error})"
+            ) from None
         if _name == "_sums" and (_native := extension("_native")) is not None:
             _module.use_reducers(*_native.reducers())
         table |= {_key: _function for _key, _function in vars(_module).items() if "." in _key}
