@@ -365,14 +365,15 @@ static PyObject *py_clone(PyObject *self, PyObject *args) {
     return tensor_of(copy_of(a));
 }
 
-/* Elements of one kind as another: floats to integers by way of i64, so that narrow ones wrap; 0 where that has no number for one. */
+/* Elements of one kind as another: floats to integers by way of i32, so that narrow ones wrap; 0 where that has no number for one. */
 #define CAST_TO(from, to) \
     for (i64 k = 0; k < n; k++) ((to *)y)[k] = (to)((const from *)x)[k]; \
     break
 #define FLOAT_TO(from, to)                                            \
     for (i64 k = 0; k < n; k++) {                                     \
         from v = ((const from *)x)[k];                                \
-        if (!(v > (from)-9.2e18 && v < (from)9.2e18)) return 0;       \
+        from most = sizeof(to) == 8 ? (from)9.2e18 : (from)2147483520; \
+        if (!(v > -most && v < most)) return 0;                       \
         ((to *)y)[k] = (to)(i64)v;                                    \
     }                                                                 \
     break

@@ -9,11 +9,11 @@ static void NAME(average_windows)(const T *x, T *y, i64 planes, const Axis *z, c
             for (i64 b = 0; b < h->out; b++)
                 for (i64 c = 0; c < w->out; c++) {
                     const Window u = z->at[a], v = h->at[b], s = w->at[c];
-                    T sum = 0;
+                    double sum = 0; /* as kernels of planes do */
                     for (i64 i = u.from; i < u.to; i++)
                         for (i64 j = v.from; j < v.to; j++)
                             for (i64 k = s.from; k < s.to; k++) sum += x[(i * h->size + j) * w->size + k];
-                    *y++ = (T)(sum / (T)(divisor ? divisor : u.counted * v.counted * s.counted));
+                    *y++ = (T)(sum / (double)(divisor ? divisor : u.counted * v.counted * s.counted));
                 }
 }
 

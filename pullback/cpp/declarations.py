@@ -30,12 +30,13 @@ KEYWORDS = frozenset(
     "and or not xor new delete default union register auto float double int long short char bool void class struct "
     "static const volatile if else for while do switch case return break continue template this operator".split()
 )
-# Public functions that are no operators, and what they give.
+# Public functions that are no operators, or are several that give different things, and what they give.
 TENSORS = (
     "absolute arccos arccosh arcsin arcsinh arctan arctan2 arctanh atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
     "cdist clip concat concatenate divide embedding_bag empty_permuted fix float_power greater greater_equal imag istft less "
     "less_equal moveaxis movedim multiply negative not_equal pdist real resize_as_ row_stack rrelu stft subtract "
-    "take_along_dim true_divide cross_entropy normalize one_hot softsign tanhshrink interpolate grid_sample affine_grid"
+    "take_along_dim true_divide cross_entropy normalize one_hot softsign tanhshrink interpolate grid_sample affine_grid "
+    "where"
 ).split()
 LISTS = "broadcast_tensors dsplit hsplit meshgrid tensor_split vsplit align_tensors".split()
 TRUTHS = "allclose equal is_nonzero is_same_size".split()

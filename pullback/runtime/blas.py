@@ -15,7 +15,7 @@ from dataclasses import dataclass
 _SPELLINGS = (("scipy_", "64_", True), ("", "64_", True), ("scipy_", "", False), ("", "", False))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Blas:
     """See the module's docstring."""
 

@@ -54,7 +54,8 @@ class _Copy(Family):
 
     def vmap(self, op: Operator, args: tuple, dims: tuple, size: int):
         """The batch in front: a copy asked to be row-major is so for each example."""
-        wanted = args[op.schema.index["memory_format"]]
+        place = op.schema.index.get("memory_format")
+        wanted = None if place is None else args[place]
         if wanted not in (None, devices.preserve_format, devices.contiguous_format):
             raise RuntimeError(
                 f"NYI: Tensor.{op.name}(memory_format) inside vmap is only supported with memory_format "

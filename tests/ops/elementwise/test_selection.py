@@ -85,3 +85,10 @@ REFUSED = [
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):
         eval(call)
+
+
+def test_where_of_a_condition_alone_gives_the_places_where_it_holds():
+    condition = torch.tensor([[True, False], [True, True]])
+    expected = [[0, 1, 1], [0, 0, 1]]
+    assert [t.tolist() for t in torch.where(condition)] == expected
+    assert [t.tolist() for t in torch.ops.aten.where(condition)] == expected

@@ -41,6 +41,8 @@ EXEMPT: dict[str, str] = {
     "_pin_memory": "needs a device; tested in tests/cuda",
     "_scaled_mm": "takes 8-bit floats alone; tested in tests/ops/linalg/test_scaled.py",
     "is_pinned": "gives a Python value; tested in tests/cuda",
+    "is_nonzero": "gives a Python value; tested in tests/export/test_trace.py",
+    "where": "gives as many elements as hold; tested in tests/ops/elementwise/test_selection.py",
     "_grouped_mm": "cuts by the numbers of an argument; tested in tests/nn",
     **dict.fromkeys((
         "fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine.tensor_qparams",
