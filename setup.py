@@ -1,5 +1,7 @@
 """The optional extensions in C; everything else is in pyproject.toml. Without a compiler, Python and NumPy do their work."""
 
+import os
+
 from setuptools import Extension, setup
 
 SOURCES = "pullback/core"
@@ -38,5 +40,6 @@ setup(
             optional=True,
         )
         for name, (flags, headers) in EXTENSIONS.items()
-    ]
+    ],
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )
