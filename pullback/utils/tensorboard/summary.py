@@ -61,7 +61,7 @@ def histogram(name: str, values: Any, bins: Any = "tensorflow", max_bins: int | 
     first, last = filled[0], filled[-1] + 1
     limits, kept = edges[first : last + 1], counts[first:last]
     return histogram_raw(
-        name, flat.min(), flat.max(), flat.size, flat.sum(), flat.dot(flat), limits.tolist(), [0, *kept.tolist()]
+        name, np.min(flat), np.max(flat), flat.size, flat.sum(), flat.dot(flat), limits.tolist(), [0, *kept.tolist()]
     )
 
 
