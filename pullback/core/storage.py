@@ -39,11 +39,13 @@ class Storage:
 
         return [t for t in gc.get_referrers(self) if isinstance(t, Tensor) and t._memory is self]
 
-    def replace_buffer(self, buffer, length: int) -> None:
-        """Give every tensor on this storage the new memory."""
+    def replace_buffer(self, buffer, length: int, only: Any = None) -> None:
+        """Give every tensor on this storage the new memory: `only` one, where it is known that there is no other."""
         before = self.__dict__.pop("strides_before", ())
         known = {id(t): stride for ref, stride in before if (t := ref()) is not None}
-        rebuilt = [(t, known.get(id(t)) or _strides_in_elements(t)) for t in self.tensors()]
+        rebuilt = [
+            (t, known.get(id(t)) or _strides_in_elements(t)) for t in ([only] if only is not None else self.tensors())
+        ]
         if self.length and not length and buffer.__class__ is not np.ndarray:
             self.strides_before = [(weakref.ref(t), stride) for t, stride in rebuilt]
         self.buffer, self.length = buffer, length
@@ -210,6 +212,10 @@ class StorageBase(Storage):
 
     def resize_(self, nbytes: int) -> StorageBase:
         """Grow or shrink the memory; contents that fit are kept."""
+        return self.resize_under(None, nbytes)
+
+    def resize_under(self, only: Any, nbytes: int) -> StorageBase:
+        """`resize_`, where `only` is the one tensor on it, or None: whoever is on it is looked for, among all objects that there are."""
         storage = self
         self.check_own_memory("call resize_()")
         if not storage.may_resize:
@@ -220,7 +226,7 @@ class StorageBase(Storage):
         fresh = library_of(storage.buffer).zeros(nbytes, np.uint8)
         keep = min(nbytes, storage.length)
         fresh[:keep] = storage.buffer[:keep]
-        storage.replace_buffer(fresh, nbytes)
+        storage.replace_buffer(fresh, nbytes, only)
         return self
 
     def copy_(self, source: StorageBase, non_blocking: bool = False) -> StorageBase:

@@ -7,7 +7,9 @@ indices, leaves that require grad, and views that may not be written. Then the v
 
 from __future__ import annotations
 
+import sys
 from functools import cache
+from sys import getrefcount
 
 from ...core import modes
 from ...core import node as nodes
@@ -329,6 +331,10 @@ def _nobody(*args) -> None:
     """A mode that does not care."""
 
 
+# References to a storage that one tensor has alone: the tensor's, that of a variable, and the question's own (until Python counts others).
+SOLE = 3 if sys.version_info < (3, 14) else 0
+
+
 def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     """Change a tensor's shape in place; its storage grows if it must, and keeps its contents."""
     negative = next((s for s in shape if s < 0), None)
@@ -347,7 +353,8 @@ def resize(t: Tensor, shape: tuple, stride: tuple | None = None) -> None:
     need = span_bytes(shape, stride, t._offset, t.dtype.itemsize)
     if need > storage.length:
         old = storage.length
-        UntypedStorage.of(storage).resize_(need)
+        sole = SOLE and getrefcount(storage) == SOLE
+        UntypedStorage.of(storage).resize_under(t if sole else None, need)
         if modes.process.deterministic:
             _fill_from(storage, t.dtype, old // t.dtype.itemsize)
     t._array = window(storage, t.dtype, tuple(shape), stride, t._offset)

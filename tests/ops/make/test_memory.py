@@ -7,6 +7,7 @@ import pytest
 
 import pullback as torch
 import pullback.nn.functional as F
+from pullback.core.storage import Storage
 from pullback.utils import deterministic
 
 
@@ -102,3 +103,16 @@ def test_sparse_tensors_have_no_order_of_dimensions_and_are_made_of_no_storage()
         sparse.dim_order()
     with pytest.raises(TypeError, match="got .UntypedStorage."):
         sparse.new(torch.ones(3).untyped_storage())
+
+
+def test_growing_memory_that_one_tensor_has_looks_for_no_others(monkeypatch):
+    looked = []
+    monkeypatch.setattr(Storage, "tensors", lambda self, look=Storage.tensors: looked.append(1) or look(self))
+    x = torch.ones(2)
+    assert x.resize_(3)[:2].tolist() == [1, 1] and not looked
+    out = torch.empty(0)
+    assert torch.add(x[:2], 1, out=out).tolist() == [2, 2] and not looked
+    y = torch.ones(2)
+    view, alias = y[1:], y.detach()
+    y.resize_(4).fill_(5)
+    assert looked and view.tolist() == [5] and alias.tolist() == [5, 5]
