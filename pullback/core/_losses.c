@@ -36,16 +36,6 @@ static int row_of(PyObject *value, const Array *like, i64 n, const void **into) 
     return 1;
 }
 
-static int real_of(PyObject *value, double *into) {
-    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
-    *into = PyFloat_AsDouble(value);
-    if (*into == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return 1;
-}
-
 static PyObject *three_of(Array *a, Array *b, Array *c) {
     PyObject *x = a && b && c ? tensor_of(a) : NULL, *y = x ? tensor_of(b) : NULL, *z = y ? tensor_of(c) : NULL;
     PyObject *result = z ? PyTuple_Pack(3, x, y, z) : NULL;

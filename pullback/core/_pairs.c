@@ -53,16 +53,6 @@ static int alike(const Array *a, const Array *b) {
     return a && b && kind(a) == kind(b) && a->nd == b->nd && (!a->nd || !memcmp(a->shape, b->shape, sizeof(*a->shape) * (size_t)a->nd));
 }
 
-static int real_of(PyObject *value, double *into) {
-    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
-    *into = PyFloat_AsDouble(value);
-    if (*into == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return 1;
-}
-
 /* ---- element by element */
 static PyObject *py_divide(PyObject *self, PyObject *args) { /* self, other, rounding_mode */
     Array *a = floats_of(argument(args, 0)), *b = floats_of(argument(args, 1));

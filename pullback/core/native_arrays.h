@@ -137,6 +137,17 @@ static inline int dim_of(PyObject *value, const Array *a) {
     return (int)(d < 0 ? d + rank : d);
 }
 
+/* A number of Python; 0, without an error, where it is none or a double cannot hold it. */
+static inline int real_of(PyObject *value, double *into) {
+    if (!PyLong_CheckExact(value) && !PyFloat_CheckExact(value)) return 0;
+    *into = PyFloat_AsDouble(value);
+    if (*into == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return 1;
+}
+
 /* A module of functions by the operator that each computes: `methods` above it, which `core.small` reads. */
 #define MODULE(name)                                                                                                        \
     static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, #name, "See core.small.", -1, methods, NULL, NULL, NULL, NULL}; \

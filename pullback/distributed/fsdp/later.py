@@ -30,6 +30,8 @@ UNDER_WAY = 2  # reduce-scatters at once: more would keep as many whole gradient
 class Later(Node):
     """`Later(group)(whole)`: the whole parameters of a group, whose gradient is reduced later, where nobody waits for it."""
 
+    group: ParameterGroup | None = None  # None: a node in a graph of a backward, which has nothing to add
+
     def __init__(self, group: ParameterGroup):
         self.group = group
 
@@ -37,18 +39,23 @@ class Later(Node):
         return insert(self, (whole,))
 
     def run(self, grads: list) -> tuple:
-        task = ambient.tasks[-1] if ambient.tasks else None
-        if type(task) is not Walk or task.node is not self or not self._unseen(task) or grads[0] is None:
-            return tuple(grads)
-        self.group.reductions.begin(grads[0], task)
+        task, (g,) = ambient.tasks[-1] if ambient.tasks else None, grads
+        if g is None or task is None or task.needed is not None or self.group is None:
+            return (g,)
+        reductions = self.group.reductions
+        if type(task) is not Walk or task.node is not self or self._is_seen(self.group):
+            return (reductions.joined(g),)
+        reductions.begin(g, task)
         return (None,)
 
-    def _unseen(self, task: Walk) -> bool:
-        """Whether nobody sees the gradient before it is added to `.grad`."""
-        return task.needed is None and not ambient.mode & (modes.GRAD | modes.ANOMALY) and not self.group.is_hooked()
+    @staticmethod
+    def _is_seen(group: ParameterGroup) -> bool:
+        """Whether somebody sees the gradient before it is added to `.grad`."""
+        return bool(ambient.mode & (modes.GRAD | modes.ANOMALY)) or group.is_hooked()
 
-    def saved_state(self, differentiable: bool = False) -> dict:
-        return {}
+    def saved_state(self, differentiable: bool = False) -> dict | None:
+        kept = None if self.group is None else self.group.reductions.unreduced
+        return {} if kept is None else None
 
 
 class Reductions:
@@ -63,14 +70,19 @@ class Reductions:
 
     def begin(self, g: Tensor, task: Walk) -> None:
         """Take a gradient of the whole into the calls of a backward, or keep it for a later one."""
-        if self.unreduced is not None:
-            g = g + self.unreduced
-        self.unreduced = None if self.synchronised else g
-        if self.synchronised:
+        g = self.joined(g)
+        if not self.synchronised:
+            self.unreduced = g
+        else:
             kind, group = self.group.policy.reduce_dtype, self.group.group
             wide = g if kind is None else g.to(kind)
             mine = reduce_scatter_tensor(wide.contiguous(), "avg", group.size(), group.group_name)
             calls_of(task).add(self, mine)
+
+    def joined(self, g: Tensor) -> Tensor:
+        """A gradient, with those of backwards that did not reduce theirs."""
+        kept, self.unreduced = self.unreduced, None
+        return g if kept is None else g + kept
 
     def finish(self, mine: Tensor) -> None:
         """Add this rank's part of a mean to `.grad`."""

@@ -245,6 +245,29 @@ def check_gradients_are_kept_until_they_are_wanted():
     close(g.full_tensor() * 3, expected)
 
 
+def check_gradients_that_were_kept_meet_those_that_somebody_sees():
+    """A hook, or a compiled backward, has a gradient reduced at once: with what earlier backwards kept."""
+    x = torch.randn(6, 8) * (rank + 1)
+    for see in ("hook", "compiled autograd"):
+        torch.manual_seed(0)
+        model = fully_shard(nn.Linear(8, 4))
+        for _ in range(2):
+            model(x).pow(2).sum().backward()
+        expected = model.weight.grad.full_tensor()
+        model.zero_grad()
+        model.set_requires_gradient_sync(False)
+        model(x).pow(2).sum().backward()
+        model.set_requires_gradient_sync(True)
+        loss = model(x).pow(2).sum()
+        if see == "hook":
+            model.weight.register_hook(lambda g: None)
+            loss.backward()
+        else:
+            with torch._dynamo.compiled_autograd._enable(torch.compile(backend="eager")):
+                loss.backward()
+        close(model.weight.grad.full_tensor(), expected, see)
+
+
 def check_replicas_of_shards():
     """A mesh of two dimensions: replicas agree, and are reduced over when that is wanted; also in another dtype."""
     x = torch.randn(6, 8) * (rank + 1)
