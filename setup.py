@@ -26,6 +26,7 @@ EXTENSIONS = {
     "losses": (LOOPS, "arrays moves types lanes elements losses"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
     "calls": ("-O2", ""),
+    "conditions": ("-O2 -Wno-unused-function", "arrays"),
     "objects": ("-O2", ""),
     "device": ("-O2", ""),
 }

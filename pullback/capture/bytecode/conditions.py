@@ -11,18 +11,26 @@ import itertools
 import linecache
 import math
 import operator
+import struct
 import weakref
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from ...core import modes
+from ...core.extension import extension
 from ...core.modes import ambient, process
-from ...core.node import requires_grad
+from ...core.node import Autograd, requires_grad
 from ...core.tensor import Tensor, stride_of
 from ..front.guards import AMBIENT, describe, sharing, sharing_mismatch, tensor_mismatch
 from .sources import READ, Source
 
 MISSING = (KeyError, IndexError, AttributeError, ValueError, TypeError)
+
+native_conditions = extension("_conditions")  # the tests of tensors and modules in C
+if native_conditions is not None:
+    native_conditions.setup(Tensor, Autograd, np.ndarray, requires_grad)
 
 
 class About(NamedTuple):
@@ -39,6 +47,7 @@ class Conditions:
     def __init__(self) -> None:
         self.namespace: dict[str, object] = {"requires_grad": requires_grad, "stride_of": stride_of, "MISSING": MISSING}
         self.constants: dict[int, str] = {}
+        self.equal: dict[tuple, tuple] = {}  # values that are named once for all that are equal
         self.variables: dict[int, str] = {}  # id of a source -> its variable
         self.lines: list[tuple[bool, str, str]] = []  # (whether it is a test, code, code for the words where it fails)
         self.tested: dict[str, str] = {}  # the tests, by code: what they test, for people
@@ -53,6 +62,10 @@ class Conditions:
             found = self.constants[id(value)] = f"c{len(self.constants)}"
             self.namespace[found] = value
         return found
+
+    def shared(self, value: tuple) -> str:
+        """A name for a value, the same for those that are equal."""
+        return self.constant(self.equal.setdefault(value, value))
 
     def literal(self, value) -> str:
         """A simple value as Python text, or a name for it."""
@@ -241,6 +254,11 @@ def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str |
     if t._keys or type(t).__name__ not in ("Tensor", "Parameter", "Buffer") or not hasattr(t._array, "strides"):
         return None
     kind, dtype, device, _, wants, own, shape, _ = fact
+    is_parameter = wants and own[0] and t._view_info is None  # most likely: a leaf that is no view
+    if native_conditions is not None and shape is not None and type(t._array) is np.ndarray and is_parameter is wants:
+        layout = struct.pack(f"{2 * t.ndim}n", *t._array.shape, *t._array.strides)
+        conditions.namespace["fits"] = native_conditions.fits
+        return f"fits({v}, {conditions.shared((kind, dtype, device, layout, is_parameter))})"
     test = f"type({v}) is {conditions.constant(kind)} and {v}._keys == 0 and {v}.dtype is {conditions.constant(dtype)} and {v}.device is {conditions.constant(device)}"
     if shape is not None:
         test += f" and {v}._array.shape == {shape!r} and {v}._array.strides == {t._array.strides!r}"
@@ -248,7 +266,7 @@ def _plain_test(conditions: Conditions, v: str, t: Tensor, fact: tuple) -> str |
         test += f" and len({v}._array.shape) == {t.ndim}"
     if not wants:
         return test + f" and ({v}._autograd is None or not requires_grad({v}))"
-    if own[0] and t._view_info is None:  # a parameter, most likely: without a call
+    if is_parameter:
         return (
             test
             + f" and {v}._view_info is None and (a := {v}._autograd) is not None and a.requires_grad and a.edge is None"

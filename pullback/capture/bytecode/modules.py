@@ -14,6 +14,7 @@ from ...core import tree
 from ...nn.lazy import LazyModuleMixin
 from ...nn.module import Module
 from ...nn.module_hooks import everywhere
+from .conditions import native_conditions
 from .lookups import ABSENT, class_attribute
 from .outside import is_symbol
 from .signals import Break, Prepare
@@ -51,8 +52,13 @@ def _stays_plain(world: Tracing, module: Module, source) -> None:
     conditions = world.outside.conditions
     world._own(module)
     d = conditions.variable(world.outside.source_of(module.__dict__))
-    hooks = " or ".join(f"{d}[{table!r}]" for table in HOOKS)
-    conditions.test(f"not ({hooks} or 'forward' in {d} or '_compiled_call_impl' in {d})", f"{source.name} has no hooks")
+    if native_conditions is not None:
+        conditions.namespace["is_plain"] = native_conditions.is_plain
+        test = f"is_plain({d})"
+    else:
+        hooks = " or ".join(f"{d}[{table!r}]" for table in HOOKS)
+        test = f"not ({hooks} or 'forward' in {d} or '_compiled_call_impl' in {d})"
+    conditions.test(test, f"{source.name} has no hooks")
     conditions.namespace["everywhere"] = everywhere
     conditions.test("not everywhere.around_call()", "no hooks are registered for all modules")
 

@@ -3,6 +3,7 @@
 import pytest
 
 import pullback as torch
+from pullback.capture.bytecode import conditions, modules
 
 
 class Counter:
@@ -92,3 +93,77 @@ def test_the_same_object_twice() -> None:
     x, y = torch.ones(2), torch.ones(2)
     reasons, graphs = reasons_of(lambda a, b: a + b, [(x, y), (x, x)])
     assert reasons == ["L['a'] is not L['b']"] and graphs == 2
+
+
+OTHERS = {
+    "the same": lambda p: p.detach().clone().requires_grad_(),
+    "dtype": lambda p: p.detach().double().requires_grad_(),
+    "size": lambda p: torch.ones(3, 2, requires_grad=True),
+    "rank": lambda p: torch.ones(2, 3, 1, requires_grad=True),
+    "strides": lambda p: torch.ones(3, 2).t().requires_grad_(),
+    "class": lambda p: torch.nn.Parameter(p.detach().clone()),
+    "no gradient": lambda p: p.detach().clone(),
+    "no leaf": lambda p: torch.ones(2, 3, requires_grad=True) * 2,
+    "a view that wants one": lambda p: (torch.ones(2, 2, 3, requires_grad=True) * 1)[0],
+    "a view of a leaf": lambda p: torch.ones(2, 3, requires_grad=True).view(2, 3),
+    "a conjugate": lambda p: torch.ones(2, 3, dtype=torch.complex64).conj(),
+    "no data": lambda p: torch.ones(2, 3, device="meta"),
+    "no tensor": lambda p: 3,
+}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("wants", [True, False])
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_tensor_of_other_metadata_is_told_apart(monkeypatch, name: str, wants: bool, native: bool) -> None:
+    if not native:
+        monkeypatch.setattr(conditions, "native_conditions", None)
+    counted = Counter()
+    run = torch.compile(lambda x: x * 2, backend=counted, dynamic=False)
+    first = torch.ones(2, 3, requires_grad=wants)
+    run(first)
+    if name == "no tensor":
+        assert run(OTHERS[name](first)) == 6
+        return
+    other = OTHERS[name](first)
+    result = run(other)
+    assert result.dtype == other.dtype and result.shape == other.shape and result.requires_grad == other.requires_grad
+    fits = name == ("the same" if wants else "no gradient")
+    assert len(counted.graphs) == (1 if fits else 2)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.register_forward_hook(lambda module, args, result: result + 1),
+        lambda m: m.register_forward_pre_hook(lambda module, args: (args[0] + 1,)),
+        lambda m: setattr(m, "forward", lambda x: x * 7),
+        lambda m: m.register_full_backward_hook(lambda module, g, h: (g[0] * 3,)),
+    ],
+)
+def test_a_module_that_gets_a_hook_is_told_apart(monkeypatch, change, native: bool) -> None:
+    if not native:
+        monkeypatch.setattr(conditions, "native_conditions", None)
+        monkeypatch.setattr(modules, "native_conditions", None)
+    layer = torch.nn.Linear(3, 3)
+    run = torch.compile(lambda x: layer(x), backend="eager")
+    x = torch.ones(2, 3, requires_grad=True)
+    before = run(x)
+    change(layer)
+    got, want = run(x), layer(x)
+    torch.testing.assert_close(got, want)
+    assert torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want)))
+    assert before.shape == got.shape
+
+
+def test_the_conditions_of_a_deep_model_are_few_words_to_the_machine() -> None:
+    """A tensor and a module are one call each where the extension is there."""
+    if conditions.native_conditions is None:
+        pytest.skip("the extension is not built")
+    model = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(4)))
+    run = torch.compile(model, backend="eager")
+    run(torch.ones(2, 3))
+    (segment,) = run.compiled_call.front.driver.segments.values()
+    text = segment.entries[0].text
+    assert text.count("fits(") == 9 and "_array.strides" not in text and "_forward_pre_hooks" not in text
