@@ -14,8 +14,8 @@ from ..core.layers import above
 from ..core.modes import ambient
 from ..core.node import Node, View, as_leaf, edge_of, next_sequence, own_autograd, requires_grad
 from ..core.size import Size
-from ..core.tensor import FAKE, META, Tensor, stride_of
-from ..ops.layout.nested.construct import nest_view
+from ..core.tensor import FAKE, META, NESTED, Tensor, stride_of
+from ..ops.layout.nested.operators import own_memory
 from ..ops.shape.views import as_strided
 from ..ops.system.dispatch import dispatch
 
@@ -58,11 +58,7 @@ def view_func(self: Tensor, new_base: Tensor) -> Tensor | None:
         return None
     if new_base.shape != base.shape or stride_of(new_base) != stride_of(base):
         return None
-    if self._view_info is not None:
-        return replay(recipe(self._view_info), new_base)
-    nested = self._array
-    values = view_func(nested.viewed, new_base) if nested.viewed._is_view() else new_base
-    return nest_view(values, nested.structure, nested.ragged_idx, values)
+    return replay(recipe(self._view_info), new_base)
 
 
 class original_view_tracking:
@@ -100,11 +96,12 @@ def remake(target: Tensor) -> Tensor:
 class CopySlices(Node):
     """A write to a view, as history of the base."""
 
-    __slots__ = ("calls", "write", "base_geometry", "is_conjugate")
+    __slots__ = ("calls", "write", "base_geometry", "base_form", "is_conjugate")
 
     def __init__(self, base: Tensor, calls: tuple, write: Node):
         self.calls, self.write = calls, write  # not the view itself: it leads to the base, and so to this node
         self.base_geometry = base._array.shape, stride_of(base)
+        self.base_form = (*base._array.form[:2], stride_of(base._array.values)) if base._keys & NESTED else None
         self.is_conjugate = (
             base.is_conj()
         )  # whether views of the base are made of a conjugate: some refuse it, some need it
@@ -131,6 +128,8 @@ class CopySlices(Node):
 
     def _whole(self, g: Tensor, other: Tensor) -> Tensor:
         """The gradient of the base in memory of its own, laid out as the base; inside vmap, batched if either tensor is."""
+        if self.base_form is not None:
+            return own_memory(g, *self.base_form)
         shape, stride = self.base_geometry
         if not ambient.mode & modes.TRANSFORM:
             room = g.new_empty_strided(shape, stride)
@@ -238,8 +237,13 @@ def _refuse_reshaped(info: View, target: Tensor) -> None:
 
 def _dead_end(target: Tensor) -> tuple:
     """History of a view whose base has none: that of the view alone, which leads nowhere."""
+    info = target._view_info
     with modes.masked(modes.ANOMALY, modes.GRAD):
-        result = as_leaf(target._view_info.base.detach()).as_strided(target.shape, target.stride(), target._offset)
+        base = as_leaf(info.base.detach())
+        if (target._keys | base._keys) & NESTED:
+            result = replay(recipe(info), base)
+        else:
+            result = base.as_strided(target.shape, target.stride(), target._offset)
     result._autograd.edge[0].edges = (None,)
     return result._autograd.edge
 

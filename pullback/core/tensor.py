@@ -270,13 +270,10 @@ class Tensor(TensorMethods):
         return -1 if self.device.index is None else self.device.index
 
     def _is_view(self) -> bool:
-        return self._view_info is not None or bool(self._keys & NESTED) and self._array.viewed is not None
+        return self._view_info is not None
 
     @property
     def _base(self):
-        if self._view_info is None and self._keys & NESTED and self._array.viewed is not None:
-            values = self._array.viewed
-            return values._base if values._is_view() else values
         return None if self._view_info is None else self._view_info.base
 
     # ---- memory

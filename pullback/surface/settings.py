@@ -12,6 +12,7 @@ from ..core.modes import ambient, process
 from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
 from ..core.threads import set_thread_count, thread_count
+from ..ops.layout.nested.layouts import is_jagged
 from ..ops.make.construct import TYPED
 from ..ops.make.storages import TypedStorage
 
@@ -327,7 +328,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     """
     if input.is_nested is not other.is_nested:
         raise RuntimeError("Expected both self and other to be nested tensors.")
-    if input.is_nested:
+    if input.is_nested and not is_jagged(input):
         ours, theirs = input._nested_tensor_size(), other._nested_tensor_size()
         return ours.shape == theirs.shape and bool((ours == theirs).all())
     return input.shape == other.shape

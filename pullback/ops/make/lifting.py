@@ -82,6 +82,8 @@ lift_fresh_copy = Operator(  # what `lift_fresh` is in a graph without aliases
 class _Fact(Family):
     """A number of a tensor's metadata, which graphs with symbolic sizes compute."""
 
+    takes_layouts = True
+
     def execute(self, op: Operator, args: tuple):
         return op.kernel(*args)
 
@@ -126,5 +128,6 @@ _fact(
 _fact(
     "is_non_overlapping_and_dense(Tensor self) -> bool", lambda self: is_dense(tuple(self.shape), tuple(self.stride()))
 )
+_fact("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self.is_same_size(other))
 _fact("device(Tensor a) -> Device", lambda a: a.device, "prim")
 _fact("layout(Tensor a) -> Layout", lambda a: a.layout, "prim")

@@ -124,7 +124,7 @@ def autograd_layer(op: Operator, args: tuple):
         if keys & INFERENCE_TENSOR:
             check_inference(op, args)
         out = record(op, out, args)
-    if op.is_view and not keys & LAYOUTS:  # those layouts have no memory that a view could share
+    if op.is_view and (not keys & LAYOUTS or op.family.takes_layouts):  # others of those layouts share no memory
         if keys & DISPATCH_SUBCLASS:
             share_version(out, tensors[0])
         mark_views(op, out, args)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from ....core import device as devices
 from ....core import dtype as dtypes
 from ....core.layers import extend
+from ....core.modes import no_grad
 from ....core.tensor import PartialProperty, Tensor, stride_of
 from ...make.construct import tensor
 from ...system.calls import front
-from ..sparse.table import LAYOUT
 from . import padding, products, reductions, shapes  # noqa: F401 - their rules
 from .construct import (
     as_nested_tensor,
@@ -26,9 +26,9 @@ from .operators import components, get_values, nested_layer, not_implemented, st
 
 
 def execute_nested(op, args: tuple):
-    """Below autograd only the two operators that carry values in and out are left."""
-    if op.family is LAYOUT:
-        return LAYOUT.execute(op, args)
+    """Below autograd only the operators that carry values in and out are left."""
+    if op.family.takes_layouts:
+        return op.family.execute(op, args)
     raise not_implemented(op, args)
 
 
@@ -36,8 +36,8 @@ def write_nested(target: Tensor, result: Tensor) -> None:
     """Write the components of a result into those of a nested tensor."""
     if not is_nested(target) or not is_nested(result):
         raise RuntimeError("copy_ only supports Nested source and destination for Nested implementations")
-    store(target, result)
-    target._counter[0] += 1
+    with no_grad():
+        store(target, result)
 
 
 def values_of_nested(t: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from ....core.tensor import Tensor, set_requires_grad
 from ...make.construct import tensor as make_tensor
 from ...system.operator import exports
 from .layouts import Structure, is_jagged, is_nested, structure_of
-from .operators import components, get_values, nest
+from .operators import components, get_values, nest, nest_on, nest_view
 
 _JAGGED_ONLY = (
     "Cannot represent given tensor list as a nested tensor with the jagged layout. Note that the jagged layout only "
@@ -105,9 +105,7 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:
     if isinstance(ts, Tensor):
         if ts.ndim < 2:
             raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
-        if layout is devices.jagged:
-            return _rows_of(_cast(ts, dtype, device))
-        parts = list(ts.unbind(0))
+        return _rows_of(_cast(ts, dtype, device), layout)
     elif isinstance(ts, (list, tuple)) and all(isinstance(t, Tensor) for t in ts):
         parts = list(ts)
     else:
@@ -115,21 +113,15 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None) -> Tensor:
     return pack([_cast(p, dtype, device) for p in parts], layout)
 
 
-def _rows_of(t: Tensor) -> Tensor:
+def _rows_of(t: Tensor, layout) -> Tensor:
     """A dense tensor as components of one length: its own memory where that lies row by row."""
     count, length = t.shape[0], t.shape[1]
+    if layout is not devices.jagged:
+        return nest_view(t.reshape(-1), Structure(layout, sizes=(tuple(t.shape[1:]),) * count))
     offsets = make_tensor([i * length for i in range(count + 1)], device=t.device)
     structure = Structure(devices.jagged, offsets=offsets)
     structure.extremes.update(min_seqlen=length, max_seqlen=length)
-    return nest_view(t.flatten(0, 1) if t.is_contiguous() else t.reshape(count * length, *t.shape[2:]), structure, 1, t)
-
-
-def nest_view(values: Tensor, structure: Structure, ragged_idx: int, source: Tensor) -> Tensor:
-    """A nested tensor on values that are memory of `source`, of which it is a view then."""
-    result = nest(values, structure, ragged_idx)
-    if values is source or values._is_view():
-        result._array.viewed = values
-    return result
+    return nest_view(t.reshape(count * length, *t.shape[2:]), structure)
 
 
 def nested_tensor_from_jagged(
@@ -154,7 +146,7 @@ def nested_tensor_from_jagged(
     structure = structure_of(offsets, lengths)
     known = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
     structure.extremes.update({k: v for k, v in known.items() if v is not None})
-    return nest_view(values, structure, jagged_dim or 1, values)
+    return nest_on(values, structure, jagged_dim or 1)
 
 
 def narrow(tensor: Tensor, dim: int, start, length, layout=devices.strided) -> Tensor:

@@ -170,7 +170,7 @@ class Structure:
 class NestedArray:
     """In the place of an array: packed values and their structure."""
 
-    __slots__ = ("values", "structure", "ragged_idx", "shape", "viewed")
+    __slots__ = ("values", "structure", "ragged_idx", "shape")
     base = None
 
     def describe(self, t: Tensor) -> str:
@@ -179,9 +179,6 @@ class NestedArray:
     def __init__(self, values: Tensor, structure: Structure, ragged_idx: int = 1):
         self.values, self.structure, self.ragged_idx = values, structure, ragged_idx
         self.shape = structure.shape(values, ragged_idx)
-        self.viewed: Tensor | None = (
-            None  # of a tensor made on values that somebody else has: those, with their history
-        )
 
     @property
     def stride(self) -> tuple:
@@ -220,6 +217,11 @@ class NestedArray:
         return int(s.lengths._array.sum()) * math.prod(inner[: self.ragged_idx - 1] + inner[self.ragged_idx :])
 
     @property
+    def has_strangers(self) -> bool:
+        """Whether the values of the strided layout have elements that are no component's, with which nothing is computed."""
+        return self.structure.strides is not None and self.size != self.values._array.size
+
+    @property
     def dtype(self):
         return self.values._array.dtype
 
@@ -232,12 +234,15 @@ class NestedArray:
         raise NotImplementedError("Cannot access the storage of a nested tensor; use values()")
 
     @property
-    def __array_interface__(self):
-        raise RuntimeError("Cannot access data pointer of a nested tensor; use values()")
+    def __array_interface__(self) -> dict:
+        return self.values._array.__array_interface__
 
 
 def wrap_nested(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
-    return wrap(NestedArray(values, structure, ragged_idx), values.dtype, values.device, NESTED)
+    """A nested tensor without history on packed values: a write to either is a write to both."""
+    t = wrap(NestedArray(values, structure, ragged_idx), values.dtype, values.device, NESTED)
+    t._counter, t._offset = values._counter, values._offset
+    return t
 
 
 def is_nested(t) -> bool:

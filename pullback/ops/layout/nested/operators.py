@@ -1,22 +1,24 @@
 """Operators on nested tensors, above autograd.
 
 Comes in: an operator and its arguments, some of them nested. Goes out: what it gives, computed on the packed values (or
-component by component) in ordinary differentiable operators. Two operators carry gradients in and out: `get_values`
-takes a nested tensor's packed values, `from_values` puts packed values into the structure of another nested tensor.
-An operator without a rule raises.
+component by component) in ordinary differentiable operators. Three operators carry gradients in and out: `get_values`
+views a nested tensor's packed values, `from_values` puts packed values into the structure of another nested tensor, and
+`nest_on` makes a view of such values. An operator without a rule raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....core import device as devices
+from ....core import modes
 from ....core.layers import above
-from ....core.modes import no_grad
+from ....core.modes import ambient, no_grad
 from ....core.tensor import Tensor, view_of
 from ...family.pointwise import POINTWISE
 from ...system.dispatch import dispatch
 from ...system.operator import LINEAR, Operator, exports, rule_of
-from ..sparse.table import layout_operator
+from ..sparse.table import LAYOUT_VIEW, layout_operator
 from .layouts import Structure, is_jagged, is_nested, wrap_nested
 
 
@@ -34,14 +36,29 @@ def function(name: str, home: str = "torch") -> Callable:
 get_values_op = layout_operator(
     "_nested_get_values(Tensor(a) self) -> Tensor(a)",
     run=lambda self: view_of(self._array.values, self._array.values._array, self.dtype, self._array.values._offset),
+    family=LAYOUT_VIEW,
     vjp={"self": lambda g, self_info: nest(g, *self_info.form[:2])},
     jvp=LINEAR,
 )
+
+
+def _in_structure(values: Tensor, template: Tensor) -> Tensor:
+    return wrap_nested(values, template._array.structure, template._array.ragged_idx)
+
+
+_ON_VALUES = {
+    "run": _in_structure,
+    "node": "NestedViewFromJaggedBackward0",
+    "vjp": {"values": lambda g, template_info: values_as(g, *template_info.form)},
+}
 from_values_op = layout_operator(
     "_nested_from_values(Tensor values, Tensor template) -> Tensor",
-    run=lambda values, template: wrap_nested(values, template._array.structure, template._array.ragged_idx),
-    node="NestedViewFromJaggedBackward0",
-    vjp={"values": lambda g, template_info: values_as(g, *template_info.form)},
+    **_ON_VALUES,
+)
+on_values_op = layout_operator(
+    "_nested_on_values(Tensor(a) values, Tensor template) -> Tensor(a)",
+    family=LAYOUT_VIEW,
+    **_ON_VALUES,
 )
 
 
@@ -58,6 +75,16 @@ def from_values(values: Tensor, template: Tensor) -> Tensor:
 def nest(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
     """A nested tensor of packed values, with their history."""
     return dispatch(from_values_op, (values, wrap_nested(values.detach(), structure, ragged_idx)))
+
+
+def nest_on(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
+    """A nested tensor that is a view of packed values."""
+    return dispatch(on_values_op, (values, wrap_nested(values.detach(), structure, ragged_idx)))
+
+
+def nest_view(values: Tensor, structure: Structure, ragged_idx: int = 1) -> Tensor:
+    """A nested tensor on packed values, of whose memory it is a view where they are a view themselves."""
+    return (nest_on if values._is_view() else nest)(values, structure, ragged_idx)
 
 
 def components(t: Tensor) -> list[Tensor]:
@@ -96,6 +123,12 @@ def values_as(t: Tensor, structure: Structure, ragged_idx: int, shape: tuple) ->
     for p, size, stride, start in zip(parts, structure.sizes, structure.strides, structure.starts, strict=True):
         whole = whole.as_strided_scatter(p, size, stride, start)
     return whole
+
+
+def own_memory(t: Tensor, structure: Structure, ragged_idx: int, stride: tuple) -> Tensor:
+    """A copy of a nested tensor, in a structure and with strides of the values that are another's."""
+    values = values_as(t, structure, ragged_idx, t._array.values._array.shape)
+    return nest(values.new_empty_strided(values.shape, stride).copy_(values), structure, ragged_idx)
 
 
 def cat_values(parts: list[Tensor], template: Tensor) -> Tensor:
@@ -154,8 +187,11 @@ def written(target: Tensor, result: Tensor, op: Operator) -> Tensor:
         raise RuntimeError(
             f"output with shape {list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
         )
-    if target.requires_grad and target.is_leaf:
+    if target.requires_grad and target.is_leaf and ambient.mode & modes.GRAD:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if target._is_view():
+        store(target, result)
+        return target
     recorded = result.requires_grad
     with no_grad():
         store(target, result)
@@ -165,12 +201,12 @@ def written(target: Tensor, result: Tensor, op: Operator) -> Tensor:
 
 
 def store(target: Tensor, result: Tensor) -> None:
-    """Write components into those of a nested tensor of the same sizes."""
+    """Write components into those of a nested tensor of the same sizes; what lies between them stays as it is."""
     a, b = target._array, result._array
-    if a.structure is b.structure and a.ragged_idx == b.ragged_idx:
-        a.values.copy_(b.values)
+    if a.structure is b.structure and a.ragged_idx == b.ragged_idx and not a.structure.has_holes:
+        get_values(target).copy_(get_values(result))
     else:
-        for mine, other in zip(components(target.detach()), components(result.detach()), strict=True):
+        for mine, other in zip(components(target), components(result), strict=True):
             mine.copy_(other)
 
 
@@ -188,7 +224,8 @@ def pointwise(op: Operator, *args):
     """Element by element on packed values; dense operands are broadcast to every component."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     template = max((t for t in tensors if is_nested(t)), key=lambda t: t.ndim)
-    if any(t._array.structure is not template._array.structure for t in tensors if is_nested(t)):
+    alike = all(t._array.structure is template._array.structure for t in tensors if is_nested(t))
+    if not alike or template._array.has_strangers:
         template = packed(template)
     result = dispatch(op, tuple(_operand(op, a, template) if isinstance(a, Tensor) else a for a in args))
     if isinstance(result, Tensor):
@@ -307,6 +344,11 @@ def on_values(op: Operator, self, *rest):
     if op.name == "fill" and isinstance(rest[0], Tensor) and rest[0].ndim:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {rest[0].ndim} dimensions."
+        )
+    if op.name == "clone" and rest[0] not in (None, devices.preserve_format, devices.contiguous_format):
+        raise RuntimeError(
+            "Nested tensor clone supports Preserve and Contiguous memory formats, called clone with memory format: "
+            + "".join(w.capitalize() for w in rest[0].name.split("_"))
         )
     copied = op.name.endswith("_like") or op.name == "clone" and rest[0] is not None
     if copied and self._array.structure.strides is not None or op.name == "clone" and rest[0] is not None:

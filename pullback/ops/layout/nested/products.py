@@ -75,12 +75,12 @@ def _matmul_strided(self: Tensor, other: Tensor) -> Tensor:
 def _product(i: int, a: Tensor, b: Tensor) -> Tensor:
     if a.shape[:-2] != b.shape[:-2]:
         raise RuntimeError(
-            f"matmul(): For nested tensors, batch dimensions must have the same sizes, got {list(a.shape)} and {list(b.shape)}"
+            f"matmul: For nested tensors, batch dimensions must have the same sizes, got {list(a.shape)} and {list(b.shape)}"
         )
     if a.shape[-1] != b.shape[-2]:
         words = f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
         if a.ndim > 2:
-            raise RuntimeError(f"matmul(): Nested tensors cannot be matrix multiplied {words}")
+            raise RuntimeError(f"matmul: Nested tensors cannot be matrix multiplied {words}")
         raise RuntimeError(f"{i}-th nested matrices in batch cannot be multiplied {words}")
     return a.matmul(b)
 
@@ -95,17 +95,19 @@ def bmm(op: Operator, self: Tensor, other: Tensor) -> Tensor:
     if is_jagged(self if is_nested(self) else other):
         return _by_component(self, other)
     counts = [t._array.shape[0] for t in (self, other)]
-    if not is_nested(self):
-        raise RuntimeError("Expected both to be nested, but got a non-nested self and nested other")
     if counts[0] != counts[1]:
         raise RuntimeError(
             f"Expected size for the 1st dimension of batch2 tensor to be: {counts[0]} but got: {counts[1]}."
         )
-    return _matmul_strided(self, other)
+    left, right = (components(t) if is_nested(t) else list(t.unbind(0)) for t in (self, other))
+    template = self if is_nested(self) else other
+    return rebuild([_product(i, a, b) for i, (a, b) in enumerate(zip(left, right, strict=True))], template)
 
 
 @nested_rule("linear")
 def linear(op: Operator, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if is_nested(weight):
+        raise RuntimeError("Linear does not support nested weight when input is a nested tensor.")
     if not is_jagged(input):
         _check_linear(input, weight)
         return rebuild([dispatch(op, (p, weight, bias)) for p in components(input)], input)
@@ -128,6 +130,11 @@ def _check_linear(input: Tensor, weight: Tensor) -> None:
             "Expected all tensors in nested tensor to have the same trailing dimension, instead last dimension equals: "
             + ", ".join(map(str, lasts))
         )
+    if lasts and lasts[0] != weight.shape[1]:
+        raise RuntimeError(
+            "Shape mismatch for NestedTensor Linear: Expected input's (a nested tensor) 'last_dim' to equal 'weight.size(1), "
+            f"but got: last_dim = {lasts[0]}, and weight.size(1) = {weight.shape[1]}"
+        )
 
 
 @nested_rule("scaled_dot_product_attention")
@@ -138,6 +145,8 @@ def attention(op: Operator, query, key, value, mask=None, dropout: float = 0.0, 
         raise RuntimeError(
             "scaled_dot_product_attention(): not supported when an explicit attn_mask is set and inputs are nested"
         )
+    if mask is None and _ragged_batch(query, key, value):
+        return from_values(dispatch(op, (*map(get_values, (query, key, value)), None, dropout, causal, *rest)), query)
     count = query._array.structure.count if is_nested(query) else query.shape[0]
     if causal and strided:
         raise RuntimeError("scaled_dot_product_attention(): not supported when is_causal=True for nested inputs")
@@ -150,6 +159,14 @@ def attention(op: Operator, query, key, value, mask=None, dropout: float = 0.0, 
     if not is_nested(query):
         return function("stack")(results)
     return rebuild(results, query)
+
+
+def _ragged_batch(*tensors: Tensor) -> bool:
+    """Whether jagged tensors are ragged alike in front of their matrices, so that attention can take all rows at once."""
+    first = tensors[0]
+    if not all(is_nested(t) and is_jagged(t) for t in tensors) or first._array.ragged_idx >= first.ndim - 2:
+        return False
+    return all(t._array.form[:2] == first._array.form[:2] for t in tensors)
 
 
 @nested_rule("embedding")

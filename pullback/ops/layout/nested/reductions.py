@@ -120,6 +120,8 @@ def _reduce_strided(op: Operator, self: Tensor, *rest):
 # ---- along a dimension
 @nested_rule("_softmax", "_log_softmax", "_safe_softmax", "cumsum", "cumprod", "logcumsumexp")
 def along(op: Operator, self, dim: int, *rest):
+    if not self._array.structure.count:
+        return from_values(get_values(self).clone(), self)
     d = wrap_dim(dim, self.ndim)
     name = op.name.lstrip("_")
     if not is_jagged(self):
@@ -178,6 +180,12 @@ def _layer_norm_strided(op: Operator, self: Tensor, normalized_shape, *rest):
         raise RuntimeError(
             f"normalized_shape extends into irregular dimensions for the nested tensor: got {list(normalized_shape)}"
         )
+    for d, wanted in enumerate(normalized_shape):
+        have = parts[0].shape[axis - 1 + d]
+        if have != wanted:
+            raise RuntimeError(
+                f"The shape at dimension {d} of normalized_shape, {wanted}, does not match that of the components, {have}"
+            )
     results = [dispatch(op, (p, normalized_shape, *rest)) for p in parts]
     first = rebuild([r[0] for r in results], self)
     return first, *(function("cat")([r[i].reshape(-1) for r in results]) for i in (1, 2))

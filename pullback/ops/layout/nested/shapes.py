@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from ....core import device as devices
 from ....core.geometry import wrap_dim
 from ....core.tensor import Tensor
 from ...system.dispatch import dispatch
@@ -16,10 +17,10 @@ from ...system.operator import Operator
 from .layouts import RaggedSize, Structure, is_jagged, is_nested
 from .operators import (
     components,
-    from_values,
     function,
     get_values,
     nest,
+    nest_view,
     nested_rule,
     not_implemented,
     packed,
@@ -73,32 +74,33 @@ def select(op: Operator, self, dim: int, index: int):
     ragged = self._array.ragged_idx
     if d == ragged:
         return function("stack")([dispatch(op, (p, d - 1, index)) for p in components(self)])
-    return nest(dispatch(op, (get_values(self), d - 1, index)), self._array.structure, ragged - (d < ragged))
+    return nest_view(dispatch(op, (get_values(self), d - 1, index)), self._array.structure, ragged - (d < ragged))
 
 
 @nested_rule("slice")
 def slice_(op: Operator, self, dim: int = 0, start=None, end=None, step: int = 1):
     d = wrap_dim(dim, self.ndim)
     if d == 0:
-        return rebuild(components(self)[slice(start, end, step)], self)
+        rows = slice(start, end, step)
+        return rebuild(components(self)[rows], self) if is_jagged(self) else _some(self, rows)
     if is_jagged(self) and d == self._array.ragged_idx:
         whole = (start or 0) == 0 and (end is None or isinstance(end, RaggedSize) or end == 2**63 - 1) and step == 1
         if not whole:
             raise RuntimeError("slice(): not supported for NestedTensor on ragged dim")
         return self
     if is_jagged(self):
-        return from_values(dispatch(op, (get_values(self), d - 1, start, end, step)), self)
-    return rebuild([dispatch(op, (p, d - 1, start, end, step)) for p in components(self)], self)
+        return view_like(dispatch(op, (get_values(self), d - 1, start, end, step)), self)
+    return _sliced(self, d - 1, start, end, step)
 
 
 @nested_rule("narrow")
 def narrow(op: Operator, self, dim: int, start, length):
     if wrap_dim(dim, self.ndim) == 0 and not is_jagged(self):
-        return rebuild(components(self)[int(start) : int(start) + length], self)
+        return _some(self, slice(int(start), int(start) + length))
     inner = _inner(op, self, dim)
     if is_jagged(self):
-        return from_values(get_values(self).narrow(inner, start, length), self)
-    return rebuild([p.narrow(inner, start, length) for p in components(self)], self)
+        return view_like(get_values(self).narrow(inner, start, length), self)
+    return _narrowed(self, inner, int(start), length)
 
 
 # ---- pieces
@@ -112,7 +114,7 @@ def split(op: Operator, self, sizes, dim: int = 0):
         _check_sum(op, self, sizes)
     inner = _inner(op, self, dim)
     if is_jagged(self):
-        return type(pieces := dispatch(op, (get_values(self), sizes, inner)))([from_values(p, self) for p in pieces])
+        return type(pieces := dispatch(op, (get_values(self), sizes, inner)))([view_like(p, self) for p in pieces])
     if not self._array.structure.sizes:
         return (self,)
     last = self._array.structure.sizes[0][-1]
@@ -162,7 +164,7 @@ def chunk(op: Operator, self, chunks: int, dim: int = 0):
         per = -(-len(parts) // chunks)
         return tuple(rebuild(parts[i : i + per], self) for i in range(0, len(parts), per))
     inner = _inner(op, self, dim)
-    return tuple(from_values(p, self) for p in dispatch(op, (get_values(self), chunks, inner)))
+    return tuple(view_like(p, self) for p in dispatch(op, (get_values(self), chunks, inner)))
 
 
 # ---- order of dimensions
@@ -200,7 +202,7 @@ def permute(op: Operator, self, dims):
 def _permuted(self: Tensor, order: list[int]) -> Tensor:
     inner = [d - 1 for d in order[1:]]
     if is_jagged(self):
-        return nest(get_values(self).permute(inner), self._array.structure, order.index(self._array.ragged_idx))
+        return nest_view(get_values(self).permute(inner), self._array.structure, order.index(self._array.ragged_idx))
     return strided_view(
         self, lambda size, stride, start: (tuple(size[d] for d in inner), tuple(stride[d] for d in inner), start)
     )
@@ -211,7 +213,56 @@ def strided_view(self: Tensor, window) -> Tensor:
     s = self._array.structure
     rows = [window(*row) for row in zip(s.sizes, *s.places(), strict=True)]
     sizes, strides, starts = (tuple(column) for column in zip(*rows, strict=True))
-    return nest(get_values(self), Structure(s.layout, sizes=sizes, strides=strides, starts=starts))
+    return nest_view(get_values(self), _structure(sizes, strides, starts))
+
+
+def _structure(sizes: tuple, strides: tuple, starts: tuple) -> Structure:
+    """Components that lie anywhere; where they are packed row by row, it says so."""
+    plain = Structure(devices.strided, sizes=sizes)
+    if plain.places() == (strides, starts):
+        return plain
+    return Structure(devices.strided, sizes=sizes, strides=strides, starts=starts)
+
+
+def _some(self: Tensor, rows: slice) -> Tensor:
+    """Some components of the strided layout, in the memory where they are: from the first of them to the last."""
+    s = self._array.structure
+    sizes, strides, starts = (column[rows] for column in (s.sizes, *s.places()))
+    first = min(starts, default=0)
+    end = max((at + _extent(size, stride) for size, stride, at in zip(sizes, strides, starts, strict=True)), default=0)
+    return nest_view(
+        get_values(self).narrow(0, first, max(end - first, 0)),
+        _structure(sizes, strides, tuple(at - first for at in starts)),
+    )
+
+
+def _extent(size: tuple, stride: tuple) -> int:
+    """How many elements of the memory a component spans."""
+    return 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if math.prod(size) else 0
+
+
+def _as_parts(self: Tensor, change) -> Tensor:
+    """The strided layout with `change(component)` in the place of each component."""
+    return _of_parts(self, [change(p) for p in components(self)])
+
+
+def _of_parts(self: Tensor, parts: list[Tensor]) -> Tensor:
+    """Tensors in the place of components: a view where they all are still where those were, a copy otherwise."""
+    memory, at = self._array.values._memory, self._array.values._offset
+    if not parts or memory is None or any(p._memory is not memory for p in parts):
+        return rebuild(parts, self)
+    sizes, strides = tuple(tuple(p.shape) for p in parts), tuple(tuple(p.stride()) for p in parts)
+    return nest_view(get_values(self), _structure(sizes, strides, tuple(p._offset - at for p in parts)))
+
+
+def _sliced(self: Tensor, d: int, start, end, step: int) -> Tensor:
+    """A part of each component of the strided layout, where that is."""
+    return _as_parts(self, lambda p: p[(slice(None),) * d + (slice(start, end, step),)])
+
+
+def view_like(values: Tensor, template: Tensor) -> Tensor:
+    """Packed values that view those of `template`, in its structure."""
+    return nest_view(values, template._array.structure, template._array.ragged_idx)
 
 
 def _narrowed(self: Tensor, d: int, start: int, length: int) -> Tensor:
@@ -232,9 +283,9 @@ def unsqueeze(op: Operator, self, dim: int):
             raise RuntimeError("unsqueeze(): not supported for NestedTensor on dim=0")
         raise RuntimeError("For nested tensors, unsqueezing dimension 0 is not supported")
     if not is_jagged(self):
-        return rebuild([p.unsqueeze(d - 1) for p in components(self)], self)
+        return _as_parts(self, lambda p: p.unsqueeze(d - 1))
     ragged = self._array.ragged_idx
-    return nest(get_values(self).unsqueeze(d - 1), self._array.structure, ragged + (d <= ragged))
+    return nest_view(get_values(self).unsqueeze(d - 1), self._array.structure, ragged + (d <= ragged))
 
 
 @nested_rule("squeeze")
@@ -246,7 +297,7 @@ def squeeze(op: Operator, self, dim=None):
     dims = sorted(_inner(op, self, d) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
     gone = [d for d in dims if self._array.values.shape[d] == 1]
     ragged = self._array.ragged_idx - sum(d + 1 < self._array.ragged_idx for d in gone)
-    return nest(get_values(self).squeeze(tuple(gone)), self._array.structure, ragged) if gone else self
+    return nest_view(get_values(self).squeeze(tuple(gone)), self._array.structure, ragged) if gone else self
 
 
 def _squeeze_strided(self: Tensor, dim) -> Tensor:
@@ -260,14 +311,14 @@ def _squeeze_strided(self: Tensor, dim) -> Tensor:
         return self
     if self.ndim == 2:
         raise RuntimeError("For nested tensors, squeezing a nested tensor of singleton dimensions is not supported")
-    return rebuild([p.squeeze(d - 1) for p in parts], self)
+    return _as_parts(self, lambda p: p.squeeze(d - 1))
 
 
 # ---- sizes
 @nested_rule("view", "reshape", "_unsafe_view", "expand")
 def view(op: Operator, self, size, *rest):
     if op.overload == "dtype":
-        return from_values(dispatch(op, (get_values(self), size)), self)
+        return view_like(dispatch(op, (get_values(self), size)), self)
     size = tuple(size)
     if not is_jagged(self):
         return _view_strided(op, self, size)
@@ -293,7 +344,8 @@ def view(op: Operator, self, size, *rest):
     ):
         raise RuntimeError(f"view(): cannot view shape {tuple(a.shape)} as {size}")
     run = "reshape" if op.name == "reshape" else "view"
-    return nest(getattr(get_values(self), run)(inner), a.structure, at)
+    values = getattr(get_values(self), run)(inner)
+    return (nest if op.name == "_unsafe_view" else nest_view)(values, a.structure, at)
 
 
 def _known(size: tuple, shape: tuple) -> list:
@@ -308,7 +360,7 @@ def _expand(self: Tensor, size: tuple) -> Tensor:
         raise RuntimeError(f"expand(): cannot expand shape {tuple(a.shape)} -> {size}")
     inner = list(wanted[1:])
     inner[a.ragged_idx - 1] = -1
-    return from_values(get_values(self).expand(inner), self)
+    return view_like(get_values(self).expand(inner), self)
 
 
 def _view_strided(op: Operator, self: Tensor, size: tuple) -> Tensor:
@@ -328,7 +380,7 @@ def _view_strided(op: Operator, self: Tensor, size: tuple) -> Tensor:
         if -1 not in wanted and math.prod(wanted) != p.numel():
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {p.numel()}")
         results.append(p.reshape(wanted) if op.name != "expand" else p.expand(wanted))
-    return rebuild(results, self)
+    return _of_parts(self, results)
 
 
 @nested_rule("flatten")
@@ -339,9 +391,11 @@ def flatten(op: Operator, self, start_dim: int = 0, end_dim: int = -1):
     if a == 0 or is_jagged(self) and a <= self._array.ragged_idx <= b:
         raise RuntimeError("flatten(): not supported for NestedTensor on the batch or the ragged dimension")
     if not is_jagged(self):
-        return rebuild([p.flatten(a - 1, b - 1) for p in components(self)], self)
+        return _as_parts(self, lambda p: p.flatten(a - 1, b - 1))
     ragged = self._array.ragged_idx
-    return nest(get_values(self).flatten(a - 1, b - 1), self._array.structure, ragged - (b - a if b < ragged else 0))
+    return nest_view(
+        get_values(self).flatten(a - 1, b - 1), self._array.structure, ragged - (b - a if b < ragged else 0)
+    )
 
 
 @nested_rule("unflatten")
@@ -349,8 +403,8 @@ def unflatten(op: Operator, self, dim: int, sizes):
     d = _inner(op, self, dim)
     ragged = self._array.ragged_idx
     if not is_jagged(self):
-        return rebuild([p.unflatten(d, sizes) for p in components(self)], self)
-    return nest(
+        return _as_parts(self, lambda p: p.unflatten(d, sizes))
+    return nest_view(
         get_values(self).unflatten(d, sizes), self._array.structure, ragged + (len(sizes) - 1 if d + 1 < ragged else 0)
     )
 

@@ -401,9 +401,9 @@ def raw_values(self) -> Tensor:
 
 
 def _own_values(self):
-    """Of jagged nested tensors, the packed values; of all others a method, which COO tensors have."""
+    """Of jagged nested tensors, the packed values without history; of all others a method, which COO tensors have."""
     if self._keys & NESTED and self.layout is devices.jagged:
-        return self.values()
+        return self._array.values
     return MethodType(raw_values, self)
 
 

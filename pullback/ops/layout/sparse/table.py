@@ -54,12 +54,19 @@ class LayoutFamily(Family):
         return execute_without_data(op, tuple(without_history(a) for a in args), op.declared.run)
 
 
+class LayoutViewFamily(LayoutFamily):
+    """Those of them whose result is a view of the first argument: writes to either are seen in both, history included."""
+
+    is_view = True
+
+
 LAYOUT = LayoutFamily()
+LAYOUT_VIEW = LayoutViewFamily()
 
 
-def layout_operator(schema: str, run, **options) -> Operator:
+def layout_operator(schema: str, run, family: LayoutFamily = LAYOUT, **options) -> Operator:
     """Declare an operator of this family."""
-    return export_operator(Operator(schema, LAYOUT, run=run, **options))
+    return export_operator(Operator(schema, family, run=run, **options))
 
 
 def without_history(a):

@@ -209,3 +209,35 @@ def test_sizes_that_differ_are_symbols():
     assert nt.stride() == (4 * j, 4, 1)
     with pytest.raises(ValueError, match="cannot be compared"):
         j > 5
+
+
+def test_products_with_dense_matrices_and_words():
+    right = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(2, 4)])
+    result = torch.full((2, 5, 2), 2.0).bmm(right)
+    assert [p.tolist() for p in result.unbind()] == [torch.full((5, 3), 4.0).tolist(), torch.full((5, 4), 4.0).tolist()]
+    nt = torch.nested.nested_tensor([torch.ones(1, 2), torch.ones(2, 2)])
+    with pytest.raises(RuntimeError, match="last_dim = 2, and weight.size\\(1\\) = 4"):
+        torch.nn.functional.linear(nt, torch.ones(2, 4))
+    with pytest.raises(RuntimeError, match="does not support nested weight"):
+        torch.nn.functional.linear(nt, nt)
+    with pytest.raises(RuntimeError, match="called clone with memory format: ChannelsLast"):
+        nt.clone(memory_format=torch.channels_last)
+    with pytest.raises(RuntimeError, match="The shape at dimension 0"):
+        square = torch.nested.nested_tensor([torch.ones(2, 3, 4)] * 2)
+        torch.nn.functional.layer_norm(square, (3, 3, 4))
+    assert torch.softmax(torch.nested.nested_tensor([]), 1).unbind() == ()
+
+
+def test_same_sizes_and_facts():
+    a, b = (torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged) for _ in range(2))
+    assert torch.is_same_size(a, a * 2) and not torch.is_same_size(a, b)
+    assert torch.ops.aten.is_same_size(a, a * 2) and not torch.ops.aten.is_same_size(a, b)
+    assert torch.ops.aten.dim(a) == 3 and torch.ops.aten.sym_numel(a) == 9
+    assert a.data_ptr() == a.values().data_ptr() and a._values.grad_fn is None
+
+
+def test_attention_ragged_in_front_of_the_matrices():
+    q = torch.nested.nested_tensor([torch.randn(2, 4, 8), torch.randn(3, 4, 8)], layout=torch.jagged)
+    result = torch.nn.functional.scaled_dot_product_attention(q, q * 2, q * 3)
+    for got, p in zip(result.unbind(), q.unbind(), strict=True):
+        assert torch.allclose(got, torch.nn.functional.scaled_dot_product_attention(p, p * 2, p * 3), atol=1e-6)
