@@ -25,6 +25,8 @@ EXTENSIONS = {
     "sums": (LOOPS, "arrays moves types lanes elements sums"),
     "losses": (LOOPS, "arrays moves types lanes elements losses"),
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
+    "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
+    "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),
     "objects": ("-O2", ""),

@@ -33,7 +33,7 @@ enum { SET, SUM, PRODUCT, LARGEST, SMALLEST };
     case I64: call(i64, i64); break;    \
     default: call(int, i32);            \
     }
-static PyObject *counter_name, *memory_name;
+static PyObject *memory_name;
 
 static i64 size_at(const Array *a, int d) { return d < a->nd ? a->shape[d] : 1; }
 
@@ -125,18 +125,6 @@ static int is_apart(PyObject *target, PyObject *const *others, int n) {
     if (PyErr_Occurred()) PyErr_Clear();
     return apart;
 }
-
-/* The first argument after it was written: a new reference, its version one higher. */
-static PyObject *written(PyObject *target) {
-    PyObject *counter = PyObject_GetAttr(target, counter_name);
-    PyObject *version = counter && PyList_Check(counter) && PyList_GET_SIZE(counter) ? PyList_GET_ITEM(counter, 0) : NULL;
-    PyObject *next = version ? PyLong_FromLong(PyLong_AsLong(version) + 1) : NULL;
-    int failed = !next || PyList_SetItem(counter, 0, next);
-    Py_XDECREF(counter);
-    return failed ? NULL : Py_NewRef(target);
-}
-
-static int is_writable(const Array *a) { return (a->flags & 0x400) != 0; }
 
 /* ---- gather and scatter */
 static PyObject *py_gather(PyObject *self, PyObject *args) {
@@ -560,7 +548,6 @@ PyMODINIT_FUNC PyInit__places(void) {
         PyErr_SetString(PyExc_ImportError, "numbers are written as little-endian bytes");
         return NULL;
     }
-    counter_name = PyUnicode_InternFromString("_counter");
     memory_name = PyUnicode_InternFromString("_memory");
-    return counter_name && memory_name ? PyModule_Create(&module) : NULL;
+    return memory_name ? PyModule_Create(&module) : NULL;
 }

@@ -1,4 +1,4 @@
-/* Planes of images in C: averages and maxima over windows, sparse maps along an axis, sampling by a grid; and Box-Muller in blocks.
+/* Planes of images in C: averages and maxima over windows, sparse maps along an axis, sampling by a grid.
  *
  * Functions take contiguous arrays (the caller sees to it) of float32, or float64 where `wide` is true, and write into those they are
  * given for results. No result depends on the number of threads. The loops are in native_spatial.h.
@@ -171,65 +171,6 @@ static PyObject *py_grid(PyObject *self, PyObject *args) {
     return release(&h);
 }
 
-/* ---- normal numbers: see random_boxmuller.py, whose roundings these are */
-#define ROUND(a, b, c) ((f32)((f64)(a) * (f64)(b) + (f64)(c))) /* a fused step, rounded to single precision once */
-CLONES static void box_muller(f32 *p, i64 blocks) {
-    static const f32 L[9] = {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
-                             -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};
-    const f64 minus_pi_4 = (f64)-0.78515625f + (f64)-2.4187564849853515625e-4f + (f64)-3.77489497744594108e-8f;
-    for (i64 b = 0; b < blocks; b++, p += 16) {
-        SIMD
-        for (int i = 0; i < 8; i++) {
-            union {
-                f32 f;
-                i32 i;
-            } u, s, c;
-            u.f = 1.f - p[i];
-            i32 e = (u.i - 0x3F3504F3) >> 23;
-            u.i = u.i - (i32)((u32)e << 23);
-            f32 v = u.f - 1.f, power = (f32)e, y = ROUND(L[0], v, L[1]);
-            y = ROUND(y, v, L[2]), y = ROUND(y, v, L[3]), y = ROUND(y, v, L[4]), y = ROUND(y, v, L[5]), y = ROUND(y, v, L[6]);
-            y = ROUND(y, v, L[7]), y = ROUND(y, v, L[8]);
-            f32 square = v * v, low = power * -2.12194440e-4f;
-            y = y * v;
-            y = ROUND(y, square, low);
-            y = y - square * 0.5f;
-            f32 radius = __builtin_sqrtf(((v + y) + power * 0.693359375f) * -2.f);
-            f32 x = p[i + 8] * 6.28318530717958647692f;
-            i32 octant = ((i32)(x * 1.27323954473516f) + 1) & -2;
-            x = (f32)((f64)octant * minus_pi_4 + (f64)x);
-            f32 z = x * x;
-            f32 cosine = ROUND(2.443315711809948e-005f, z, -1.388731625493765e-003f);
-            cosine = ROUND(cosine, z, 4.166664568298827e-002f);
-            cosine = cosine * z;
-            cosine = (f32)((f64)cosine * (f64)z - (f64)z * 0.5);
-            cosine = cosine + 1.f;
-            f32 sine = ROUND(-1.9515295891e-4f, z, 8.3321608736e-3f);
-            sine = ROUND(sine, z, -1.6666654611e-1f);
-            sine = sine * z;
-            sine = ROUND(sine, x, x);
-            s.f = sine, c.f = cosine;
-            i32 change = ((i32)((u32)(octant & 2) << 30) >> 31) & (s.i ^ c.i);
-            s.i ^= change, c.i ^= change;
-            s.i ^= (i32)((u32)(octant & 4) << 29);
-            c.i ^= (i32)((u32)((octant + 2) & 4) << 29);
-            p[i] = c.f * radius;
-            p[i + 8] = s.f * radius;
-        }
-    }
-}
-
-static PyObject *py_box_muller(PyObject *self, PyObject *array) {
-    Held h = {.held = 0};
-    f32 *p = held(&h, array, 1);
-    if (p) {
-        Py_BEGIN_ALLOW_THREADS
-        box_muller(p, h.views[0].len / 64);
-        Py_END_ALLOW_THREADS
-    }
-    return release(&h);
-}
-
 static PyObject *py_use_pool(PyObject *self, PyObject *address) {
     pool = (Parallel)PyLong_AsVoidPtr(address);
     if (PyErr_Occurred())
@@ -241,7 +182,6 @@ static PyMethodDef methods[] = {
     {"windows", py_windows, METH_VARARGS, "averages and maxima over windows"},
     {"axis_map", py_axis_map, METH_VARARGS, "a sparse map along one axis"},
     {"grid", py_grid, METH_VARARGS, "sampling by a grid"},
-    {"box_muller", py_box_muller, METH_O, "box_muller(array): uniform numbers, a multiple of 16, become normal ones"},
     {"use_pool", py_use_pool, METH_O, "use_pool(address): the threads of native_pool.h"},
     {NULL, NULL, 0, NULL},
 };

@@ -2,7 +2,8 @@
  *
  * `use_arrays(ndarray, {dtype number: dtype}, make_tensor)` is called once; `array_of(tensor)` is the array of a tensor where it is a
  * row-major one of a real dtype that is known, else NULL without an error; `strided_of` takes any order of memory, and complex ones;
- * `new_array` makes a row-major one; `tensor_of` a tensor around it, and takes the reference. Then what operators ask of their canonical
+ * `new_array` makes a row-major one; `tensor_of` a tensor around it, and takes the reference; `written` gives a tensor that was written.
+ * Then what operators ask of their canonical
  * arguments, and of elements.
  */
 #define PY_SSIZE_T_CLEAN
@@ -32,7 +33,7 @@ typedef long long i64;
 #define REAL_NAN(v) ((v) != (v))
 
 static PyTypeObject *array_type;
-static PyObject *make_tensor, *array_name, *dtype_of[ALL_KINDS];
+static PyObject *make_tensor, *array_name, *counter_name, *dtype_of[ALL_KINDS];
 static int number_of[ALL_KINDS], kind_of[MOST_NUMBERS];
 static const int item_sizes[ALL_KINDS] = {4, 8, 8, 4, 2, 1, 1, 1, 8, 16};
 static PyObject *(*array_new)(PyTypeObject *, int, const Py_ssize_t *, int, const Py_ssize_t *, void *, int, int, PyObject *);
@@ -56,7 +57,8 @@ static PyObject *use_arrays(PyObject *self, PyObject *args) {
     PyObject *known;
     if (!PyArg_ParseTuple(args, "O!O!O", &PyType_Type, &array_type, &PyList_Type, &known, &make_tensor) || load_array_functions()) return NULL;
     array_name = PyUnicode_InternFromString("_array");
-    if (!array_name) return NULL;
+    counter_name = PyUnicode_InternFromString("_counter");
+    if (!array_name || !counter_name) return NULL;
     for (int i = 0; i < MOST_NUMBERS; i++) kind_of[i] = -1;
     if (PyList_GET_SIZE(known) != ALL_KINDS) return PyErr_Format(PyExc_ValueError, "use_arrays: expected %d dtypes", ALL_KINDS);
     for (int k = 0; k < ALL_KINDS; k++) {
@@ -116,6 +118,19 @@ static inline PyObject *tensor_of(Array *a) {
     PyObject *result = PyObject_Vectorcall(make_tensor, arguments, 2, NULL);
     Py_DECREF(a);
     return result;
+}
+
+/* ---- results that are the first argument */
+static inline int is_writable(const Array *a) { return (a->flags & 0x400) != 0; }
+
+/* A tensor after it was written: a new reference, its version one higher. */
+static inline PyObject *written(PyObject *target) {
+    PyObject *counter = PyObject_GetAttr(target, counter_name);
+    PyObject *version = counter && PyList_Check(counter) && PyList_GET_SIZE(counter) ? PyList_GET_ITEM(counter, 0) : NULL;
+    PyObject *next = version ? PyLong_FromLong(PyLong_AsLong(version) + 1) : NULL;
+    int failed = !next || PyList_SetItem(counter, 0, next);
+    Py_XDECREF(counter);
+    return failed ? NULL : Py_NewRef(target);
 }
 
 /* ---- arguments */

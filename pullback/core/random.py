@@ -18,6 +18,7 @@ import numpy as np
 
 from . import device as devices
 from .cupy_library import device_count, loaded
+from .extension import extension
 from .modes import outside_graphs
 
 DEFAULT_SEED = 67280421310721
@@ -229,6 +230,8 @@ def _restore(state: np.ndarray) -> Generator:
 
 default_generator = Generator()
 default_generator.seed()
+if (_draws := extension("_draws")) is not None:
+    _draws.use_generators(Generator, default_generator)
 
 
 def manual_seed(seed: int) -> Generator:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import spatial
+from .extension import extension
+
+_draws = extension("_draws")
 
 F32, F64, I32 = np.float32, np.float64, np.int32
 BLOCKS_AT_ONCE = 4096  # the scratch arrays of this many blocks of 16 stay in the second-level cache
@@ -40,7 +42,8 @@ FOUR_OVER_PI = F32(1.27323954473516)
 
 def box_muller(uniform: np.ndarray) -> np.ndarray:
     """Turn uniform numbers into normal ones in place, in C where that is built."""
-    if spatial.box_muller(uniform):
+    if _draws is not None and uniform.flags.c_contiguous and uniform.dtype == F32:
+        _draws.box_muller(uniform)
         return uniform
     return box_muller_arrays(uniform)
 

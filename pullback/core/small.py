@@ -3,7 +3,8 @@
 `table` is {operator: function}: `table["max.dim"]((x, 0, False))` takes the canonical arguments of the operator and gives its result as a
 tensor (or a tuple of several), nothing recorded, or None where the call is none that the function computes: other dtypes or layouts of
 memory, many elements, none, arguments that the operator refuses. The operator's own rules then compute it; they are what the
-functions are tested against. Without the extensions, or with `PULLBACK_NATIVE=0`, the table is empty.
+functions are tested against. `fronts` is the same for public functions that are written by hand: `fronts["torch.zeros"](args, kwargs)` takes the
+arguments as they were given. Without the extensions, or with `PULLBACK_NATIVE=0`, both are empty.
 """
 
 from __future__ import annotations
@@ -13,15 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from . import device as devices
 from . import dtype as dtypes
 from .extension import extension
-from .tensor import make_tensor
+from .modes import process
+from .tensor import Tensor, make_tensor
 
 # in the order of the enumeration in native_arrays.h
 _KINDS = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64", "complex128")
 
 table: dict[str, Callable[[tuple], Any]] = {}
-for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs"):
+fronts: dict[str, Callable[[tuple, dict], Any]] = {}
+_PUBLIC = ("torch.", "Tensor.")
+for _name in (
+    "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers",
+):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
         _known = [getattr(dtypes, _kind) for _kind in _KINDS]
@@ -33,4 +40,8 @@ for _name in ("_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "
             ) from None
         if _name == "_sums" and (_native := extension("_native")) is not None:
             _module.use_reducers(*_native.reducers())
-        table |= {_key: _function for _key, _function in vars(_module).items() if "." in _key}
+        if hasattr(_module, "use_process"):
+            _module.use_process(process, devices.cpu, Tensor)
+        for _key, _function in vars(_module).items():
+            if "." in _key:
+                (fronts if _key.startswith(_PUBLIC) else table)[_key] = _function

@@ -1,4 +1,4 @@
-"""Planes of images in C, where they are built: windows, sparse maps along an axis, sampling by a grid, and Box-Muller in blocks.
+"""Planes of images in C, where they are built: windows, sparse maps along an axis, sampling by a grid.
 
 Functions take arrays of the CPU and give new ones, or None where the loops do not apply (another dtype, no compiled extension,
 `PULLBACK_NATIVE=0`): the caller then computes with the array library. `core/_spatial.c` says what each loop does.
@@ -120,12 +120,3 @@ def sample(
     given = (None if x is None else _dense(x), _dense(grid), y, dx, dgrid)
     _spatial.grid(work, y.dtype.itemsize == 8, *given, *sizes, len(shape) - 2, mode, padding, align, thread_count())
     return y if work == SAMPLES else dx if work == TO_IMAGE else dgrid
-
-
-# ---- normal numbers
-def box_muller(uniform: np.ndarray) -> bool:
-    """Turn float32 uniform numbers, a multiple of 16, into normal ones in place; False where nothing was done."""
-    if _spatial is None or not uniform.flags.c_contiguous or uniform.dtype != np.float32:
-        return False
-    _spatial.box_muller(uniform)
-    return True

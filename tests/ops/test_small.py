@@ -66,7 +66,10 @@ def compare(op, args: tuple, allowed: float | None = None) -> bool:
     """Whether the function took the call; what it gave is then what the rules give."""
     first = tensors_in(args)[0]
     before = first.clone()
+    torch.manual_seed(0)
     found = small.table[op.name + "." + op.overload](args)
+    drawn = torch.get_rng_state()
+    torch.manual_seed(0)
     if found is None:
         assert np.array_equal(first.numpy(), before.numpy(), equal_nan=first.dtype.is_floating_point)
         return False
@@ -74,7 +77,7 @@ def compare(op, args: tuple, allowed: float | None = None) -> bool:
         assert found is args[0] and found._version == 1
         args = (before, *args[1:])
     expected, found = by_rules(op, args), results(found)
-    assert len(found) == len(expected)
+    assert len(found) == len(expected) and torch.equal(torch.get_rng_state(), drawn)
     for f, e in zip(found, expected, strict=True):
         assert (f.dtype, f.shape, f.stride()) == (e.dtype, e.shape, e.stride()), (op, args)
         tolerance = allowed or (1e-6 if f.dtype in (torch.float32, torch.complex64) else 1e-12)
@@ -93,6 +96,27 @@ def samples(op, dtype):
 
 MORE = {  # samples of which are all of another kind
     "nonzero.default": [(torch.tensor([[True, False, True], [False, True, True]]),), (torch.tensor([True, True]),)],
+    **{
+        f"{name}_.{overload}": [
+            (torch.zeros(shape, dtype=dtype), *rest, None)
+            for shape in ((), (7,), (2, 8), (3, 9), (5, 41))
+            for dtype in kinds
+            for rest in forms
+        ]
+        for name, overload, kinds, forms in (
+            ("uniform", "default", (torch.float32, torch.float64), [(0.0, 1.0), (-2, 3.5), (1.0, 1.0), (2.0, 1.0)]),
+            ("normal", "default", (torch.float32, torch.float64), [(0.0, 1.0), (0.5, 2), (1.0, 0.0), (0.0, -1.0)]),
+            ("exponential", "default", (torch.float32, torch.float64), [(1.0,), (0.5,), (0.0,)]),
+            ("bernoulli", "float", DTYPES, [(0.0,), (0.3,), (1,), (1.5,)]),
+            ("random", "from", DTYPES, [(0, 10), (-5, 100), (3, 3), (0, 1 << 30), (-(1 << 40), 1 << 41), (0, None)]),
+            ("random", "to", DTYPES, [(2,), (1 << 24,), (0,)]),
+        )
+    },
+    "bernoulli.default": [
+        (torch.linspace(0, top, 40, dtype=dtype).reshape(5, 8), None)
+        for dtype in (torch.float32, torch.float64)
+        for top in (1.0, 1.5)
+    ],
     "pixel_unshuffle.default": [(torch.arange(96.0).reshape(2, 2, 4, 6), 2), (torch.arange(24.0).reshape(1, 4, 6), 2)],
 }
 

@@ -19,7 +19,7 @@ from ..system.calls import front
 from ..system.dispatch import dispatch
 from ..system.general import resize_output
 from ..system.inplace import check_inference_write, check_overlap, write
-from ..system.operator import Operator, Spec
+from ..system.operator import Operator, Spec, key_of
 from ..system.scalars import check_fits
 from ..system.schema import Unfit, wrong_type
 from .make_lowering import filled_with, filled_with_argument
@@ -222,7 +222,7 @@ _SPARSE = (devices.sparse_coo, devices.sparse_csr, devices.sparse_csc, devices.s
 
 
 def _make_sized(name: str, op: Operator):
-    @front(f"torch.{name}")
+    @front(f"torch.{name}", past=(key_of(op),))
     def make(
         *size,
         out=None,
@@ -253,7 +253,7 @@ zeros = _make_sized("zeros", zeros_op)
 ones = _make_sized("ones", ones_op)
 
 
-@front("torch.full")
+@front("torch.full", past=("full.default",))
 def full(
     size,
     fill_value,

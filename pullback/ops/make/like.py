@@ -16,7 +16,7 @@ from ..family.factory import factory
 from ..family.formats import dense_strides
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import Operator, Spec, exports
+from ..system.operator import Operator, Spec, exports, key_of
 from .factories import (
     _OPTIONS,
     _as_number,
@@ -26,13 +26,16 @@ from .factories import (
     _strided_blank,
     _strided_spec,
     empty,
+    empty_op,
     empty_strided,
     finish,
     format_strides,
     full,
     ones,
+    ones_op,
     sizes_from,
     zeros,
+    zeros_op,
 )
 from .make_lowering import filled_with, filled_with_argument
 
@@ -187,8 +190,8 @@ def _is_watched(t: Tensor) -> bool:
     )
 
 
-def _make_new(name: str, build, op: Operator):
-    @front(f"Tensor.{name}")
+def _make_new(name: str, build, op: Operator, build_op: Operator):
+    @front(f"Tensor.{name}", past=(f"{name}.default", key_of(build_op)))
     def make(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None, **extra):
         shape = sizes_from(name, size, extra.pop("size", None))
         names = extra.pop("names", None)
@@ -207,12 +210,12 @@ def _make_new(name: str, build, op: Operator):
     return make
 
 
-new_empty = _make_new("new_empty", empty, new_empty_op)
-new_zeros = _make_new("new_zeros", zeros, new_zeros_op)
-new_ones = _make_new("new_ones", ones, new_ones_op)
+new_empty = _make_new("new_empty", empty, new_empty_op, empty_op)
+new_zeros = _make_new("new_zeros", zeros, new_zeros_op, zeros_op)
+new_ones = _make_new("new_ones", ones, new_ones_op, ones_op)
 
 
-@front("Tensor.new_full")
+@front("Tensor.new_full", past=("new_full.default", "full.default"))
 def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=None):
     if _is_watched(self):
         dtype, layout, device = _options("new_full", new_full_op, dtype, layout, device)

@@ -19,7 +19,7 @@ from ...core.tensor import Tensor
 from ..family.factory import factory
 from ..system.calls import front
 from ..system.dispatch import dispatch
-from ..system.operator import Operator, Spec
+from ..system.operator import Operator, Spec, key_of
 from .factories import _options, _sized, empty_op, finish, sizes_from
 from .like import _like_spec, check_input
 from .random import GENERATOR, SEEDED, check_unbatched, drawn_into, normal_of, normal_op, random_from, uniform_op
@@ -179,7 +179,7 @@ def _make_sized(name: str, ops: tuple, fill: Operator):
         return make(name, ops, (shape,), generator, options)
 
     make_sized.__name__ = make_sized.__qualname__ = name
-    return front(f"torch.{name}")(make_sized)
+    return front(f"torch.{name}", past=tuple(map(key_of, ops)))(make_sized)
 
 
 def _make_like(name: str, ops: tuple):
@@ -188,7 +188,7 @@ def _make_like(name: str, ops: tuple):
         return make(name, ops, (input,), generator, options)
 
     make_like.__name__ = make_like.__qualname__ = name
-    return front(f"torch.{name}")(make_like)
+    return front(f"torch.{name}", past=tuple(map(key_of, ops)))(make_like)
 
 
 rand = _make_sized("rand", rand_ops, uniform_op)
@@ -205,7 +205,7 @@ def _bounds(name: str, given: tuple, low, high) -> tuple:
     return bounds
 
 
-@front("torch.randint")
+@front("torch.randint", past=tuple(map(key_of, (*randint_ops, *randint_low_ops))))
 def randint(*given, low=None, high=None, size=None, generator=None, out=None, **options) -> Tensor:
     """`randint(high, size)`, `randint(low, high, size)`."""
     if size is None:
@@ -260,5 +260,5 @@ def _normal(mean, std=1.0, size=None, *, generator=None, out=None, **options) ->
 
 
 _randperm.__name__, _normal.__name__ = "randperm", "normal"
-front("torch.randperm")(_randperm)
+front("torch.randperm", past=tuple(map(key_of, randperm_ops)))(_randperm)
 front("torch.normal")(_normal)

@@ -147,7 +147,7 @@ def _number(x):
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-@front("torch.arange")
+@front("torch.arange", past=("arange.start_step",))
 def arange(
     start=0, end=None, step=1, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
 ):
@@ -174,7 +174,7 @@ def range_(start=0, end=None, step=1, *, out=None, dtype=None, layout=None, devi
     )
 
 
-@front("torch.linspace")
+@front("torch.linspace", past=("linspace.default",))
 def linspace(
     start, end, steps, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None
 ):
@@ -187,7 +187,7 @@ def linspace(
     )
 
 
-@front("torch.logspace")
+@front("torch.logspace", past=("logspace.default",))
 def logspace(
     start,
     end,
@@ -206,7 +206,7 @@ def logspace(
     return finish(dispatch(logspace_op, args), requires_grad, out, by_count=True)
 
 
-@front("torch.eye")
+@front("torch.eye", past=("eye.m",))
 def eye(n, m=None, *, out=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=None):
     dtype, layout, device = _options("eye", eye_op, dtype, layout, device, out)
     return finish(dispatch(eye_op, (n, n if m is None else m, dtype, layout, device, None)), requires_grad, out)

@@ -341,7 +341,7 @@ def _triangle_factory(name: str):
         return op(row, col, offset, dtype=dtype, device=device)
 
     make.__name__ = name
-    return front(f"torch.{name}")(make)
+    return front(f"torch.{name}", past=(f"{name}.default",))(make)
 
 
 tril_indices, triu_indices = _triangle_factory("tril_indices"), _triangle_factory("triu_indices")

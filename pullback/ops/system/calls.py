@@ -13,9 +13,10 @@ from ...core.arrays import LARGE
 from ...core.calls import simple
 from ...core.modes import ambient
 from ...core.objects import make_tensor
+from ...core.small import fronts
 from ...core.tensor import PLAIN, Tensor
 from ..eager import direct
-from ..eager.functions import ANY, COMMON, generate
+from ..eager.functions import ANY, COMMON, choose, generate
 from ..eager.signature import describe
 from ..eager.text import Call
 from .dispatch import mark_views
@@ -185,10 +186,11 @@ def export_operator(op: Operator) -> Operator:
     return op
 
 
-def front(*names: str, spelled=None):
+def front(*names: str, spelled=None, past: tuple[str, ...] = ()):
     """Export a hand-written function under the names given ("torch.max", "Tensor.max"), open to overrides.
 
-    `spelled(args)` gives the positional arguments as overrides and graphs are to see them.
+    `spelled(args)` gives the positional arguments as overrides and graphs are to see them. Where nothing listens, a function in C of that
+    name (`core.small.fronts`) is asked first, while none of the operators that it goes past (`past`: "zeros.default") is overridden.
     """
 
     def decorate(body):
@@ -197,23 +199,36 @@ def front(*names: str, spelled=None):
             space, _, short = n.rpartition(".")
             home = "Tensor" if space == "Tensor" else "torch"  # a function and a method are two objects
             if home not in functions:
-                functions[home] = _open_to_overrides(body, short, spelled)
+                functions[home] = _open_to_overrides(body, short, spelled, fronts.get(n), past)
             export(space, short, functions[home])
         return next(iter(functions.values()))
 
     return decorate
 
 
-def _open_to_overrides(body, name: str, spelled):
+def _open_to_overrides(body, name: str, spelled, native=None, past: tuple[str, ...] = ()):
     """A hand-written function that offers its calls to function modes and overriding classes first."""
 
     def function(*args, **kwargs):
+        if quick is not None and ambient.mode < 2 and (out := quick(args, kwargs)) is not None:
+            return out
         if spelled is not None:
             args = spelled(args)
         if ambient.mode & 2 or not simple(args, kwargs) and (any_overridden(args) or any_overridden(kwargs.values())):
             return call_overridden(function, args, kwargs)
         return body(*args, **kwargs)
 
+    def allow(allowed: bool) -> None:
+        nonlocal quick
+        quick = native if allowed else None
+
+    quick = None
+    if native is not None and not past:
+        raise TypeError(
+            f"front of {name}: a function in C stands for it, so `past` must say which operators it goes past"
+        )
+    if native is not None:
+        choose(allow, *past)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = body.__doc__
     function.__wrapped__ = body

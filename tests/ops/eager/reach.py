@@ -124,8 +124,14 @@ def composed_calls() -> Iterator[Call]:
     yield "split", functools.partial(torch.split, x, 2, 1)
     yield "relu_", lambda: F.relu(x.clone(), inplace=True)
     yield "tensor", functools.partial(torch.tensor, [1.0, 2.0])
-    for factory in (torch.zeros, torch.ones, torch.empty, torch.rand):
+    for factory in (torch.zeros, torch.ones, torch.empty):
         yield factory.__name__, functools.partial(factory, (2, 3))
+    for factory, *args in (
+        (torch.rand, 3), (torch.randn, 3), (torch.rand_like, x), (torch.randn_like, x), (torch.randperm, 3),
+        (torch.randint, 5, (3,)), (torch.randint, 1, 5, (3,)),
+    ):  # fmt: skip
+        yield factory.__name__, functools.partial(factory, *args)
+        yield f"{factory.__name__} by a generator", functools.partial(factory, *args, generator=torch.Generator())
     for cell in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN):
         yield cell.__name__, functools.partial(cell(4, 3), x[:, None].clone())
     yield "backward with sums", _backward_with_sums

@@ -1,0 +1,242 @@
+/* New tensors from sizes and numbers in C, for plain calls: zeros, ones, full, ranges, matrices of ones on a diagonal, indices of triangles.
+ *
+ * Functions are named by the public function that they stand for and take its arguments as users spell them (native_fronts.h). They give
+ * small row-major tensors of the dtypes in native_arrays.h, or None: the operators behind those functions then do what they say.
+ */
+#include "native_fronts.h"
+#include <math.h>
+
+#define FRONT(function) (PyCFunction)(void (*)(void))function, METH_FASTCALL
+#define CALL PyObject *self, PyObject *const *given, Py_ssize_t count
+
+/* ---- one number everywhere */
+static const double least[] = {0, 0, -9007199254740992.0, -2147483648.0, -32768, -128, 0};
+static const double most[] = {0, 0, 9007199254740992.0, 2147483647.0, 32767, 127, 255};
+
+static inline int is_whole(int k) { return k >= I64 && k <= U8; }
+
+static void put_whole(char *into, int k, i64 v) {
+    switch (item_sizes[k]) {
+        case 8: *(i64 *)into = v; break;
+        case 4: *(int *)into = (int)v; break;
+        case 2: *(short *)into = (short)v; break;
+        default: *into = (char)v;
+    }
+}
+
+/* A number as an element of a kind; 0 where that would round it to whole numbers or wrap it. */
+static int element_of(PyObject *value, int k, char *into) {
+    double real;
+    if (k == BOOL && PyBool_Check(value)) {
+        *into = value == Py_True;
+        return 1;
+    }
+    if (k >= BOOL || !real_of(value, &real)) return 0;
+    if (k == F32)
+        *(float *)into = (float)real;
+    else if (k == F64)
+        *(double *)into = real;
+    else if (PyLong_CheckExact(value) && real >= least[k] && real <= most[k])
+        put_whole(into, k, (i64)real);
+    else
+        return 0;
+    return k != F32 || isinf(real) || !isinf(*(float *)into);
+}
+
+static PyObject *filled(int nd, const Py_ssize_t *shape, int k, const char *element) { /* aligned as the largest element */
+    Py_ssize_t n = product_of(shape, nd), size = item_sizes[k];
+    NONE_UNLESS(n <= MOST_ELEMENTS);
+    Array *r = new_array(nd, shape, k);
+    if (!r) return NULL;
+    int zero = 1;
+    for (int i = 0; i < size; i++) zero &= !element[i];
+    if (zero)
+        memset(r->data, 0, (size_t)(n * size));
+    else if (size == 1)
+        memset(r->data, *element, (size_t)n);
+    else if (size == 4) {
+        int v = *(const int *)element, *y = (int *)r->data;
+        for (Py_ssize_t i = 0; i < n; i++) y[i] = v;
+    } else if (size == 8) {
+        i64 v = *(const i64 *)element, *y = (i64 *)r->data;
+        for (Py_ssize_t i = 0; i < n; i++) y[i] = v;
+    }
+    else
+        for (Py_ssize_t i = 0; i < n; i++) memcpy(r->data + size * i, element, (size_t)size);
+    return tensor_of(r);
+}
+
+static void one_of(int k, char *into) {
+    memset(into, 0, 16);
+    if (k == F32 || k == C64)
+        *(float *)into = 1;
+    else if (k == F64 || k == C128)
+        *(double *)into = 1;
+    else
+        *into = 1; /* the low byte comes first, of whole numbers and of truth */
+}
+
+/* size..., or of a tensor's dtype: self, size... */
+static PyObject *constant(CALL, int is_one, int of_tensor) {
+    Options o;
+    Py_ssize_t shape[16];
+    _Alignas(16) char element[16] = {0};
+    NONE_UNLESS(is_call(given, count, of_tensor, &o) && !o.generator);
+    Array *x = of_tensor ? plain_array(argument(given[0], 0)) : NULL;
+    int nd = sizes_of(given[0], of_tensor, o.size, shape), k = o.kind >= 0 ? o.kind : x ? kind(x) : default_kind();
+    NONE_UNLESS(nd >= 0 && k >= 0 && (x || !of_tensor));
+    if (is_one) one_of(k, element);
+    return filled(nd, shape, k, element);
+}
+
+static PyObject *py_zeros(CALL) { return constant(self, given, count, 0, 0); }
+static PyObject *py_ones(CALL) { return constant(self, given, count, 1, 0); }
+static PyObject *py_new_zeros(CALL) { return constant(self, given, count, 0, 1); }
+static PyObject *py_new_ones(CALL) { return constant(self, given, count, 1, 1); }
+
+/* (size, value), (self, size, value) */
+static PyObject *full(CALL, int of_tensor) {
+    Options o;
+    Py_ssize_t shape[16];
+    _Alignas(16) char element[16] = {0};
+    NONE_UNLESS(is_call(given, count, 2 + of_tensor, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) == 2 + of_tensor);
+    PyObject *value = argument(given[0], 1 + of_tensor), *size = argument(given[0], of_tensor), *alone;
+    Array *x = of_tensor ? plain_array(argument(given[0], 0)) : NULL;
+    NONE_UNLESS((x || !of_tensor) && !PyLong_Check(size));
+    int k = o.kind >= 0 ? o.kind : x ? kind(x) : PyBool_Check(value) ? BOOL : PyLong_CheckExact(value) ? I64 : default_kind();
+    NONE_UNLESS(k >= 0 && k < KINDS && element_of(value, k, element) && (alone = PyTuple_Pack(1, size)));
+    int nd = sizes_of(alone, 0, NULL, shape);
+    Py_DECREF(alone);
+    NONE_UNLESS(nd >= 0);
+    return filled(nd, shape, k, element);
+}
+
+static PyObject *py_full(CALL) { return full(self, given, count, 0); }
+static PyObject *py_new_full(CALL) { return full(self, given, count, 1); }
+
+/* ---- ranges */
+static PyObject *py_arange(CALL) {
+    Options o;
+    double number[3] = {0, 0, 1};
+    NONE_UNLESS(is_call(given, count, 1, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3);
+    int n = (int)PyTuple_GET_SIZE(given[0]), whole = 1;
+    for (int i = 0; i < n; i++) {
+        NONE_UNLESS(real_of(argument(given[0], i), &number[n == 1 ? 1 : i]) && fabs(number[n == 1 ? 1 : i]) < 1e15);
+        whole &= PyLong_CheckExact(argument(given[0], i));
+    }
+    double start = number[0], step = number[2];
+    int k = o.kind >= 0 ? o.kind : whole ? I64 : default_kind();
+    NONE_UNLESS(step != 0 && (step > 0 ? number[1] >= start : number[1] <= start) && (k == F32 || k == F64 || (k == I64 && whole)));
+    double length = ceil((number[1] - start) / step);
+    NONE_UNLESS(length >= 0 && length <= MOST_ELEMENTS);
+    Py_ssize_t many = (Py_ssize_t)length;
+    Array *r = new_array(1, &many, k);
+    if (!r) return NULL;
+    if (k == F32)
+        for (Py_ssize_t i = 0; i < many; i++) ((float *)r->data)[i] = (float)((double)i * step + start);
+    else if (k == F64)
+        for (Py_ssize_t i = 0; i < many; i++) ((double *)r->data)[i] = (double)i * step + start;
+    else
+        for (Py_ssize_t i = 0; i < many; i++) ((i64 *)r->data)[i] = (i64)i * (i64)step + (i64)start;
+    return tensor_of(r);
+}
+
+/* From both ends to the middle, in the precision of the result. */
+#define STEPS(type, power)                                                                          \
+    {                                                                                               \
+        type first = (type)a, last = (type)b, step = (last - first) / (type)(n > 1 ? n - 1 : 1);    \
+        type *y = (type *)r->data, radix = (type)base;                                              \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                        \
+            type v = n == 1 ? first : i < n / 2 ? first + step * (type)i : last - step * (type)(n - 1 - i); \
+            y[i] = is_power ? power(radix, v) : v;                                                  \
+        }                                                                                           \
+    }
+
+static PyObject *spaced(CALL, int is_power) {
+    Options o;
+    double a, b, base = 10;
+    Py_ssize_t n;
+    NONE_UNLESS(is_call(given, count, 3, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3 + is_power);
+    int k = o.kind >= 0 ? o.kind : default_kind();
+    NONE_UNLESS((k == F32 || k == F64) && real_of(argument(given[0], 0), &a) && real_of(argument(given[0], 1), &b));
+    NONE_UNLESS(integer_of(argument(given[0], 2), &n) && n >= 0 && n <= MOST_ELEMENTS);
+    NONE_UNLESS(PyTuple_GET_SIZE(given[0]) == 3 || real_of(argument(given[0], 3), &base));
+    Array *r = new_array(1, &n, k);
+    if (!r) return NULL;
+    if (k == F32)
+        STEPS(float, powf)
+    else
+        STEPS(double, pow)
+    return tensor_of(r);
+}
+
+static PyObject *py_linspace(CALL) { return spaced(self, given, count, 0); }
+static PyObject *py_logspace(CALL) { return spaced(self, given, count, 1); }
+
+/* ---- matrices */
+static PyObject *py_eye(CALL) {
+    Options o;
+    Py_ssize_t shape[2];
+    NONE_UNLESS(is_call(given, count, 1, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 2);
+    NONE_UNLESS(integer_of(argument(given[0], 0), shape) && shape[0] >= 0);
+    shape[1] = shape[0];
+    if (PyTuple_GET_SIZE(given[0]) == 2) NONE_UNLESS(integer_of(argument(given[0], 1), shape + 1) && shape[1] >= 0);
+    int k = o.kind >= 0 ? o.kind : default_kind();
+    NONE_UNLESS(k >= 0 && (!shape[1] || shape[0] <= MOST_ELEMENTS / shape[1]));
+    Array *r = new_array(2, shape, k);
+    if (!r) return NULL;
+    char one[16];
+    one_of(k, one);
+    memset(r->data, 0, (size_t)(shape[0] * shape[1] * item_sizes[k]));
+    for (Py_ssize_t i = 0; i < shape[0] && i < shape[1]; i++) memcpy(r->data + (i * shape[1] + i) * item_sizes[k], one, (size_t)item_sizes[k]);
+    return tensor_of(r);
+}
+
+/* (row, column) of every place on one side of a diagonal, row by row */
+static PyObject *triangle_indices(CALL, int lower) {
+    Options o;
+    Py_ssize_t size[3] = {0, 0, 0}, all = 0;
+    NONE_UNLESS(is_call(given, count, 2, &o) && !o.generator && !o.size && PyTuple_GET_SIZE(given[0]) <= 3 && (o.kind < 0 || o.kind == I64));
+    for (int i = 0; i < PyTuple_GET_SIZE(given[0]); i++) NONE_UNLESS(integer_of(argument(given[0], i), size + i));
+    Py_ssize_t rows = size[0], columns = size[1], offset = size[2];
+    NONE_UNLESS(rows >= 0 && columns >= 0 && (!columns || rows <= (1 << 20) / columns));
+#define CUT(i) (i + offset + lower < 0 ? 0 : i + offset + lower > columns ? columns : i + offset + lower)
+    for (Py_ssize_t i = 0; i < rows; i++) all += lower ? CUT(i) : columns - CUT(i);
+    Py_ssize_t shape[2] = {2, all};
+    Array *r = new_array(2, shape, I64);
+    if (!r) return NULL;
+    i64 *row = (i64 *)r->data, *column = row + all;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        Py_ssize_t cut = CUT(i), end = lower ? cut : columns;
+        for (Py_ssize_t j = lower ? 0 : cut; j < end; j++) {
+            *row++ = i;
+            *column++ = j;
+        }
+    }
+#undef CUT
+    return tensor_of(r);
+}
+
+static PyObject *py_tril_indices(CALL) { return triangle_indices(self, given, count, 1); }
+static PyObject *py_triu_indices(CALL) { return triangle_indices(self, given, count, 0); }
+
+/* By the public function that each stands for. */
+static PyMethodDef methods[] = {
+    {"use_arrays", use_arrays, METH_VARARGS, "use_arrays(ndarray, [(number, dtype), ...], make_tensor)"},
+    {"use_process", use_process, METH_VARARGS, "use_process(process, cpu, Tensor)"},
+    {"torch.zeros", FRONT(py_zeros), NULL},
+    {"torch.ones", FRONT(py_ones), NULL},
+    {"Tensor.new_zeros", FRONT(py_new_zeros), NULL},
+    {"Tensor.new_ones", FRONT(py_new_ones), NULL},
+    {"torch.full", FRONT(py_full), NULL},
+    {"Tensor.new_full", FRONT(py_new_full), NULL},
+    {"torch.arange", FRONT(py_arange), NULL},
+    {"torch.linspace", FRONT(py_linspace), NULL},
+    {"torch.logspace", FRONT(py_logspace), NULL},
+    {"torch.eye", FRONT(py_eye), NULL},
+    {"torch.tril_indices", FRONT(py_tril_indices), NULL},
+    {"torch.triu_indices", FRONT(py_triu_indices), NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+MODULE(_makers)
