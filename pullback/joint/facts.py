@@ -62,6 +62,7 @@ class Joint:
     )  # inputs that the backward writes: new values follow gradients
     offsets_matter: bool = False  # whether the graph is right only for inputs that begin where these did
     backward_error: Exception | None = None  # what any backward raises
+    data_sizes: dict = field(default_factory=dict)  # symbols that only data tells, of the sizes of views: their results
     records: bool = False  # whether results have a history though the function is called with recording off
     number: int = -1  # of the compilation
     out_spec: Any = None

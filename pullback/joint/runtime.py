@@ -109,7 +109,7 @@ class Compiled:
             record(self, args, results, result[joint.results :])
         if self.plain:
             return results
-        changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args)
+        changed, outputs = (self.changed, joint.outputs) if not self.symbolic else self._sized(args, results)
         self._write_back(changed, args, results)
         outs: list = []
         several: dict = {}
@@ -160,9 +160,10 @@ class Compiled:
         shapes = [v.shape if isinstance(v, Tensor) else () for v in values]
         return [[d for d, s in enumerate(shape) if getattr(s, "is_symbolic", False)] for shape in shapes]
 
-    def _sized(self, args: list) -> tuple[list, list]:
-        """What is known of inputs and outputs, with symbolic sizes as they are in these arguments."""
+    def _sized(self, args: list, results: list) -> tuple[list, list]:
+        """What is known of inputs and outputs, with symbolic sizes as they are in these arguments and results."""
         values = self.joint.fake_mode.shape_env.bind_symbols(self.joint.primals, args)
+        values |= {symbol: results[n] for symbol, n in self.joint.data_sizes.items()}
 
         def number(v):
             return evaluate(v.node.expr, values) if getattr(v, "is_symbolic", False) else v

@@ -17,6 +17,7 @@ from ..autograd.engine import needed_for
 from ..autograd.function import BackwardCFunction
 from ..capture.fake.mode import FakeTensorMode, is_fake
 from ..capture.front.inputs import stand_in
+from ..capture.shapes.numbers import wrap
 from ..capture.trace.graph_trace import GraphTrace
 from ..capture.trace.make_fx import finish
 from ..capture.trace.program import Unsupported
@@ -114,6 +115,7 @@ class JointTrace:
             joint = Joint(
                 inputs=self.inputs, outputs=facts, results=len(results), written=self.written,
                 first_written=self.fresh, out_spec=spec, fake_mode=self.fake_mode, primals=self.primals,
+                data_sizes=self.data_sizes,
             )  # fmt: skip
             nodes = [self._node(p) for p in flat(results)]
             before = [self._writes(t) for t in (*self.args, *results)]
@@ -269,7 +271,10 @@ class JointTrace:
         for fact in facts:  # views of a fresh output
             if fact.kind == "view of output":
                 fact.kind, fact.index = "view", facts[fact.index].index
-        return results
+        shown = symbols_of([[*p.shape] for p in self.primals if isinstance(p, Tensor)])
+        wanted = [s for s in symbols_of([[c[1] for c in f.calls] for f in facts]) if s.is_unbacked and s not in shown]
+        self.data_sizes = {symbol: len(results) + k for k, symbol in enumerate(wanted)}
+        return [*results, *[wrap(symbol, self.fake_mode.shape_env) for symbol in self.data_sizes]]
 
     # ---- the backward
     def _backward(self, joint: Joint, results: list) -> list:
@@ -317,6 +322,12 @@ class JointTrace:
         result = self.fake_mode.make(tuple(t._array.shape), dense_strides(t), t.dtype, t.device)
         self.trace.track(result, node)
         return result
+
+
+def symbols_of(values: list) -> list:
+    """The symbols of symbolic numbers in a nest, each once."""
+    numbers = [v for v in tree.tree_leaves(values) if getattr(v, "is_symbolic", False)]
+    return list(dict.fromkeys(s for v in numbers for s in getattr(v.node.expr, "symbols", ())))
 
 
 def lying_as(g: Tensor | None, leaf: Tensor | None) -> Tensor | None:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import pullback as torch
+from pullback.capture.front.config import config as capture_config
 from pullback.joint.config import config
 from pullback.joint.runtime import CompiledFunctionBackward
 
@@ -356,3 +357,18 @@ def test_a_node_made_again_of_its_state_runs():
     with torch.no_grad():
         (found,) = again.run([torch.ones(3)])
     assert torch.equal(found, x.cos().detach())
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_views_of_sizes_that_data_tells_are_views_of_the_argument(backend: str) -> None:
+    def f(x, sizes):
+        return torch.ops.aten.split_with_sizes(x, sizes.tolist())
+
+    with capture_config.patch(capture_scalar_outputs=True):
+        run = torch.compile(f, fullgraph=True, backend=backend)
+        x = torch.arange(32.0, requires_grad=True)
+        for sizes in ((7, 16, 9), (10, 10, 12)):
+            a, b, c = run(x, torch.tensor(sizes))
+            assert (len(a), len(b), len(c)) == sizes and b._base is x and b.storage_offset() == sizes[0]
+            (grad,) = torch.autograd.grad(a.sum() * 2 + c.sum(), x)
+            assert grad.tolist() == [2.0] * sizes[0] + [0.0] * sizes[1] + [1.0] * sizes[2]

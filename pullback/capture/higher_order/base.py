@@ -25,6 +25,7 @@ from ...graph import GraphModule
 from ...ops.system.operator import Operator
 from ...ops.system.overrides import any_overridden, call_overridden, without_dispatch_mode
 from ...ops.system.packet import ops
+from ..trace.promises import running_graphs
 from . import schema, subprogram
 from .subgraph import Example, close_over, fake_mode_for, is_closed, trace_subgraph, with_origins
 
@@ -104,7 +105,8 @@ class HigherOrderOperator:
     def trace_rule(self, trace, *args, **kwargs):
         """One node in the graph of a trace; functions become graphs that its module holds."""
         args = self.traced_functions(trace, args)
-        out = distinct(self(*args, **kwargs), args)
+        with running_graphs(trace):
+            out = distinct(self(*args, **kwargs), args)
         self.record(trace, args, kwargs, out)
         return out
 
@@ -113,7 +115,8 @@ class HigherOrderOperator:
         with subprogram.paused_capture(trace), naming_errors(self.shown_name):
             args = self.closed(args, lambda functions: subprogram.capture_functions(trace, functions, self.runs_once))
             args, kwargs = tree.tree_map_only(Tensor, trace._inside, (args, kwargs))
-            out = distinct(self(*args, **kwargs), args)
+            with running_graphs(trace):
+                out = distinct(self(*args, **kwargs), args)
         trace._note_grad_mode()
         self.record(trace, args, kwargs, out)
         return out

@@ -17,6 +17,7 @@ from ...core.modes import ambient
 from ...core.tensor import Tensor
 from ...core.tree import tree_map_only
 from ...graph import GraphModule
+from ..trace.promises import running_graphs
 from ..trace.tagging import Tagged, recording_trace
 from . import subprogram
 from .base import HigherOrderOperator, Part, distinct
@@ -77,7 +78,8 @@ class TagActivationCheckpoint(HigherOrderOperator):
                 graph.meta[CONTEXT] = context_fn
             operands = tree_map_only(Tensor, trace._inside, operands)
             before = [t._counter[0] for t in operands if isinstance(t, Tensor)]
-            out = distinct(with_origins(graph)(*operands), operands)
+            with running_graphs(trace):
+                out = distinct(with_origins(graph)(*operands), operands)
             if before != [t._counter[0] for t in operands if isinstance(t, Tensor)]:
                 trace.refuse("a checkpointed function writes to a tensor that it did not make")
         trace._note_grad_mode()

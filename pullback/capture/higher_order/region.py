@@ -17,6 +17,7 @@ from ...core.tensor import Tensor
 from ...graph import GraphModule, Node
 from ..fake.mode import FakeTensorMode
 from ..trace.program import ProgramTrace
+from ..trace.promises import running_graphs
 from . import subprogram
 from .base import attach
 from .subgraph import Example
@@ -105,7 +106,7 @@ class Region:
     def run(self, target: Callable, operands: list) -> tuple:
         """What the call gives on fakes. A function that writes to tensors it did not make is no region."""
         before = [t._counter[0] for t in operands if isinstance(t, Tensor)]
-        with subprogram.paused_capture(self.trace):
+        with subprogram.paused_capture(self.trace), running_graphs(self.trace):
             out = target(self.graph, *operands)
         if before != [t._counter[0] for t in operands if isinstance(t, Tensor)]:
             self.trace.refuse("a function inside an operator writes to a tensor that it did not make")

@@ -33,6 +33,7 @@ from ..fake.mode import FakeTensorMode, fake_mode_of
 from ..shapes.numbers import wrap
 from ..trace.graph_trace import GraphTrace
 from ..trace.make_fx import finish
+from ..trace.promises import asserted_inside
 
 
 class Example(NamedTuple):
@@ -173,9 +174,9 @@ class SubgraphTrace(Joining):
             raise RuntimeError("a function closes over other tensors when it is called a second time")
         return self.join(t)
 
-    def run(self, f: Callable, inputs: list, record: bool) -> None:
-        """Trace a call."""
-        with isolated([self.fake_mode, self], record):
+    def run(self, f: Callable, inputs: list, record: bool, again: bool = False) -> None:
+        """Trace a call; `again`: of a graph, which has its assertions."""
+        with asserted_inside(self, again=again), isolated([self.fake_mode, self], record):
             out = f(*inputs)
         self.output(out)
 
@@ -205,7 +206,8 @@ def trace_subgraph(
     inputs = [e.fake(fake_mode) for e in given]
     for value in inputs:
         trace.input(value)
-    trace.run(with_origins(f), inputs, bool(ambient.mode & modes.GRAD))
+    run = with_origins(f)
+    trace.run(run, inputs, bool(ambient.mode & modes.GRAD), again=run is not f)
     return trace
 
 

@@ -15,6 +15,7 @@ from ...core.node import requires_grad
 from ...core.tensor import Tensor, set_requires_grad
 from ..trace.graph_trace import marks_of
 from ..trace.program import ProgramTrace, UncapturedHigherOrderOpError
+from ..trace.promises import asserted_inside
 from .subgraph import Example, Joining, isolated
 
 PACKAGE = __name__.partition(".")[0] + "."
@@ -70,7 +71,7 @@ class SubProgram(ProgramTrace, Joining):
 
     def run(self, f: Callable, inputs: list) -> None:
         at_start = ambient.mode & modes.GRAD
-        with isolated([self.fake_mode], bool(at_start)), self:
+        with asserted_inside(self, in_words=True), isolated([self.fake_mode], bool(at_start)), self:
             out = f(*inputs)
         self.finish_grad_mode(at_start)
         self.output(out)

@@ -42,6 +42,7 @@ class RuntimeAssert(NamedTuple):
     expr: Expr
     msg: str
     stack: Location | None
+    is_inner: bool = False  # whether a graph inside an operator asks it: that around it need not, and mostly cannot
 
 
 class ShapeEnv(SymbolMaker):
@@ -72,6 +73,7 @@ class ShapeEnv(SymbolMaker):
         self.guards: list[ShapeGuard] = []
         self.replacements: dict[Symbol, object] = {}
         self.deferred_runtime_asserts: dict[Symbol | None, list[RuntimeAssert]] = {}
+        self.inner_asserts: list[list[RuntimeAssert]] = []  # of the functions inside operators that are being traced
         self.facts = Facts()
         self.version = 0  # grows with every replacement
         self.answers: dict = {}  # questions that were answered: what is learned never takes an answer back
@@ -219,15 +221,30 @@ class ShapeEnv(SymbolMaker):
             return all(self.expect_true(part, message) for part in question.args)
         if self.hint(question) is not None and not self.prefer_deferred_runtime_asserts_over_guards:
             return self.decide(question)
-        last = max(
-            (s for s in question.symbols if s.is_unbacked), key=lambda s: int(s.name.lstrip("uzf")), default=None
-        )
         if self.runtime_asserts_frozen:
             warnings.warn(f"Ignored runtime assertion {question}: they are frozen", stacklevel=3)
             return True
-        self.deferred_runtime_asserts.setdefault(last, []).append(RuntimeAssert(question, message, self.locate()))
+        self.defer(RuntimeAssert(question, message, self.locate()))
         self._learn(question)
         return True
+
+    def defer(self, promise: RuntimeAssert) -> None:
+        """Leave a question to the graph that is traced: that of the innermost function, where one is."""
+        if self.inner_asserts:
+            self.inner_asserts[-1].append(promise)
+            return
+        unbacked = (s for s in promise.expr.symbols if s.is_unbacked)
+        last = max(unbacked, key=lambda s: int(s.name.lstrip("uzf")), default=None)
+        self.deferred_runtime_asserts.setdefault(last, []).append(promise)
+
+    @contextlib.contextmanager
+    def inner(self) -> Iterator[list[RuntimeAssert]]:
+        """A block in which a function inside an operator runs; gives what it promises, for its own graph to assert."""
+        self.inner_asserts.append([])
+        try:
+            yield self.inner_asserts[-1]
+        finally:
+            self.inner_asserts.pop()
 
     def guard_or_defer_runtime_assert(self, orig_expr, msg: str, fx_node=None) -> bool:
         return self.expect_true(orig_expr, msg)

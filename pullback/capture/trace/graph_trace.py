@@ -37,6 +37,10 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file
 NEVER = AccumulateGrad.sequence  # the sinks of gradients stand for no call
 
 
+class UnknownNumber(RuntimeError):
+    """A graph needs a number that nothing in it shows."""
+
+
 def marks_of(t: Tensor) -> dict:
     """What traces know of a tensor: trace -> its node there (or whatever a mode keeps under its own key)."""
     return t.__dict__.get("trace_marks") or _NOTHING
@@ -207,7 +211,7 @@ class GraphTrace(TorchDispatchMode):
                 if () in terms:
                     result = self._compute(operator.sub, (result, terms[()]))
                 return self._compute(operator.floordiv, (result, terms[symbol,])) if terms[symbol,] != 1 else result
-        raise RuntimeError(f"the graph needs the number {symbol}, which none of its inputs and results shows")
+        raise UnknownNumber(f"the graph needs the number {symbol}, which none of its inputs and results shows")
 
     def _part(self, function, *parts):
         """A step on the way to a number: of nodes that there are already, by the node that there is."""

@@ -5,12 +5,15 @@ In: a trace, whose shape environment has noted the promises. Out: an assertion f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ...core.tensor import Tensor
 from ...graph import Node, traceback
 from ...ops.make.assertions import assert_scalar
 from ..front.config import config
+from .graph_trace import UnknownNumber
 
 
 def assert_promises(trace, env, in_words: bool = False) -> None:
@@ -20,7 +23,41 @@ def assert_promises(trace, env, in_words: bool = False) -> None:
     promises = [p for found in env.deferred_runtime_asserts.values() for p in found]
     behind: dict[Node, Node] = {}  # the node after which promises about numbers that are known by then are asserted
     for promise in promises:
-        _assert(trace, promise.expr, promise.msg if in_words else "", behind)
+        try:
+            _assert(trace, promise.expr, promise.msg if in_words else "", behind)
+        except UnknownNumber:
+            if not promise.is_inner:
+                raise
+
+
+@contextmanager
+def asserted_inside(trace, in_words: bool = False, again: bool = False) -> Iterator[None]:
+    """A block in which a function inside an operator is traced: what it promises becomes assertions of its own graph; of one that
+    cannot show the numbers, of the graph around it. `again`: it is a graph, which has them already."""
+    env = trace.fake_mode.shape_env if trace.fake_mode is not None else None
+    if env is None:
+        yield
+        return
+    with env.inner() as promises:
+        yield
+    if again or config.do_not_emit_runtime_asserts:
+        return
+    behind: dict[Node, Node] = {}
+    for promise in promises:
+        try:
+            _assert(trace, promise.expr, promise.msg if in_words else "", behind)
+        except UnknownNumber:
+            env.defer(promise)
+
+
+@contextmanager
+def running_graphs(trace) -> Iterator[None]:
+    """A block in which an operator runs the graphs that it takes, which have the assertions of what they promise."""
+    env = trace.fake_mode.shape_env if trace.fake_mode is not None else None
+    with nullcontext([]) if env is None else env.inner() as promises:
+        yield
+    for promise in promises:
+        env.defer(promise._replace(is_inner=True))
 
 
 def _assert(trace, expr: Any, words: str, behind: dict[Node, Node]) -> None:
@@ -33,13 +70,15 @@ def _assert(trace, expr: Any, words: str, behind: dict[Node, Node]) -> None:
         for table in (known, steps)
     )
     traceback.current_meta = {k: last.meta[k] for k in ("nn_module_stack",) if k in last.meta}
-    with graph.inserting_before(last.next):
-        condition = trace._number_node(expr)
-        if isinstance(condition, Node):
-            words = words or f"Runtime assertion failed for expression {expr} on node '{condition.name}'"
-            behind[first] = trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
-    trace.expressions, traceback.current_meta = {**known, **trace.expressions}, {}
-    trace.steps_of_numbers = {**steps, **trace.steps_of_numbers}
+    try:
+        with graph.inserting_before(last.next):
+            condition = trace._number_node(expr)
+            if isinstance(condition, Node):
+                words = words or f"Runtime assertion failed for expression {expr} on node '{condition.name}'"
+                behind[first] = trace.create_node(assert_scalar, (condition, words), {}, "_assert_scalar")
+    finally:
+        trace.expressions, traceback.current_meta = {**known, **trace.expressions}, {}
+        trace.steps_of_numbers = {**steps, **trace.steps_of_numbers}
 
 
 def _defined(symbol: Any, order: dict[Node, int]) -> Node:

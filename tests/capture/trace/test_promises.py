@@ -71,3 +71,43 @@ def test_tensors_of_numbers_that_depend_on_data_have_their_dtype():
     for value in (True, 3, 2.5):
         for got, want in zip(f(torch.tensor([value])), (torch.tensor([value]), torch.tensor([value, 1])), strict=True):
             assert got.dtype is want.dtype and torch.equal(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_a_branch_promises_is_asserted_where_it_runs(backend: str) -> None:
+    """A branch that is not taken asserts nothing; one that is, what it was told of its own numbers."""
+
+    def fours(x):
+        found = x.nonzero()
+        torch._check(found.shape[0] % 4 == 0)
+        return torch.ones(found.shape[0]).sum()
+
+    def f(x):
+        return torch.cond(x.sum() > 0, fours, lambda x: x.sum(), (x,))
+
+    with config.patch(capture_dynamic_output_shape_ops=True):
+        run = torch.compile(f, backend=backend, fullgraph=True)
+        assert run(torch.ones(8)) == 8
+        assert run(-torch.ones(8)) == -8
+        assert run(torch.tensor([-1.0] * 5 + [0.0] * 3)) == -5
+        with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+            run(torch.tensor([1.0] * 5 + [0.0] * 3))
+
+
+def test_a_loop_asserts_what_it_is_told_of_its_own_numbers() -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, x, start):
+            def body(at, out, total):
+                i = at.item()
+                torch._check(i >= 0)
+                torch._check(i < x.shape[0])
+                total = x[i] + total
+                out = out.clone()
+                out[i] = total
+                return at + 1, out, total
+
+            return torch.while_loop(lambda at, out, _: at < out.shape[0], body, (torch.tensor(0), x * 0, start))[1]
+
+    x, start = torch.arange(12.0).reshape(4, 3), torch.ones(3)
+    program = torch.export.export(Sums(), (x, start))
+    torch.testing.assert_close(program.module()(x, start), x.cumsum(0) + 1)
