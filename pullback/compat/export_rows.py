@@ -26,6 +26,9 @@ ROWS: dict[str, dict[str, str]] = {
         "RootDim": f"{_HOME}.written_shapes:RootDim",
     },
     "torch._export.serde.serialize": {"_dataclass_to_dict": "dataclasses:asdict"},
+    "torch.export._draft_export": {
+        name: f"{_HOME}.draft:{name}" for name in ("DraftExportReport", "FailureReport", "FailureType", "draft_export")
+    },
     "torch.export._trace": {
         "_export": f"{_HOME}.trace:export_at",
         "export": f"{_HOME}.trace:export",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .archive import load, save
 from .decompositions import CustomDecompTable, default_decompositions
+from .draft import draft_export
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram
 from .graph_signature import (
@@ -17,7 +18,7 @@ from .graph_signature import (
     OutputSpec,
 )
 from .structures import register_dataclass
-from .trace import draft_export, export, export_for_training
+from .trace import export, export_for_training
 from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [

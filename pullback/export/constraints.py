@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..capture.fake.mode import FakeTensorMode
 from ..capture.front.compile import UserError
 from ..capture.shapes.check import Conditions, check_constraints
 from ..capture.shapes.config import config as settings
@@ -48,6 +49,10 @@ class ExportEnv(ShapeEnv):
     def __init__(self, traced: bool = False, **options: Any) -> None:
         super().__init__(duck_shape=False, **options)
         self.traced = traced  # whether only operators ask from now on, the user's code having run
+
+    def fake_mode(self, **options: Any) -> FakeTensorMode:
+        """A mode whose sizes are symbols of this environment."""
+        return FakeTensorMode(shape_env=self, **options)
 
     def _record(self, question: Any, size_oblivious: bool = False) -> None:
         if isinstance(question, Relation) and any(type(side) is int and side >= LARGEST for side in question.args):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..capture.fake.mode import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from ..capture.fake.mode import DataDependentOutputException, DynamicOutputShapeException
 from ..capture.front.compile import CompiledFunction, UserError
 from ..capture.front.config import config
 from ..capture.front.fakes import any_number, refuse_hidden
@@ -24,7 +24,9 @@ from ..core.modes import ambient
 from ..core.tensor import Tensor
 from ..func.stateless import replaced_state
 from ..graph import GraphModule, Node, traceback
+from ..joint.config import config as joint
 from ..nn.module import Module
+from .along import AlongEnv
 from .config import config as settings
 from .constraints import ExportEnv, Links, conditions_of, context_of, ranges_of, specs_of
 from .conversions import OPERATORS, KeptConversions
@@ -66,12 +68,13 @@ def export(
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     for name in preserve_module_call_signature:
         mod.get_submodule(name)  # raises for one that there is not
-    if strict:
+    env = AlongEnv() if joint.fake_tensor_propagate_real_tensors else None
+    if strict and env is None:
         refuse_breaks(mod, args, kwargs or {})
     preserved = tuple(preserve_module_call_signature)
     deferred = prefer_deferred_runtime_asserts_over_guards
     args = tuple(args)  # a named tuple is spread as any other
-    return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, preserved, deferred).run()
+    return Export(mod, args, dict(sorted((kwargs or {}).items())), dynamic_shapes, preserved, deferred, env).run()
 
 
 def export_at(
@@ -93,6 +96,7 @@ class Export:
         dynamic_shapes: Any,
         preserved: tuple[str, ...] = (),
         deferred: bool = False,
+        env: ExportEnv | None = None,
     ):
         self.mod, self.args, self.kwargs = mod, args, kwargs
         self.specs = specs_of(mod, args, kwargs, dynamic_shapes)
@@ -102,10 +106,9 @@ class Export:
             re.sub(r"^\w+", lambda m: f"L['{m.group()}']", place)
             for place in leaf_places(argument_names(mod, args, kwargs), self.in_spec)
         ]
-        self.env = ExportEnv(prefer_deferred_runtime_asserts_over_guards=deferred)
-        self.fake_mode = FakeTensorMode(
-            allow_non_fake_inputs=True, shape_env=self.env, static_shapes=False, export=True
-        )
+        self.env = env or ExportEnv()
+        self.env.prefer_deferred_runtime_asserts_over_guards = deferred
+        self.fake_mode = self.env.fake_mode(allow_non_fake_inputs=True, static_shapes=False, export=True)
         self.trace = ProgramTrace(self.fake_mode)
         self.trace.apart = OPERATORS
         self.links = Links(self.env)
@@ -392,12 +395,5 @@ def names_of_tensors(mod: Module) -> dict[int, list[str]]:
     return found
 
 
-def draft_export(mod: Module, args: tuple, kwargs: dict | None = None, **options: Any) -> ExportedProgram:
-    """Not implemented: raises."""
-    raise NotImplementedError(
-        "draft_export is not implemented: use torch.export.export, whose errors name the line at fault"
-    )
-
-
 export_for_training: Callable = export
-__all__ = ["draft_export", "export", "export_for_training"]
+__all__ = ["export", "export_for_training"]

@@ -17,6 +17,7 @@ config = Settings(
     treat_parameters_as_free_to_save=True,
     functionalize_rng_ops=False,  # True: exporting refuses; random operators are never made functional here
     debug_assert=False,  # True: a compiled function checks that its arguments are as it was compiled for
+    fake_tensor_propagate_real_tensors=False,  # True: exporting runs the program on the example too, to know what data decides
     # Autocast in a backward: "off", as where backward() is called outside of it; "same_as_forward", as where the function
     # was compiled; or a list of the arguments of autocast contexts.
     backward_pass_autocast="off",

@@ -73,6 +73,10 @@ def find_definition(op: str | Operator | CustomOpDef) -> CustomOpDef | None:
     return _definitions.get(name.removesuffix(".default"))
 
 
+class NoFakeRule(RuntimeError):
+    """A custom operator was called on fakes, and nobody said what it gives."""
+
+
 class CustomOpDef:
     """An operator made of a Python function, and the handle to register more for it."""
 
@@ -206,7 +210,7 @@ class CustomOpDef:
             return tuple(kwargs[n] for n in self._outs) if len(self._outs) > 1 else kwargs[self._outs[0]]
         if op.schema.is_mutable and not op.schema.returns:
             return None
-        raise RuntimeError(
+        raise NoFakeRule(
             f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. Please use "
             f"`{self._init_fn.__name__}.register_fake` to add an fake impl."
         )

@@ -241,8 +241,6 @@ def test_what_is_refused(net: Net) -> None:
         export(Add(), (torch.ones(2),))
     with pytest.raises(AttributeError, match="nowhere"):
         export(Add(), (torch.ones(2), torch.ones(2)), preserve_module_call_signature=("nowhere",))
-    with pytest.raises(NotImplementedError, match="draft_export"):
-        torch.export.draft_export(net, (torch.ones(2, 4),))
 
 
 def test_constants_among_outputs_and_inputs_are_described(program: ExportedProgram) -> None:

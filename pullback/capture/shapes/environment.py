@@ -73,6 +73,7 @@ class ShapeEnv(SymbolMaker):
         self.guards: list[ShapeGuard] = []
         self.replacements: dict[Symbol, object] = {}
         self.deferred_runtime_asserts: dict[Symbol | None, list[RuntimeAssert]] = {}
+        self.data: dict[Symbol, int | float | bool] = {}  # what unbacked symbols are in an example whose data is known
         self.inner_asserts: list[list[RuntimeAssert]] = []  # of the functions inside operators that are being traced
         self.facts = Facts()
         self.version = 0  # grows with every replacement
@@ -188,7 +189,7 @@ class ShapeEnv(SymbolMaker):
                 return assumed
             if fallback_value is not None:
                 return fallback_value
-            raise self.data_dependent_error(expr, orig_expr)
+            return self.without_hint(expr, orig_expr)
         self._record(expr if value else negate(expr), size_oblivious)
         if not self._suppressed and not self.frozen:
             self.answers[orig_expr] = self.answers[expr] = bool(value)
@@ -198,13 +199,19 @@ class ShapeEnv(SymbolMaker):
         value = self.hint(expr)
         if value is None:
             low, high = self.facts.bounds(expr) if expr.kind is int else UNBOUNDED
-            if low == high:
-                return int(low)
-            raise self.data_dependent_error(expr)
+            return int(low) if low == high else self.without_hint(expr)
         question = compare("==", expr, value)
         if self.statically(question) is not True:
             self._record(question)
         return value
+
+    def without_hint(self, expr, original=None):
+        """The value of what hangs on data: nobody knows it."""
+        raise self.data_dependent_error(expr, original)
+
+    def value_of(self, expr):
+        """The value in an example whose data is known (`data`); a LookupError where some of it is not."""
+        return evaluate(expr, self.hints | self.data) if isinstance(expr, Expr) else expr
 
     def data_dependent_error(self, expr, original=None) -> GuardOnDataDependentSymNode:
         original = expr if original is None else original

@@ -23,6 +23,7 @@ from ...core.modes import ambient
 from ...core.node import AccumulateGrad, next_sequence, requires_grad
 from ...core.size import Size
 from ...core.source import GENERATED
+from ...core.symbolic import sym_not
 from ...core.tensor import FAKE, Tensor, stride_of
 from ...graph import Graph, Node, traceback
 from ...graph.lines import stack_behind
@@ -31,6 +32,7 @@ from ...ops.system import dispatch as dispatching
 from ...ops.system.operator import Operator, find
 from ...ops.system.overrides import TorchDispatchMode, call_form
 from ..fake.mode import FakeTensorMode, unset_fake_temporarily
+from ..shapes.relations import Relation, negate
 from .subclasses import is_wrapper, layout_of, parts_of, rebuilt, taken_by_wrappers
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -193,6 +195,8 @@ class GraphTrace(TorchDispatchMode):
                 result = known()
             elif expr.is_symbol:
                 result = self.symbols[expr]() if expr in self.symbols else self._solved(expr)
+            elif isinstance(expr, Relation) and negate(expr) in self.expressions:
+                result = self._part(sym_not, self._number_node(negate(expr)))
             else:
                 result = expr.build(self._number_node, self._part)
             self.expressions[expr] = known = result
