@@ -8,7 +8,6 @@ parents' stacks after it.
 from __future__ import annotations
 
 import sys
-import traceback
 import warnings
 
 from ..core import modes
@@ -84,6 +83,8 @@ class detect_anomaly:
 def note_creation(node: Node) -> None:
     """Remember where a node was made, and during whose backward."""
     if node.creation_stack is None:
+        import traceback  # in this mode alone: every program would wait for it
+
         stack = traceback.extract_stack()[:-1]
         users = [f for f in stack if not is_machinery(f.filename)]
         node.creation_stack = traceback.format_list(stack if is_full() else users or stack)

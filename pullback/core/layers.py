@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from .records import Record
 
 if TYPE_CHECKING:  # names of types only: this is the one file that looks up
     from inspect import Signature
@@ -29,7 +31,7 @@ if TYPE_CHECKING:  # names of types only: this is the one file that looks up
 T = TypeVar("T")
 
 
-class Declared(NamedTuple):
+class Declared(Record):
     """What the declaration of a seam says. Modules are named inside the package."""
 
     name: str

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import threading
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import device as devices
 from . import dtype as dtypes
+from .records import Record
 
 GRAD = 1
 LISTENING = 2  # a mode of at least this: something other than recording looks at calls
@@ -53,7 +54,7 @@ class _Process:
 process = _Process()
 
 
-class AutocastState(NamedTuple):
+class AutocastState(Record):
     """Autocast of one type of device in one thread. States are replaced, never changed: who keeps one keeps its value."""
 
     enabled: bool

@@ -15,13 +15,13 @@ import contextlib
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .geometry import Geometry
 from .modes import process
+from .records import Record
 
 __all__ = [
     "PrintOptions",
@@ -36,8 +36,7 @@ __all__ = [
 
 
 # ------------------------------------------------------------------------------------------------------------ options
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
+class PrintOptions(Record):
     """How tensors print: digits, the size past which they are cut, how much of each edge stays, the line's width."""
 
     precision: int = 4
@@ -90,7 +89,7 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """The options of printing now in force, as a dictionary that `set_printoptions(**options)` takes back."""
-    return asdict(_options)
+    return _options._asdict()
 
 
 @contextlib.contextmanager
@@ -106,7 +105,7 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 # ------------------------------------------------------------------------------------------------- from array to shown
-class Shown(NamedTuple):
+class Shown(Record):
     """The elements that are printed: on the host, and for each dimension whether its middle was left out."""
 
     array: np.ndarray
@@ -132,7 +131,7 @@ def _is_float(dtype: np.dtype) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------- formats of elements
-class Format(NamedTuple):
+class Format(Record):
     """How the elements of one tensor print: the width they are padded to and the text of one element."""
 
     width: int

@@ -19,7 +19,6 @@ _DESCRIPTIONS = {
     "signal.windows": "Window functions.",
     "sparse": "Sparse tensors.",
     "random": "The random number generator.",
-    "utils.dlpack": "Exchange of tensors by DLPack.",
 }
 
 

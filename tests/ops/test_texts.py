@@ -53,6 +53,7 @@ def lacks(function: object, name: str) -> str:
     if not isinstance(function, types.FunctionType):
         return ""
     says, _, example = (function.__doc__ or "").partition(">>> ")
+    example = example.partition("\n\n`")[0]  # behind it stand the schemas
     if not says.strip() or not example:
         return "no docstring" if not says.strip() else "no example"
     if f".{name}(" not in example and f".{function.__name__}(" not in example:

@@ -27,19 +27,30 @@ __all__ = [
     "is_overridden",
     "overridden_operators",
     "override",
+    "past",
 ]
 
 Write = Callable[[bool], tuple[str, dict]]  # with or without the plain case: the source of `wrapper`, and what it names
 
 Entry = Union["Generated", "Written", "Choice"]
 ANY = "*"  # the key of functions that go past whatever a body is written in
+_entries: list[Entry] = []  # those that `_past` does not have yet
 _past: dict[str, list[Entry]] = {}  # key of an operator -> functions that go past it
 overridden_operators: set[str] = set()
 
 
+def past() -> dict[str, list[Entry]]:
+    """What goes past an operator, by the operator's key. Entries are sorted in here, not at import: few programs override."""
+    for entry in _entries:
+        for key in entry.keys:
+            _past.setdefault(key, []).append(entry)
+    _entries.clear()
+    return _past
+
+
 def functions_past(key: str) -> list[Callable]:
     """The functions that do the work of an operator without asking it."""
-    return [entry.function for entry in _past.get(key, ())]
+    return [entry.function for entry in past().get(key, ())]
 
 
 def is_overridden(*keys: str) -> bool:
@@ -53,13 +64,8 @@ def override(key: str, active: bool) -> None:
         overridden_operators.add(key)
     else:
         overridden_operators.discard(key)
-    for entry in (*_past.get(key, ()), *_past.get(ANY, ())):
+    for entry in (*past().get(key, ()), *past().get(ANY, ())):
         entry.refresh()
-
-
-def _register(entry: Entry, keys: tuple[str, ...]) -> None:
-    for key in keys:
-        _past.setdefault(key, []).append(entry)
 
 
 # ---- generated
@@ -75,13 +81,17 @@ COMMON: dict = {}  # what any generated function may name; filled by those who w
 class Generated:
     """A function whose source is written when it is first called, and again when it must change."""
 
-    __slots__ = ("function", "keys", "label", "write")
+    __slots__ = ("bypasses", "function", "label", "write")
 
-    def __init__(self, name: str, label: str, keys: tuple[str, ...], write: Write):
-        self.keys, self.label, self.write = keys, label, write
+    def __init__(self, name: str, label: str, bypasses: Callable[[], tuple[str, ...]], write: Write):
+        self.bypasses, self.label, self.write = bypasses, label, write
         namespace = {"__builtins__": __builtins__, "__name__": "pullback", "materialize": self.materialize}
         self.function = function = types.FunctionType(_STUB, namespace, name)
         namespace["function"] = namespace["materialized"] = function
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.bypasses()
 
     def materialize(self) -> None:
         source, names = self.write(not is_overridden(*self.keys))
@@ -100,10 +110,10 @@ class Generated:
             self.materialize()
 
 
-def generate(name: str, label: str, keys: tuple[str, ...], write: Write) -> types.FunctionType:
-    """A function whose code is made at its first call; `label` is its full name ("torch.mul")."""
-    entry = Generated(name, label, keys, write)
-    _register(entry, keys)
+def generate(name: str, label: str, bypasses: Callable[[], tuple[str, ...]], write: Write) -> types.FunctionType:
+    """A function whose code is made at its first call; `label` is its full name ("torch.mul"), `bypasses()` what it goes past."""
+    entry = Generated(name, label, bypasses, write)
+    _entries.append(entry)
     return entry.function
 
 
@@ -148,7 +158,7 @@ class Choice:
 def choose(function: Callable[[bool], None], *keys: str) -> None:
     """Call `function(allowed)` now, and whenever it changes whether these operators may be gone past."""
     entry = Choice(function, keys)
-    _register(entry, keys)
+    _entries.append(entry)
     entry.refresh()
 
 
@@ -159,7 +169,7 @@ def bypassing(*keys: str, otherwise: Callable = _nothing):
     """
 
     def decorate(function):
-        _register(Written(function, keys, otherwise), keys)  # type: ignore[arg-type]
+        _entries.append(Written(function, keys, otherwise))  # type: ignore[arg-type]
         function.bypassed = keys[0]
         return function
 

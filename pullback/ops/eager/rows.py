@@ -105,7 +105,7 @@ def export_reduction(
         def write(plain: bool, tail: str = tail) -> tuple[str, dict]:
             return _source("def wrapper(input, *args, **kwargs):", lines if plain else [], tail), _NAMES | names
 
-        function = generate(name, f"{home}.{name}", tuple([key_of(op) for op in operators]), write)
+        function = generate(name, f"{home}.{name}", lambda: tuple([key_of(op) for op in operators]), write)
         function.operators = operators  # type: ignore[attr-defined]
         export(home, name, describe(function, operators))
 
@@ -190,7 +190,7 @@ def _export_rows(homes: tuple[str, ...], name: str, op: Operator, body: Callable
         def write(plain: bool) -> tuple[str, dict]:
             return _source(head, lines() if plain else [], tail), _NAMES | names
 
-        function = generate(name, f"{home}.{name}", (key_of(op),), write)
+        function = generate(name, f"{home}.{name}", lambda: (key_of(op),), write)
         function.__wrapped__ = body  # type: ignore[attr-defined]
         function.__doc__ = body.__doc__
         export(home, name, function)

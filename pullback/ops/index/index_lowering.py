@@ -6,10 +6,11 @@ meets at equal places does so one after the other, in the order of the index.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...core import dtype as dtypes
 from ...core.geometry import broadcast_shapes, wrap_dim
+from ...core.records import Record
 from ..lowering import NotLowerable, of_complex, overflow
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _scattered(b: Builder, x: Value, dim, at: Value, source, how: str, include_s
     return _met(b, x, Written(dim, at.shape, value, b.raw(at)), how, include_self)
 
 
-class Written(NamedTuple):
+class Written(Record):
     """What is written along a dimension: over loops of `dims`, `value` at index `at`."""
 
     dim: int

@@ -9,8 +9,8 @@ broadcasts is dropped from its operand, and a label that appears more than once 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
+from ...core.records import Record
 from ...core.tensor import Tensor
 from ..family.base import PLAIN_FAMILY
 from ..system.calls import export_operator, front
@@ -20,7 +20,7 @@ from .contraction import _count
 ELLIPSIS = "."  # stands for "..." among the labels
 
 
-class Equation(NamedTuple):
+class Equation(Record):
     """Labels of each operand, and of the result where it is written out."""
 
     operands: tuple[tuple[str, ...], ...]
@@ -72,7 +72,7 @@ def _labels(equation: str, start: int, stop: int, where: str) -> tuple[str, ...]
     return tuple(labels)
 
 
-class Side(NamedTuple):
+class Side(Record):
     """What is done to one operand of a pair: dimensions summed, then permuted, then reshaped (None: left as it is)."""
 
     summed: tuple[int, ...]
@@ -87,7 +87,7 @@ class Side(NamedTuple):
         return t if self.shape is None else t.reshape(self.shape)
 
 
-class Pairing(NamedTuple):
+class Pairing(Record):
     """Two operands made one: by `mm`, `bmm` or element-wise multiplication, then reshaped.
 
     `turned`: the second operand is the left factor, since all its labels come first in the output.
@@ -113,7 +113,7 @@ class Pairing(NamedTuple):
         return result if self.shape is None else result.reshape(self.shape)
 
 
-class Plan(NamedTuple):
+class Plan(Record):
     """Everything that a call does: diagonals and dropped dimensions of each operand, pairings, what is left at the "
     "end."""
 

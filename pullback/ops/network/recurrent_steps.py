@@ -9,15 +9,16 @@ batch, size). `forward` gives the outputs, the final state and what `backward` w
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from ...core.records import Record
 from ...runtime import network
 from ..system.operator import public
 
 
-class Cell(NamedTuple):
+class Cell(Record):
     """The weights of one direction of one layer."""
 
     w_ih: Any

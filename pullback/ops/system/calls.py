@@ -59,7 +59,7 @@ def make_function(name: str, op: Operator, inplace: bool = False, space: str = "
             **target.family.plain_names(target),
         }
 
-    function = generate(name, f"{'Tensor' if inplace else space}.{name}", bypassed(op, inplace), write)
+    function = generate(name, f"{'Tensor' if inplace else space}.{name}", lambda: bypassed(op, inplace), write)
     function.operator = op  # type: ignore[attr-defined]
     return describe(function, (op,), inplace)
 

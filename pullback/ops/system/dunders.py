@@ -71,7 +71,7 @@ def quick_method(dunder: str, op, general):
         tail = f"return otherwise(input, {second})"
         return "\n".join(block(f"def wrapper(input, {second}):", *lines, tail)), names
 
-    method = generate(dunder, f"Tensor.{dunder}", bypassed(op), write)
+    method = generate(dunder, f"Tensor.{dunder}", lambda: bypassed(op), write)
     method.__signature__ = _OPERANDS_SIGNATURE  # type: ignore[attr-defined]
     method.__doc__ = f"Python's operator: `{op.text}`"
     return method

@@ -54,6 +54,8 @@ def pack_results(op: Operator, values):
 
 def __getattr__(name: str):
     """The class of the results of the operator of that name."""
+    if name.startswith("__"):
+        raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
     for op in registry.values():
         if op.name != name:  # schemas are read at first use: ask for no other
             continue

@@ -16,26 +16,24 @@ from collections.abc import Callable, Mapping
 
 __all__ = ["attach", "entries"]
 
-Entry = tuple[str, str]  # what it does, which may be empty; an example, as in an interactive session
+Entry = str  # what it does, which may be empty; then an example, as in an interactive session
 
 
 def entries() -> dict[str, Entry]:
     """All entries, by public name ("torch.abs", "Tensor.copy_", "linalg.inv")."""
     result: dict[str, Entry] = {}
     folder = os.path.dirname(__file__)  # every import reads this: pathlib would double what it costs
-    for file in sorted(os.listdir(folder)):
+    for file in os.listdir(folder):
         if file.endswith(".txt"):
-            with open(f"{folder}/{file}", encoding="utf-8") as text:
-                parts = text.read()[3:].rstrip("\n").split("\n\n## ")
+            with open(f"{folder}/{file}", "rb") as text:
+                parts = text.read().decode()[3:].rstrip("\n").split("\n\n## ")
             for part in parts:
                 header, _, body = part.partition("\n")
-                start = body.index(">>> ")
-                says, example = body[: max(start - 2, 0)], body[start:]
                 if " " in header:
                     header, *others = header.split()
                     for other in others:
-                        result[other] = says, example.replace(_call(header), _call(other))
-                result[header] = says, example
+                        result[other] = body.replace(_call(header), _call(other))
+                result[header] = body
     return result
 
 
@@ -53,11 +51,13 @@ def attach(exports: dict[str, dict[str, Callable]], members: Mapping[str, object
                 seen.add(function)
                 entry = known.get(f"{namespace}.{name}") or _derived(name, known)
                 if entry is not None:
-                    function.__doc__ = f"{_said(function, entry[0])}\n\n{entry[1]}"
+                    # A docstring beside a signature of ours is made of schemas: it comes last. One that was written stands for what an entry says.
+                    schemas = "__signature__" in function.__dict__
+                    function.__doc__ = f"{entry}\n\n{function.__doc__}" if schemas else _after(function.__doc__, entry)
     for name, member in members.items():
         entry = known.get(f"Tensor.{name}")
         if entry is not None and isinstance(member, (types.FunctionType, property)):
-            member.__doc__ = f"{member.__doc__ or entry[0]}\n\n{entry[1]}"
+            member.__doc__ = _after(member.__doc__, entry)
 
 
 def _derived(name: str, known: dict[str, Entry]) -> Entry | None:
@@ -68,13 +68,11 @@ def _derived(name: str, known: dict[str, Entry]) -> Entry | None:
     entry = known.get(f"torch.{function}")
     if entry is None:
         return None
-    says = entry[0] if name == function else f"`{function}` in place: the tensor itself is written, and returned."
-    example = entry[1].replace(f"torch.{function}(x, ", f"x.{name}(").replace(f"torch.{function}(x)", f"x.{name}()")
-    return says, example
+    if name != function:
+        entry = _after(f"`{function}` in place: the tensor itself is written, and returned.", entry)
+    return entry.replace(f"torch.{function}(x, ", f"x.{name}(").replace(f"torch.{function}(x)", f"x.{name}()")
 
 
-def _said(function: types.FunctionType, says: str) -> str:
-    own = function.__doc__
-    if own and says and "__signature__" in function.__dict__:  # its docstring is made of schemas
-        return f"{says}\n\n{own}"
-    return own or says
+def _after(says: str | None, entry: Entry) -> str:
+    """The example of an entry behind what is said; what the entry says where nothing is."""
+    return f"{says}\n\n{entry[entry.index('>>> ') :]}" if says else entry

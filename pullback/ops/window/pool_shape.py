@@ -7,15 +7,15 @@ spatial size of the result, or an exception. Always holds: only arithmetic on si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from ...core.records import Record
 from .kernels.geometry import pool_size
 from .words import entries, labelled, listed
 
 AXES = ("T", "H", "W")
 
 
-class Windows(NamedTuple):
+class Windows(Record):
     """Regular windows over an input: one entry per spatial axis each, and the number of windows."""
 
     kernel: tuple

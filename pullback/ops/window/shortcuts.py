@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from ...core.modes import ambient
+from ...core.records import Record
 from ...core.tensor import PLAIN, Tensor, wrap
 from ...core.threads import thread_count
 from ...runtime import network
@@ -24,7 +24,7 @@ from . import conv_shape, pool_shape
 REMEMBERED = 512  # sets of sizes
 
 
-class Convolution(NamedTuple):
+class Convolution(Record):
     """What a call comes to: attributes as the operator records them, and the arguments of the kernel."""
 
     attributes: tuple

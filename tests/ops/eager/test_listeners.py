@@ -12,7 +12,7 @@ from pullback.ops.system.operator import registry
 from pullback.ops.system.overrides import TorchFunctionMode
 from tests.ops.eager.reach import Watch, reached, sampled_calls
 
-PLAIN = sorted(key for key in functions._past if key in registry)
+PLAIN = sorted(key for key in functions.past() if key in registry)
 
 
 class Heard(BaseException):

@@ -60,14 +60,14 @@ def _reaches(call) -> bool:
 
 
 def test_the_calls_reach_every_operator_with_a_plain_case() -> None:
-    plain = {key for key in functions._past if key in registry and _has_plain_case(key)}
+    plain = {key for key in functions.past() if key in registry and _has_plain_case(key)}
     unreached = sorted(plain - reached().keys())
     assert not unreached, f"operators whose plain case no call here tries: {unreached}"
 
 
 def _has_plain_case(key: str) -> bool:
     """Whether a function that goes past the operator is another one while it is overridden, but for the case that all have."""
-    for entry in functions._past[key]:
+    for entry in functions.past()[key]:
         if isinstance(entry, functions.Generated):
             if _without_direct_case(entry.write(True)[0]) != entry.write(False)[0]:
                 return True

@@ -9,18 +9,19 @@ map again, so that a backward runs by the same code as its forward.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
 from ....core import spatial
+from ....core.records import Record
 from .geometry import Array, Ints
 
 LONGEST_KEPT = 1 << 14  # entries of an axis whose maps are kept from call to call
 BLOCK_ENTRIES = 1 << 18  # entries of one block: what a tap reads and what it adds to stay in the cache
 
 
-class Tap(NamedTuple):
+class Tap(Record):
     """One read per output: out[select] += weight * in[read]. No `select`: every output. No `weight`: one."""
 
     read: Array
@@ -28,7 +29,7 @@ class Tap(NamedTuple):
     select: Array | slice | None = None
 
 
-class AxisMap(NamedTuple):
+class AxisMap(Record):
     """A map from an axis of `inputs` entries to one of `outputs` entries."""
 
     inputs: int

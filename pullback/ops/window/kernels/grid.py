@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
 from ....core import spatial
+from ....core.records import Record
 from .geometry import Array, Ints, narrow_to, widen
 from .resample import cubic_weights
 
@@ -23,7 +24,7 @@ BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
 
 
-class Neighbour(NamedTuple):
+class Neighbour(Record):
     """One entry along one axis for each sample: where, whether it exists, its weight and the weight's derivative."""
 
     place: Array
