@@ -27,6 +27,7 @@ EXTENSIONS = {
     "pairs": (f"{LOOPS} {ROUNDED}", "arrays moves pairs"),
     "draws": (f"{LOOPS} {ROUNDED} -fopenmp-simd", "arrays moves fronts normals"),
     "makers": (f"{LOOPS} {ROUNDED}", "arrays moves fronts"),
+    "views": ("-O2", "arrays moves"),
     "calls": ("-O2", ""),
     "conditions": ("-O2 -Wno-unused-function", "arrays"),
     "objects": ("-O2", ""),

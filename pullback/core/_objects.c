@@ -126,10 +126,10 @@ static PyObject *py_assemble(PyObject *self, PyObject *const *args, Py_ssize_t n
     return result;
 }
 
-/* view(source, array, offset, op, args, mode, many=False): a plain tensor on the memory of the plain tensor `source`. */
+/* view(source, array, offset, op, args, mode, many=False, dtype=source.dtype): a plain tensor on the memory of the plain tensor `source`. */
 static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
-    if ((n != 6 && n != 7) || !tensor_type || !PyObject_TypeCheck(args[0], tensor_type)) {
-        PyErr_SetString(PyExc_TypeError, "view(source, array, offset, op, args, mode, many=False)");
+    if (n < 6 || n > 8 || !tensor_type || !PyObject_TypeCheck(args[0], tensor_type)) {
+        PyErr_SetString(PyExc_TypeError, "view(source, array, offset, op, args, mode, many=False, dtype=source.dtype)");
         return NULL;
     }
     PyObject *source = args[0], *memory = get(source, tensor_at[MEMORY]), *counter = get(source, tensor_at[VERSION]);
@@ -139,7 +139,7 @@ static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     }
     memory = memory == Py_None ? PyObject_CallOneArg(storage_of, source) : Py_NewRef(memory);
     if (!memory) return NULL;
-    int recording = args[5] != zero, many = n == 7 && args[6] == Py_True;
+    int recording = args[5] != zero, many = n > 6 && args[6] == Py_True;
     PyObject *info = make_info(source, args[3], args[4], PyList_GET_ITEM(counter, 0), recording, many);
     PyObject *result = info ? tensor_type->tp_alloc(tensor_type, 0) : NULL;
     if (!result) {
@@ -147,7 +147,7 @@ static PyObject *py_view(PyObject *self, PyObject *const *args, Py_ssize_t n) {
         Py_XDECREF(info);
         return NULL;
     }
-    fill(result, args[1], get(source, tensor_at[DTYPE]), get(source, tensor_at[DEVICE]), zero, untracked,
+    fill(result, args[1], n > 7 ? args[7] : get(source, tensor_at[DTYPE]), get(source, tensor_at[DEVICE]), zero, untracked,
          Py_NewRef(counter), memory, args[2], info);
     return result;
 }
@@ -480,7 +480,7 @@ static PyMethodDef methods[] = {
     {"setup", (PyCFunction)(void (*)(void))py_setup, METH_FASTCALL,
      "setup(Tensor, Parameter, View, cpu, untracked, storage_of)"},
     {"arrays", py_arrays, METH_O, "arrays(tensors) -> (arrays, dtype, live) or None"},
-    {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode, many=False) -> Tensor"},
+    {"view", (PyCFunction)(void (*)(void))py_view, METH_FASTCALL, "view(source, array, offset, op, args, mode, many=False, dtype=source.dtype) -> Tensor"},
     {"assemble", (PyCFunction)(void (*)(void))py_assemble, METH_FASTCALL, "assemble(cls, array, dtype, device, keys, autograd, version, memory, offset) -> Tensor"},
     {"fresh", (PyCFunction)(void (*)(void))py_fresh, METH_FASTCALL, "fresh(array, dtype) -> Tensor"},
     {NULL, NULL, 0, NULL},

@@ -2,7 +2,7 @@
 
 `make_view(source, array, offset, op, args, mode)` gives a plain tensor on the memory of a plain tensor: `array` already
 shows the view, `op(*args)` is the call that makes it again, `mode` is the ambient mode: 0 or GRAD. With `many`, it is
-one of several results, and `args` are (its number, the arguments).
+one of several results, and `args` are (its number, the arguments). `dtype` is that of its elements where it is another.
 `make_tensor(array, dtype)` gives a plain CPU tensor around an array that nobody else holds. Neither records anything.
 `plain_arrays(tensors)` gives (arrays, dtype, whether any may have history) of a tuple or list of plain tensors of one
 dtype, or None where they are not that. `hang` and `keep` are the two steps of recording a call. All are done in C where the extension is built (and `PULLBACK_NATIVE` is not 0);
@@ -18,11 +18,11 @@ from .tensor import PLAIN, Tensor, assemble, new_object
 from .tensor import make_tensor as make_tensor
 
 
-def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, many: bool = False) -> Tensor:
+def make_view(source: Tensor, array, offset: int, op, args: tuple, mode: int, many: bool = False, dtype=None) -> Tensor:
     memory, version = source._memory, source._counter
     if memory is None:
         memory = storage_of(source)
-    t = assemble(Tensor, array, source.dtype, source.device, 0, UNTRACKED_VIEW, version, memory, offset)
+    t = assemble(Tensor, array, dtype or source.dtype, source.device, 0, UNTRACKED_VIEW, version, memory, offset)
     t._view_info = v = new_object(View)
     info = source._view_info
     if info is None:

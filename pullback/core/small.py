@@ -4,7 +4,8 @@
 tensor (or a tuple of several), nothing recorded, or None where the call is none that the function computes: other dtypes or layouts of
 memory, many elements, none, arguments that the operator refuses. The operator's own rules then compute it; they are what the
 functions are tested against. `fronts` is the same for public functions that are written by hand: `fronts["torch.zeros"](args, kwargs)` takes the
-arguments as they were given. Without the extensions, or with `PULLBACK_NATIVE=0`, both are empty.
+arguments as they were given. `view_of(key, op)` is the function for an operator whose result is a view, which is marked as one that this
+operator made; None where there is none. Without the extensions, or with `PULLBACK_NATIVE=0`, there are none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from . import device as devices
 from . import dtype as dtypes
 from .extension import extension
-from .modes import process
+from .modes import ambient, process
+from .objects import make_view
 from .tensor import Tensor, make_tensor
 
 # in the order of the enumeration in native_arrays.h
@@ -25,9 +27,15 @@ _KINDS = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "boo
 
 table: dict[str, Callable[[tuple], Any]] = {}
 fronts: dict[str, Callable[[tuple, dict], Any]] = {}
+
+
+def view_of(key: str, op) -> Callable[[tuple], Any] | None:
+    return None
+
+
 _PUBLIC = ("torch.", "Tensor.")
 for _name in (
-    "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers",
+    "_along", "_places", "_shapes", "_linalg", "_fourier", "_pools", "_sums", "_losses", "_pairs", "_draws", "_makers", "_views",
 ):  # fmt: skip
     _module = extension(_name)
     if _module is not None:
@@ -42,6 +50,9 @@ for _name in (
             _module.use_reducers(*_native.reducers())
         if hasattr(_module, "use_process"):
             _module.use_process(process, devices.cpu, Tensor)
+        if _name == "_views":
+            _module.use_views(make_view, ambient)
+            view_of = _module.bind
         for _key, _function in vars(_module).items():
             if "." in _key:
                 (fronts if _key.startswith(_PUBLIC) else table)[_key] = _function

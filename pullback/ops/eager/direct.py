@@ -100,7 +100,7 @@ def lines_of(call: Call) -> list[str]:
         return []
     given = [f"c_{v}" if a.is_list and a.base in _LISTS else v for v, a in call.arguments]
     values = ", ".join(given)
-    history = _history(call)
+    history = _history(call, views_apart=op.is_view)
     if op.body is not None:
         run = [*_native_body_lines(op, _history(call, views_apart=True), values), f"return direct_body({values})"]
         return [MARK, *block(f"if {all_of('ambient.mode < 2', *conditions)}:", *run)]
@@ -110,7 +110,7 @@ def lines_of(call: Call) -> list[str]:
         else []
     )
     if op.is_view:
-        recorded = [line.replace("return ", "") for line in recorded] + [f"mark_views(op, out_, ({values},))"]
+        recorded = [line.replace("return ", "") for line in recorded]
     run = block("if ambient_ < 2:", *_run(call, given), *recorded, "return out_")
     return [MARK, *block(f"if {all_of(*conditions) or 'True'}:", "ambient_ = ambient.mode", *run)]
 
@@ -139,6 +139,8 @@ def _run(call: Call, given: list[str]) -> list[str]:
     """The result `out_`: by a function in C where there is one that takes it, by the kernel itself where the family adds nothing to
     it, else by the family."""
     lines = _run_kernel(call, given)
+    if call.op.is_view:
+        lines = [*lines, f"mark_views(op, out_, ({', '.join(given)},))"]
     if call.op.native is None:
         return lines
     several = block("elif out_.__class__ is tuple:", "out_ = pack_results(op, out_)")

@@ -88,12 +88,12 @@ def _plain(op: Operator, args: tuple, recorded: int):
     out = None if op.native is None else op.native(args)
     if out is None:
         out = family.execute_plain(op, args)
+        if family.is_view:
+            mark_views(op, out, args)
     elif out.__class__ is tuple:
         out = pack_results(op, out)
     if recorded and op.differentiable:
         op.record(out, *args)
-    if family.is_view:
-        mark_views(op, out, args)
     return out
 
 

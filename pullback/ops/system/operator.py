@@ -107,9 +107,8 @@ class Operator:
         self.inplace_of: Operator | None = None  # the functional operator that an in-place form stands for
         self.namespace = self.declared.library
         self.record: Callable = self._first_record
-        self.native = small.table.get(
-            key_of(self)
-        )  # small plain calls in C: the result, or None where it is the kernel's
+        # small plain calls in C: the result, or None where it is the kernel's
+        self.native = small.view_of(key_of(self), self) if family.is_view else small.table.get(key_of(self))
         register(self)
 
     # ---- facts
