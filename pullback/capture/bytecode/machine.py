@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from . import handlers_blocks, handlers_stack, handlers_values  # noqa: F401  (they fill the table)
+from .defects import as_break
 from .frame import Frame
 from .generators import Generator, outside
 from .handlers import HANDLERS, Handler
@@ -76,13 +77,16 @@ class Machine:
                 target = self.handlers[name](self, frame, arg)
             else:
                 target = in_force(self.active, self.handlers[name], self, frame, arg)
-        except BaseException as exception:
+        except BaseException as raised:
             if not self.frames:
                 raise
-            if self.breaks(exception):
+            defect = as_break(raised)
+            if defect is not None or self.breaks(raised):
                 self.undo()
+                if defect is not None:
+                    raise defect from raised
                 raise
-            self.unwind(exception)
+            self.unwind(raised)
         else:
             frame.index = index + 1 if target is None else target
             if self.generators:  # what the step would have put back is let go
@@ -150,8 +154,11 @@ class Machine:
     def completed(self, on_return: Callable[[Any], Any], value: Any) -> Any:
         try:
             return on_return(value)
-        except BaseException as exception:
-            if not self.breaks(exception):
+        except BaseException as raised:
+            defect = as_break(raised)
+            if defect is not None:
+                raise defect from raised
+            if not self.breaks(raised):
                 self.frames.pop()  # it is the caller's, whatever blocks the function returned from
             raise
 
