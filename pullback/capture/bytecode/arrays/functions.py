@@ -1,50 +1,19 @@
-"""Functions of NumPy on traced arrays: each does with operators what NumPy does; dtype and shape are NumPy's (`translates`)."""
+"""NumPy's functions that make arrays, shape them and choose from them, on traced arrays: each does with operators what NumPy does;
+dtype and shape are NumPy's (`translates`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ....core.dtype import by_numpy
 from ....core.tensor import Tensor
-from ....ops.system.operator import public
 from ..lookups import is_symbol
 from ..signals import Break
+from .arguments import all_axes, of, refuse, torch
 from .traced import TABLE, TracedArray, asked, is_traced, lifted, model_of, translates
-
-
-def torch(name: str, namespace: str = "torch") -> Callable:
-    return public(namespace, name)
-
-
-def of(value, dtype=None) -> Tensor:
-    """An argument as a tensor, of a dtype of NumPy's where one is named."""
-    if isinstance(value, (list, tuple)):
-        value = TABLE[np.array](value)
-    elif not isinstance(value, TracedArray):
-        value = TABLE[np.asarray](value)
-    wanted = value.tensor.dtype if dtype is None else by_numpy[np.dtype(dtype)]
-    return value.tensor if value.tensor.dtype is wanted else value.tensor.to(wanted)
-
-
-def refuse(**given) -> None:
-    """End the graph where an argument is given that changes what the translation does."""
-    for name, (value, usual) in given.items():
-        if value is not usual and value != usual:
-            raise Break(f"it calls a NumPy function with {name}={value!r}")
-
-
-def all_axes(t: Tensor, axis) -> tuple:
-    if axis == ():
-        raise Break("it reduces a NumPy array over no axis")
-    return tuple(range(t.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-
-
-def reduced(function: Callable, t: Tensor, axis, keepdims: bool, **named) -> Tensor:
-    axes = all_axes(t, axis)
-    return function(t, axes, keepdim=bool(keepdims), **named) if axes else t.clone()
 
 
 # ---- making arrays
@@ -277,91 +246,6 @@ def meshgrid(model, *xi, copy=True, sparse=False, indexing="xy"):
     return [t.clone() for t in torch("meshgrid")(*[of(x).reshape(-1) for x in xi], indexing=indexing)]
 
 
-# ---- reductions
-@translates(np.sum)
-def sum(model, a, axis=None, dtype=None, out=None, keepdims=False):
-    refuse(out=(out, None))
-    return reduced(torch("sum"), of(a, model.dtype), axis, keepdims)
-
-
-@translates(np.prod)
-def prod(model, a, axis=None, dtype=None, out=None, keepdims=False):
-    refuse(out=(out, None))
-    t = of(a, model.dtype)
-    if axis is None:
-        flat = torch("prod")(t)
-        return flat.reshape([1] * t.ndim) if keepdims else flat
-    if isinstance(axis, tuple):
-        raise Break("it multiplies a NumPy array over several axes")
-    return torch("prod")(t, axis, keepdim=bool(keepdims))
-
-
-@translates(np.mean)
-def mean(model, a, axis=None, dtype=None, out=None, keepdims=False):
-    refuse(out=(out, None))
-    return reduced(torch("mean"), of(a, model.dtype), axis, keepdims)
-
-
-def spread(name: str, function) -> None:
-    @translates(function)
-    def measure(model, a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-        refuse(out=(out, None))
-        t = of(a)
-        if t.is_complex():
-            raise Break("it measures the spread of complex numbers")
-        t = of(a, model.dtype)
-        return torch(name)(t, all_axes(t, axis), correction=ddof, keepdim=bool(keepdims))
-
-
-spread("std", np.std)
-spread("var", np.var)
-
-
-def extreme(name: str, *functions) -> None:
-    @translates(*functions)
-    def measure(model, a, axis=None, out=None, keepdims=False):
-        refuse(out=(out, None))
-        return reduced(torch(name), of(a), axis, keepdims)
-
-
-extreme("amax", np.max, np.amax)
-extreme("amin", np.min, np.amin)
-
-
-def index_of(name: str, function) -> None:
-    @translates(function)
-    def find(model, a, axis=None, out=None, *, keepdims=False):
-        refuse(out=(out, None), keepdims=(keepdims, False))
-        return torch(name)(of(a)) if axis is None else torch(name)(of(a), axis)
-
-
-index_of("argmax", np.argmax)
-index_of("argmin", np.argmin)
-
-
-def truth(name: str, function) -> None:
-    @translates(function)
-    def ask(model, a, axis=None, out=None, keepdims=False):
-        refuse(out=(out, None))
-        return reduced(torch(name), of(a) != 0, axis, keepdims)
-
-
-truth("any", np.any)
-truth("all", np.all)
-
-
-def running(name: str, function) -> None:
-    @translates(function)
-    def accumulate(model, a, axis=None, dtype=None, out=None):
-        refuse(out=(out, None))
-        t = of(a, model.dtype)
-        return torch(name)(t.reshape(-1), 0) if axis is None else torch(name)(t, axis)
-
-
-running("cumsum", np.cumsum)
-running("cumprod", np.cumprod)
-
-
 # ---- choosing
 @translates(np.where)
 def where(model, condition, x=None, y=None):
@@ -452,103 +336,6 @@ def imag(model, val):
     return torch("imag")(t) if t.is_complex() else torch("zeros_like")(t)
 
 
-# ---- products
-@translates(np.matmul)
-def matmul(model, x1, x2):
-    return torch("matmul")(of(x1, model.dtype), of(x2, model.dtype))
-
-
-@translates(np.dot)
-def dot(model, a, b, out=None):
-    refuse(out=(out, None))
-    a, b = of(a, model.dtype), of(b, model.dtype)
-    if not a.ndim or not b.ndim:
-        return a * b
-    return torch("matmul")(a, b) if b.ndim <= 2 else torch("tensordot")(a, b, ([-1], [b.ndim - 2]))
-
-
-@translates(np.inner)
-def inner(model, a, b):
-    return torch("inner")(of(a, model.dtype), of(b, model.dtype))
-
-
-@translates(np.outer)
-def outer(model, a, b, out=None):
-    refuse(out=(out, None))
-    return torch("outer")(of(a, model.dtype).reshape(-1), of(b, model.dtype).reshape(-1))
-
-
-@translates(np.tensordot)
-def tensordot(model, a, b, axes=2):
-    return torch("tensordot")(of(a, model.dtype), of(b, model.dtype), axes)
-
-
-@translates(np.einsum)
-def einsum(model, subscripts, *operands, optimize=False):
-    if not isinstance(subscripts, str):
-        raise Break("it calls numpy.einsum with lists of axes")
-    return torch("einsum")(subscripts, *[of(o, model.dtype) for o in operands])
-
-
-@translates(np.trace)
-def trace(model, a, offset=0, axis1=0, axis2=1):
-    return torch("diagonal")(of(a), offset, axis1, axis2).to(by_numpy[model.dtype]).sum(-1)
-
-
-@translates(np.diagonal, is_loose=True)
-def diagonal(model, a, offset=0, axis1=0, axis2=1):
-    return torch("diagonal")(of(a), offset, axis1, axis2)
-
-
-@translates(np.diag)
-def diag(model, v, k=0):
-    t = of(v)
-    if t.ndim == 2:
-        raise Break("it takes the diagonal of a NumPy array, as a view that may not be written")
-    return torch("diag")(t, k)
-
-
-def triangle(name: str, function) -> None:
-    @translates(function)
-    def keep(model, m, k=0):
-        return torch(name)(of(m), k)
-
-
-triangle("tril", np.tril)
-triangle("triu", np.triu)
-
-
-def transform(name: str) -> None:
-    @translates(getattr(np.fft, name))
-    def fft(model, a, n=None, axis=-1, norm=None, out=None):
-        refuse(out=(out, None))
-        return torch(name, "fft")(of(a), n, axis, norm)
-
-
-for np_name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
-    transform(np_name)
-
-
-def shift(name: str) -> None:
-    @translates(getattr(np.fft, name))
-    def move(model, x, axes=None):
-        return torch(name, "fft")(of(x), axes)
-
-
-shift("fftshift")
-shift("ifftshift")
-
-
-@translates(np.linalg.norm)
-def norm(model, x, ord=None, axis=None, keepdims=False):
-    return torch("norm", "linalg")(of(x, model.dtype), ord, axis, bool(keepdims))
-
-
-@translates(np.linalg.det)
-def det(model, a):
-    return torch("det", "linalg")(of(a, model.dtype))
-
-
 # ---- what depends on dtypes and shapes alone
 def _of_dtypes(function) -> Callable:
     return lambda *args, **kwargs: asked(function, args, kwargs)
@@ -561,53 +348,3 @@ TABLE[np.ndim] = lambda a: np.ndim(model_of(a))
 TABLE[np.size] = lambda a, axis=None: (
     (a.size if axis is None else a.shape[axis]) if isinstance(a, TracedArray) else np.size(model_of(a), axis)
 )
-
-
-# ---- methods
-def _method(name: str, function) -> Callable:
-    def method(self, *args, **kwargs):
-        return TABLE[function](self, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
-def _spread_method(name: str, function) -> Callable:
-    """`a.reshape(2, 3)`, `a.transpose(1, 0)`: the argument may be spread."""
-
-    def method(self, *args, **kwargs):
-        return TABLE[function](self, args[0] if len(args) == 1 else args or None, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
-def _astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
-    model = asked(np.ndarray.astype if not self.is_scalar else np.generic.astype, (self, dtype), {})
-    if model.dtype not in by_numpy or casting != "unsafe":
-        raise Break(f"it casts a NumPy array to {model.dtype}: ndarray.astype({model.dtype})")
-    if self.dtype.kind == "c" and model.dtype.kind not in "cb":
-        raise Break("it casts complex numbers to real ones")
-    result = self.tensor.to(by_numpy[model.dtype])
-    return TracedArray(result.clone() if copy and result is self.tensor else result, self.is_scalar)
-
-
-def _fill(self, value) -> None:
-    self[...] = value
-
-
-def _flatten(self, order="C"):
-    refuse(order=(order, "C"))
-    return TracedArray(self.tensor.reshape(-1).clone())
-
-
-METHODS: dict[str, Any] = {
-    name: getattr(np, name)
-    for name in """sum prod mean std var max min argmax argmin any all cumsum cumprod ravel squeeze swapaxes repeat clip round take dot
-    trace diagonal copy conj conjugate argsort""".split()
-}
-for np_name, np_function in METHODS.items():
-    setattr(TracedArray, np_name, _method(np_name, np_function))
-TracedArray.reshape = _spread_method("reshape", np.reshape)  # type: ignore[attr-defined]
-TracedArray.transpose = _spread_method("transpose", np.transpose)  # type: ignore[attr-defined]
-TracedArray.astype, TracedArray.fill, TracedArray.flatten = _astype, _fill, _flatten  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from ....ops.make.construct import as_tensor, asarray, from_numpy, tensor
 from ....ops.make.python_values import check_numpy
 from ....ops.system.operator import public
 from ..signals import Break
-from . import functions, ufuncs  # they fill the table
+from . import functions, methods, products, reductions, ufuncs  # noqa: F401 - they fill the table
 from .traced import TABLE, TracedArray, is_traced, model_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ OF_TENSORS = (
     np.empty_like,
     np.full_like,
 )  # of the array of a tensor
-METHODS = frozenset(("item", "tolist", "reshape", "transpose", "astype", "fill", "flatten", *functions.METHODS))
-assert ufuncs.BINARY
+METHODS = frozenset(("item", "tolist", "reshape", "transpose", "astype", "fill", "flatten", *methods.METHODS))
 
 
 def attribute(world: Tracing, array: TracedArray, name: str):
