@@ -80,7 +80,7 @@ def _vector_norm_vjp(g: Tensor, self: Tensor, ord: float, dim: Dims, keepdim: bo
 def norm_vjp(g: Tensor, x: Tensor, p: float, norm: Tensor, axes: tuple[int, ...]) -> Tensor:
     """The gradient of a p-norm; at zero, and where it is not smooth, the subgradient of least size."""
     if p == 0:
-        return x * 0
+        return x.sgn() * 0
     if p == 1:
         return x.sgn() * g
     if p == 2:

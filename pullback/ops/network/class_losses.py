@@ -163,11 +163,14 @@ def _nll_backward(xp, g, scores, target, weight, reduction, ignore_index, total_
         out[xp.arange(target.size), target] = -g / total_weight if reduction == MEAN else -g
         return out
     a = _columns(wide(xp, scores))
-    where, share, _ = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
+    where, share, counts = _weights_of(xp, a, target, wide(xp, weight), ignore_index)
     result = -wide(xp, g).reshape(where[1].shape if reduction == NONE else (1, 1))
     result = result if share is None else result * share
     if reduction == MEAN:
-        result = result / wide(xp, total_weight)
+        with xp.errstate(divide="ignore", invalid="ignore"):
+            result = result / wide(xp, total_weight)
+    if counts is not None:  # where none count, their weight is 0, and so is what a quotient by it would make NaN
+        result = xp.where(counts, result, a.dtype.type(0))
     out = xp.zeros(a.shape, a.dtype)
     if a.size:
         out[where] = result
@@ -225,7 +228,8 @@ def _nll_backward_vmap(args, dims, size):
     each = (size, *(1,) * len(inside))
     scale = -g.reshape(target.shape if args[4] == NONE else each)
     scale = scale / total.reshape(each) if args[4] == MEAN else scale
-    return self.new_zeros(self.shape).scatter(dim, at, (scale * share).unsqueeze(dim)), 0
+    result = (scale * share).masked_fill(target == args[5], 0)
+    return self.new_zeros(self.shape).scatter(dim, at, result.unsqueeze(dim)), 0
 
 
 def _nll_operators(suffix: str, check, node: str):

@@ -157,7 +157,7 @@ def mode(xp, a, axis: int):
 def search(xp, sequence, values, right: bool):
     """Where values belong in sorted rows: one row for all, or a row for each row of values."""
     side = "right" if right else "left"
-    if sequence.ndim == 1:
+    if sequence.ndim == 1 and not (sequence.size and sequence[-1] != sequence[-1]):  # it has NaN follow all numbers
         return xp.searchsorted(sequence, values, side=side)
     common = xp.result_type(sequence, values)
     rows, wanted = sequence.astype(common), values.astype(common)
@@ -166,7 +166,8 @@ def search(xp, sequence, values, right: bool):
     for _ in range(sequence.shape[-1].bit_length()):
         open_ = low < high
         middle = (low + high) // 2
-        found = xp.take_along_axis(rows, xp.minimum(middle, rows.shape[-1] - 1), -1)
+        at = xp.minimum(middle, rows.shape[-1] - 1)
+        found = rows[at] if rows.ndim == 1 else xp.take_along_axis(rows, at, -1)
         above = (found > wanted) if right else (found >= wanted)
         high = xp.where(open_ & above, middle, high)
         low = xp.where(open_ & ~above, middle + 1, low)

@@ -139,3 +139,27 @@ def test_ctc_gradient_through_log_softmax():
     assert torch.autograd.gradcheck(
         lambda s: F.ctc_loss(s.log_softmax(2), targets, (4, 3), (2, 2), reduction="sum"), scores
     )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weight", [None, [0.0, 1.0, 2.0]])
+def test_samples_that_do_not_count_have_no_gradient(smoothing, weight):
+    """The mean of no sample is NaN, and its gradient is 0: a batch without labels moves nothing."""
+    weight = None if weight is None else torch.tensor(weight)
+    for shape, target in (((2, 3), (2,)), ((1, 3, 2, 2), (1, 2, 2)), ((3,), ())):
+        x = torch.randn(shape, requires_grad=True)
+        ignored = torch.full(target, -100)
+        loss = F.cross_entropy(x, ignored, weight, label_smoothing=smoothing)
+        assert loss.isnan()
+        (g,) = torch.autograd.grad(loss, x)
+        assert torch.equal(g, torch.zeros(shape))
+    x = torch.randn(4, 2, 3)
+    each = torch.func.vmap(torch.func.grad(lambda r: F.cross_entropy(r, torch.tensor([-100, -100]))))(x)
+    assert torch.equal(each, torch.zeros(4, 2, 3))
+
+
+def test_compiled_samples_that_do_not_count_have_no_gradient():
+    x = torch.randn(2, 3, requires_grad=True)
+    loss = torch.compile(F.cross_entropy)(x, torch.tensor([-100, -100]))
+    loss.backward()
+    assert loss.isnan() and torch.equal(x.grad, torch.zeros(2, 3))

@@ -1,5 +1,7 @@
 """Order: sorts, selections, quantiles, searches, distinct elements, histograms."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,13 @@ def test_searches_say_that_they_copy():
         torch.searchsorted(edges[::2], torch.rand(3))
     with pytest.warns(UserWarning, match="input value tensor is non-contiguous"):
         torch.bucketize(torch.rand(3, 2).t(), edges)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_searching_a_sequence_that_ends_in_nan(dtype):
+    """A number is nowhere greater than NaN, so what is behind the last number belongs behind the NaN."""
+    sequence = torch.tensor([-1.0, 0.0, math.nan], dtype=dtype)
+    values = torch.tensor([math.nan, 1.0, -1.0, 0.0, -math.inf], dtype=dtype)
+    assert torch.searchsorted(sequence, values).tolist() == [3, 3, 0, 1, 0]
+    assert torch.bucketize(values, sequence, right=True).tolist() == [3, 3, 1, 3, 0]
+    assert torch.searchsorted(sequence, values[1]).item() == 3
