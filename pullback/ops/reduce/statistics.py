@@ -91,8 +91,11 @@ nansum = reduction(
     result=INT_TO_LONG,
     check=_check_nansum,
     vjp=lambda g, self, dim, keepdim: (
-        restore_dims(g.to(self.dtype), self.shape, dim, keepdim).expand(self.shape) * self.isnan().logical_not()
+        restore_dims(g.to(self.dtype), self.shape, dim, keepdim).expand(self.shape).masked_fill(self.isnan(), 0)
     ),
+    jvp={
+        "self": lambda t, self, dim, keepdim, dtype: t.masked_fill(self.isnan(), 0).sum(dim, keepdim, dtype=dtype),
+    },
 )
 
 

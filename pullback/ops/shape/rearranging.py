@@ -104,7 +104,8 @@ def _roll_vmap(args, dims, size):
     t = batch_first(args[0], dims[0])
     if args[2]:
         return dispatch(roll, (t, args[1], shift(args[2], t.ndim - 1))), 0
-    return dispatch(roll, (t.flatten(1), args[1], (1,))).reshape(t.shape), 0
+    rows = t.flatten(1) if t.ndim > 1 else t.unsqueeze(1)
+    return dispatch(roll, (rows, args[1], (1,))).reshape(t.shape), 0
 
 
 roll = operator(
@@ -353,7 +354,7 @@ def diag(self, diagonal):
     if self.ndim == 1:
         return self.diag_embed(diagonal)
     if self.ndim == 2:
-        return self.diagonal(diagonal).clone()
+        return self.diagonal(diagonal).clone(memory_format=devices.contiguous_format)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
 
 

@@ -90,3 +90,12 @@ def test_norms_by_their_older_names():
     with pytest.raises(RuntimeError, match="needs at least 2 dimensions"):
         torch.ones(2).renorm(2, 0, 1.0)
     assert torch.cosine_similarity(t, t).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("function", [torch.nansum, torch.nanmean, lambda x: x.nansum(0)])
+def test_what_is_left_out_has_no_tangent(function):
+    """A NaN is often the end of a call whose derivative is NaN there, too: neither is part of the sum."""
+    x = torch.tensor([4.0, -1.0, 9.0])
+    value, tangent = torch.func.jvp(lambda x: function(x.sqrt()), (x,), (torch.ones(3),))
+    count = 2 if function is torch.nanmean else 1
+    assert value.item() == 5 / count and abs(tangent.item() - (1 / 4 + 1 / 6) / count) < 1e-6

@@ -107,3 +107,8 @@ def test_gradients_sum_over_copies():
 def test_powers_of_integers_are_long() -> None:
     assert torch.vander(torch.tensor([1, 2], dtype=torch.int8)).dtype is torch.int64
     assert torch.vander(torch.tensor([True, False])).tolist() == [[1, 1], [0, 1]]
+
+
+def test_a_diagonal_of_one_element_is_new_memory():
+    x = torch.ones(1, 3)
+    assert x.diag().stride() == (1,) and torch.ones(3, 4).diag().stride() == (1,)

@@ -72,3 +72,9 @@ def test_a_batch_is_its_examples(function, arguments, where):
     for i in range(BATCH):
         example = [v if d is None else v.select(d, i) for v, d in zip(values, dims, strict=True)]
         assert np.allclose(result[i].numpy(), function(*example).numpy())
+
+
+def test_rolling_examples_without_dimensions():
+    x = torch.arange(3.0)
+    assert torch.equal(torch.func.vmap(lambda e: e.roll(1))(x), x)
+    assert torch.equal(torch.func.vmap(lambda e: e.roll(1))(torch.zeros(2, 0)), torch.zeros(2, 0))
